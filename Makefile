@@ -1,0 +1,90 @@
+# vcuda: build, test, install.  `make help` lists what there is.
+#
+# Each folder brings its own rules in FOLDER/module.mk; this file holds what they share.
+
+##### Settings (override on the command line) #####
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CC      ?= gcc
+V       ?= 0
+SAN     ?=
+CLANG   ?= clang-19
+CLANG_FORMAT ?= clang-format-19
+PYTHON  ?= python3
+
+# The CUDA headers, nvcc and the two runtimes come from pinned registry packages; `make deps`
+# puts them here.  Outside build/, so that `make clean` and other checkouts keep them.
+CACHE   ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/vcuda
+CUDA13  := $(CACHE)/cuda-13.0
+CUDA12  := $(CACHE)/cuda-12.9
+CUDA135 := $(CACHE)/cuda-13.5
+ZIG     := $(CACHE)/venv/bin/python -m ziglang
+
+ifeq ($(V),0)
+Q := @
+say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$(2))'
+else
+Q :=
+say = @:
+endif
+
+##### Flags #####
+
+WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wconversion -Wstrict-prototypes \
+	-Wmissing-prototypes -Werror
+ifneq ($(SAN),)
+BUILD := $(BUILD)/san-$(SAN)
+SANFLAGS := -fsanitize=$(SAN) -fno-omit-frame-pointer
+ifeq ($(SAN),undefined)
+SANFLAGS += -fno-sanitize-recover=undefined
+endif
+endif
+CPPFLAGS += -D_GNU_SOURCE -I. -isystem $(CUDA13)/include
+CFLAGS   ?= -O2 -g
+ALL_CFLAGS = -std=gnu17 $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fstack-protector-strong \
+	$(if $(SAN),$(SANFLAGS),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -pthread
+ALL_LDFLAGS = $(LDFLAGS) -Wl,-z,relro,-z,now $(SANFLAGS) -pthread
+
+BIN := $(BUILD)/bin
+LIB := $(BUILD)/lib
+OBJ := $(BUILD)/obj
+
+# objects(SOURCES): where their objects go.
+objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
+
+##### Targets #####
+
+.DEFAULT_GOAL := all
+.PHONY: help deps all demo test generate check format lint bench fuzz dist install clean
+.DELETE_ON_ERROR:
+
+MODULES := $(wildcard */module.mk)
+include $(MODULES)
+
+help: ## this list
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sort -u | \
+		sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+	@echo
+	@echo '  settings: V=1  SAN=address|undefined|thread  CC=gcc|clang-19  PREFIX=  DESTDIR='
+
+deps: ## install what the build needs (Debian packages as root, registry packages into CACHE)
+	$(Q)tools/install-deps.sh $(CACHE)
+
+# Built once; every rule that needs a CUDA header, nvcc or zig depends on it.
+$(CACHE)/.complete: tools/install-deps.sh
+	$(Q)tools/install-deps.sh $(CACHE)
+
+$(OBJ)/%.o: %.c | $(CACHE)/.complete
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+format: ## lay the C files out as .clang-format says
+	$(Q)git ls-files '*.c' '*.h' | grep -v '^build/' | xargs $(CLANG_FORMAT) -i
+
+clean: ## remove build/
+	$(Q)rm -rf $(BUILD)
+
+-include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
