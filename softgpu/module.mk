@@ -1,0 +1,1 @@
+include softgpu/ptx.mk
