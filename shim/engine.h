@@ -109,6 +109,9 @@ uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kin
 /* A stream parameter: NULL and CU_STREAM_LEGACY -> 0, CU_STREAM_PER_THREAD -> the thread's own
  * stream (minted on first use), else a checked handle. */
 uint64_t shim_stream(struct shim_call *call, CUstream stream);
+/* A function parameter: a checked CUfunction, or a CUkernel cast to one (CUDA allows that), which
+ * becomes its function in the current context. */
+uint64_t shim_function(struct shim_call *call, CUfunction function);
 
 /* The reply region for bulk answers: [*offset, + n) of segment 0, waits for room. */
 CUresult shim_landing_take(size_t n, uint64_t *offset);
