@@ -228,7 +228,7 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (status) {
-		snprintf(ready->text, sizeof(ready->text), "%s: %s failed: %s",
+		snprintf(ready->text, sizeof(ready->text), "%.100s: %s failed: %.40s",
 			w->config->driver_path, step, worker_error_name(w, status));
 		ready->status = (uint32_t)status;
 		return -1;
@@ -247,7 +247,7 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 	w->cuda.cuDriverGetVersion(&version);
 	ready->driver_version = (uint32_t)version;
 	ready->device_count = w->device_count;
-	snprintf(ready->text, sizeof(ready->text), "%s", w->config->driver_path);
+	snprintf(ready->text, sizeof(ready->text), "%.190s", w->config->driver_path);
 	return 0;
 }
 
@@ -330,7 +330,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	memset(&message, 0, sizeof(message));
 	message.what = HANDOFF_ENDED;
 	memcpy(message.session, w->stats.session, sizeof(message.session));
-	snprintf(message.text, sizeof(message.text), "%s", w->end_text);
+	memcpy(message.text, w->end_text, sizeof(message.text));
 	worker_say(w, &message);
 	/* Not exit(): the driver's own handlers would wait for a kernel that may never end. The
 	 * kernel takes back the memory of the GPU with the process. */

@@ -18,6 +18,7 @@
 #include "gpu-agent/worker.h"
 #include "protocol/channel.h"
 #include "protocol/generated/cuda_driver.h"
+#include "protocol/generated/serve_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "protocol/open.h"

@@ -55,6 +55,7 @@ struct cuda_driver {
 	CUresult (*cuCtxGetFlags)(unsigned int *flags);
 	CUresult (*cuCtxSetFlags)(unsigned int flags);
 	CUresult (*cuCtxGetId)(CUcontext ctx, unsigned long long *ctxId);
+	CUresult (*cuCtxSynchronize)(void);
 	CUresult (*cuCtxSynchronize_v2)(CUcontext ctx);
 	CUresult (*cuCtxSetLimit)(CUlimit limit, size_t value);
 	CUresult (*cuCtxGetLimit)(size_t *pvalue, CUlimit limit);
@@ -234,6 +235,11 @@ struct cuda_driver {
 	CUresult (*cuMulticastCreate)(CUmemGenericAllocationHandle *mcHandle,
 			const CUmulticastObjectProp *prop);
 	CUresult (*cuMulticastAddDevice)(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
+	CUresult (*cuMulticastBindMem)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
+			CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+			unsigned long long flags);
+	CUresult (*cuMulticastBindAddr)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
+			CUdeviceptr memptr, size_t size, unsigned long long flags);
 	CUresult (*cuMulticastUnbind)(CUmemGenericAllocationHandle mcHandle, CUdevice dev,
 			size_t mcOffset, size_t size);
 	CUresult (*cuMulticastGetGranularity)(size_t *granularity,
@@ -443,6 +449,7 @@ struct cuda_driver {
 	CUresult (*cuGraphAddNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph,
 			const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 			size_t numDependencies, CUgraphNodeParams *nodeParams);
+	CUresult (*cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 	CUresult (*cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode,
 			CUgraphNodeParams *nodeParams);
 	CUresult (*cuGraphConditionalHandleCreate)(CUgraphConditionalHandle *pHandle_out,
@@ -692,6 +699,7 @@ struct cuda_driver {
 			void **kernelParams, void **extra);
 	CUresult (*cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f,
 			void **kernelParams, void **extra);
+	CUresult (*cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData);
 	CUresult (*cuGraphicsMapResources)(unsigned int count, CUgraphicsResource *resources,
 			CUstream hStream);
 	CUresult (*cuGraphicsUnmapResources)(unsigned int count, CUgraphicsResource *resources,

@@ -13,6 +13,7 @@
 #include "protocol/generated/cuda_driver.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
+#include "protocol/generated/serve_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 
@@ -23,33 +24,6 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 
 	return __builtin_mul_overflow(count, each, &bytes) ? UINT64_MAX : bytes;
 }
-
-CUresult serve_vcudaOpen(struct worker *w, struct request *r);
-CUresult serve_vcudaLease(struct worker *w, struct request *r);
-CUresult serve_vcudaMemMap(struct worker *w, struct request *r);
-CUresult serve_vcudaMemUnmap(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleData(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r);
-CUresult serve_vcudaFunctionGet(struct worker *w, struct request *r);
-CUresult serve_vcudaGlobalGet(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleNames(struct worker *w, struct request *r);
-CUresult serve_vcudaLaunch(struct worker *w, struct request *r);
-CUresult serve_vcudaCopyIn(struct worker *w, struct request *r);
-CUresult serve_vcudaCopyOut(struct worker *w, struct request *r);
-CUresult serve_vcudaCopy(struct worker *w, struct request *r);
-CUresult serve_vcudaFill(struct worker *w, struct request *r);
-CUresult serve_vcudaSync(struct worker *w, struct request *r);
-CUresult serve_vcudaQuery(struct worker *w, struct request *r);
-CUresult serve_vcudaHostFunc(struct worker *w, struct request *r);
-CUresult serve_vcudaHostFuncDone(struct worker *w, struct request *r);
-CUresult serve_vcudaContextCreate(struct worker *w, struct request *r);
-CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r);
-CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r);
-CUresult serve_vcudaStreamCreate(struct worker *w, struct request *r);
-CUresult serve_vcudaStreamDestroy(struct worker *w, struct request *r);
-CUresult serve_vcudaEventCreate(struct worker *w, struct request *r);
-CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r);
 
 /* cuda.api:53: call */
 static CUresult run_cuCtxSetLimit(struct worker *w, struct request *r)
@@ -688,6 +662,8 @@ static const struct serve_entry entries[] = {
 	{ OP_vcudaHostFuncDone, sizeof(struct wire_vcudaHostFuncDone), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaHostFuncDone,
 	 "vcudaHostFuncDone"},
+	{ OP_vcudaOutput, sizeof(struct wire_vcudaOutput),
+	 sizeof(struct wire_vcudaOutput_reply), SERVE_CALL, serve_vcudaOutput, "vcudaOutput"},
 	{ OP_vcudaContextCreate, sizeof(struct wire_vcudaContextCreate), 0,
 	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaContextCreate, "vcudaContextCreate"},
 	{ OP_vcudaContextDestroy, sizeof(struct wire_vcudaContextDestroy), 0,
