@@ -89,6 +89,12 @@ dist: all programs bench-programs ## binaries, libraries and programs under .dis
 install: all ## into DESTDIR/PREFIX
 	$(Q)tools/install.sh $(BUILD) $(DESTDIR)$(PREFIX)
 
+lint: ## layout of the C files, layers between the folders, generated code up to date
+	$(Q)git ls-files '*.c' '*.h' | grep -v '^protocol/generated/' | \
+		xargs $(CLANG_FORMAT) --dry-run -Werror
+	$(Q)tools/layers.py
+	$(Q)$(MAKE) --no-print-directory check
+
 format: ## lay the C files out as .clang-format says
 	$(Q)git ls-files '*.c' '*.h' | grep -v '^build/' | xargs $(CLANG_FORMAT) -i
 

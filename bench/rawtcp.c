@@ -64,15 +64,16 @@ int main(int argc, char **argv)
 {
 	enum { ROUNDS = 11 };
 	size_t n = (size_t)(argc > 3 ? atoi(argv[3]) : 64) << 20;
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in a = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof(a);
 	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1, buffer = 4 << 20;
 	char *bytes = malloc(n), ok;
 	double rates[ROUNDS];
 	pid_t child;
 
-	if (!bytes || listener < 0 || bind(listener, (void *)&a, sizeof(a)) || listen(listener, 1) ||
-		getsockname(listener, (void *)&a, &length)) {
+	if (!bytes || listener < 0 || bind(listener, (void *)&a, sizeof(a)) ||
+		listen(listener, 1) || getsockname(listener, (void *)&a, &length)) {
 		perror("rawtcp");
 		return 1;
 	}

@@ -50,7 +50,8 @@ unsigned char *cache_read(const char *folder, const uint8_t digest[32], uint64_t
 		at += (uint64_t)n;
 	}
 	if (at < size || memcmp(SHA256(bytes, size, found), digest, 32)) {
-		log_warn("cache.drop", "path=%s reason=\"its bytes do not have its digest\"", path);
+		log_warn("cache.drop", "path=%s reason=\"its bytes do not have its digest\"",
+			path);
 		unlink(path);
 		free(bytes);
 		return NULL;
@@ -66,7 +67,7 @@ static void cache_trim(const char *folder, uint64_t need, uint64_t limit)
 	for (;;) {
 		DIR *dir = opendir(folder);
 		char oldest[256] = "";
-		struct timespec when = { 0 };
+		struct timespec when = {0};
 		uint64_t total = need;
 		struct dirent *entry;
 		struct stat st;

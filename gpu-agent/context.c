@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts.  The primary ones are retained when the worker starts; others come under the numbers
- * that the shim chose.
+ * Contexts.  The primary ones are retained when the worker starts; others come under the
+ * numbers that the shim chose.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,8 @@ CUresult serve_vcudaContextCreate(struct worker *w, struct request *r)
 	if (req->number < CONTEXT_CREATED || req->number >= CONTEXT_MAX ||
 		w->contexts[req->number])
 		return CUDA_ERROR_INVALID_VALUE;
-	status = w->cuda.cuCtxCreate(&context, NULL, req->flags, w->devices[req->device].device);
+	status =
+		w->cuda.cuCtxCreate(&context, NULL, req->flags, w->devices[req->device].device);
 	w->current = CONTEXT_NONE; /* it became current */
 	if (status)
 		return status;
@@ -35,7 +36,8 @@ static void context_forget(struct worker *w, uint16_t context)
 {
 	struct worker_stream *stream, *next;
 
-	/* Bytes of it that still wait in staging are nobody's: the driver waits for its own work. */
+	/* Bytes of it that still wait in staging are nobody's: the driver waits for its own
+	 * work. */
 	worker_use(w, context);
 	w->cuda.cuCtxSynchronize();
 	fence_poll(w);
@@ -71,9 +73,9 @@ CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 	return status;
 }
 
-/* The context itself stays (it is warm, and the windows' mappings belong to the process): what it
- * held goes, as cuDevicePrimaryCtxReset promises. A broken context cannot be mended from inside:
- * the error stays, and the app sees it. */
+/* The context itself stays (it is warm, and the windows' mappings belong to the process): what
+ * it held goes, as cuDevicePrimaryCtxReset promises. A broken context cannot be mended from
+ * inside: the error stays, and the app sees it. */
 CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaPrimaryReset *req = (const void *)r->body;

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies and fills.  Every extent is checked against what the session owns before the driver sees
- * an address.
+ * Copies and fills.  Every extent is checked against what the session owns before the driver
+ * sees an address.
  */
 #include <string.h>
 
 #include "gpu-agent/worker_state.h"
 
-/* Bytes from the first to behind the last byte of depth x height rows of `width`; refuses nonsense
- * (a pitch below the width, a slice that overlaps, an overflow). */
+/* Bytes from the first to behind the last byte of depth x height rows of `width`; refuses
+ * nonsense (a pitch below the width, a slice that overlaps, an overflow). */
 static uint64_t copy_extent(struct request *r, uint64_t pitch, uint64_t slice, uint64_t width,
 	uint64_t height, uint64_t depth)
 {
 	uint64_t rows, slices, n;
 
 	if (!width || !height || !depth || (height > 1 && pitch < width) ||
-		(depth > 1 && (slice < pitch || !pitch || slice % pitch ||
-				      slice / pitch < height)) ||
+		(depth > 1 &&
+			(slice < pitch || !pitch || slice % pitch || slice / pitch < height)) ||
 		__builtin_mul_overflow(height - 1, pitch, &rows) ||
 		__builtin_mul_overflow(depth - 1, slice, &slices) ||
-		__builtin_add_overflow(rows, slices, &n) || __builtin_add_overflow(n, width, &n)) {
+		__builtin_add_overflow(rows, slices, &n) ||
+		__builtin_add_overflow(n, width, &n)) {
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 		return 0;
 	}
@@ -63,7 +64,8 @@ CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCopyIn *req = (const void *)r->body;
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
-	uint64_t extent = copy_extent(r, req->pitch, req->slice, req->width, req->height, req->depth);
+	uint64_t extent =
+		copy_extent(r, req->pitch, req->slice, req->width, req->height, req->depth);
 	CUresult status;
 
 	worker_range(w, r, req->dst, extent);
@@ -73,7 +75,8 @@ CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
 		return r->refused;
 	w->stats.copies_in_bytes += r->payload_bytes;
 	if (req->height == 1 && req->depth == 1) {
-		status = w->cuda.cuMemcpyHtoDAsync(req->dst, r->payload, req->width, stream->stream);
+		status = w->cuda.cuMemcpyHtoDAsync(
+			req->dst, r->payload, req->width, stream->stream);
 	} else {
 		CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
 
@@ -95,7 +98,8 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCopyOut *req = (const void *)r->body;
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
-	uint64_t extent = copy_extent(r, req->pitch, req->slice, req->width, req->height, req->depth);
+	uint64_t extent =
+		copy_extent(r, req->pitch, req->slice, req->width, req->height, req->depth);
 	uint64_t n = copy_packed(r, req->width, req->height, req->depth);
 	struct pending *p;
 	CUresult status;
@@ -113,7 +117,8 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (req->height == 1 && req->depth == 1) {
-		status = w->cuda.cuMemcpyDtoHAsync(p->bytes, req->src, req->width, stream->stream);
+		status = w->cuda.cuMemcpyDtoHAsync(
+			p->bytes, req->src, req->width, stream->stream);
 	} else {
 		CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
 
@@ -146,10 +151,10 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCopy *req = (const void *)r->body;
 	CUstream stream = worker_stream(w, r, req->stream);
-	uint64_t dst = copy_extent(r, req->dstPitch, req->dstSlice, req->width, req->height,
-		req->depth);
-	uint64_t src = copy_extent(r, req->srcPitch, req->srcSlice, req->width, req->height,
-		req->depth);
+	uint64_t dst = copy_extent(
+		r, req->dstPitch, req->dstSlice, req->width, req->height, req->depth);
+	uint64_t src = copy_extent(
+		r, req->srcPitch, req->srcSlice, req->width, req->height, req->depth);
 	CUDA_MEMCPY3D c;
 
 	worker_range(w, r, req->dst, dst);
@@ -161,7 +166,8 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 		return r->refused;
 	if (req->height == 1 && req->depth == 1) {
 		if (req->dstDevice == req->srcDevice)
-			return w->cuda.cuMemcpyDtoDAsync(req->dst, req->src, req->width, stream);
+			return w->cuda.cuMemcpyDtoDAsync(
+				req->dst, req->src, req->width, stream);
 		return w->cuda.cuMemcpyPeerAsync(req->dst, w->devices[req->dstDevice].primary,
 			req->src, w->devices[req->srcDevice].primary, req->width, stream);
 	}
@@ -208,20 +214,21 @@ CUresult serve_vcudaFill(struct worker *w, struct request *r)
 		return r->refused;
 	switch (req->element) {
 	case 1:
-		return flat ? w->cuda.cuMemsetD8Async(req->dst, (unsigned char)req->value,
-				      req->width, stream) :
-			      w->cuda.cuMemsetD2D8Async(req->dst, req->pitch,
-				      (unsigned char)req->value, req->width, req->height, stream);
+		return flat ? w->cuda.cuMemsetD8Async(
+				      req->dst, (unsigned char)req->value, req->width, stream)
+			    : w->cuda.cuMemsetD2D8Async(req->dst, req->pitch,
+				      (unsigned char)req->value, req->width, req->height,
+				      stream);
 	case 2:
-		return flat ? w->cuda.cuMemsetD16Async(req->dst, (unsigned short)req->value,
-				      req->width, stream) :
-			      w->cuda.cuMemsetD2D16Async(req->dst, req->pitch,
-				      (unsigned short)req->value, req->width, req->height, stream);
+		return flat ? w->cuda.cuMemsetD16Async(
+				      req->dst, (unsigned short)req->value, req->width, stream)
+			    : w->cuda.cuMemsetD2D16Async(req->dst, req->pitch,
+				      (unsigned short)req->value, req->width, req->height,
+				      stream);
 	case 4:
-		return flat ? w->cuda.cuMemsetD32Async(req->dst, req->value, req->width, stream) :
-			      w->cuda.cuMemsetD2D32Async(req->dst, req->pitch, req->value,
+		return flat ? w->cuda.cuMemsetD32Async(req->dst, req->value, req->width, stream)
+			    : w->cuda.cuMemsetD2D32Async(req->dst, req->pitch, req->value,
 				      req->width, req->height, stream);
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }

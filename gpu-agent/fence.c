@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What waits for the GPU.  The loop never blocks in the driver: it records an event, keeps what is
- * to be done after it in a list, and polls.  The list is in the order of the frames, so copies to
- * the host are sent before the synchronisation that was asked for after them is answered.
+ * What waits for the GPU.  The loop never blocks in the driver: it records an event, keeps what
+ * is to be done after it in a list, and polls.  The list is in the order of the frames, so
+ * copies to the host are sent before the synchronisation that was asked for after them is
+ * answered.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,8 @@ void fence_free(struct worker *w, struct pending *p)
 	w->pending_free = p;
 }
 
-static CUresult fence_record(struct worker *w, struct pending_event *at,
-	struct worker_stream *stream)
+static CUresult fence_record(
+	struct worker *w, struct pending_event *at, struct worker_stream *stream)
 {
 	CUresult status;
 
@@ -177,15 +178,12 @@ static void fence_finish(struct worker *w, struct pending *p, CUresult status)
 		}
 		break;
 	case PENDING_WORD:
-		/* An error is told by the next call that waits; the query must end either way. */
+		/* An error is told by the next call that waits; the query must end either way.
+		 */
 		reply_update(w, p->word, p->value);
 		break;
-	case PENDING_STREAM:
-		stream_drop(w, p->stream);
-		break;
-	case PENDING_UNMAP:
-		memory_unmap(w, p);
-		break;
+	case PENDING_STREAM: stream_drop(w, p->stream); break;
+	case PENDING_UNMAP: memory_unmap(w, p); break;
 	}
 }
 
@@ -224,7 +222,8 @@ static bool fence_walk(struct worker *w, bool copies_only)
 			at = &p->next;
 			continue;
 		}
-		/* A copy that stands before it in the list may have ended since it was looked at. */
+		/* A copy that stands before it in the list may have ended since it was looked
+		 * at. */
 		if (!copies_only && p->what != PENDING_COPY_OUT && at != &w->pending) {
 			fence_flush_copies(w);
 			for (at = &w->pending; *at != p; at = &(*at)->next)

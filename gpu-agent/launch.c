@@ -6,8 +6,8 @@
 
 #include "gpu-agent/worker_state.h"
 
-/* Attributes whose value is a plain number. Others hold events, device nodes or pointers that the
- * driver would write through. */
+/* Attributes whose value is a plain number. Others hold events, device nodes or pointers that
+ * the driver would write through. */
 static bool launch_attribute_is_plain(CUlaunchAttributeID id)
 {
 	switch (id) {
@@ -22,10 +22,8 @@ static bool launch_attribute_is_plain(CUlaunchAttributeID id)
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		return true;
-	default:
-		return false;
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
+	default: return false;
 	}
 }
 
@@ -42,8 +40,10 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 	CUlaunchConfig config;
 	unsigned count;
 	void *extra[] = {
-		CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)params,
-		CU_LAUNCH_PARAM_BUFFER_SIZE, &param_bytes,
+		CU_LAUNCH_PARAM_BUFFER_POINTER,
+		(void *)(uintptr_t)params,
+		CU_LAUNCH_PARAM_BUFFER_SIZE,
+		&param_bytes,
 		CU_LAUNCH_PARAM_END,
 	};
 	void **args = param_bytes ? extra : NULL;
@@ -56,7 +56,8 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 	w->stats.launches++;
 	if (!req->attribute_bytes && !(req->flags & LAUNCH_COOPERATIVE))
 		return w->cuda.cuLaunchKernel(function, req->gridX, req->gridY, req->gridZ,
-			req->blockX, req->blockY, req->blockZ, req->sharedBytes, stream, NULL, args);
+			req->blockX, req->blockY, req->blockZ, req->sharedBytes, stream, NULL,
+			args);
 
 	count = req->attribute_bytes / (unsigned)sizeof(CUlaunchAttribute);
 	memcpy(list, attributes, req->attribute_bytes);

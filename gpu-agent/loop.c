@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The turn: take frames, serve them, look at the GPU, answer; spin a little and then sleep where
- * there was nothing to do.
+ * The turn: take frames, serve them, look at the GPU, answer; spin a little and then sleep
+ * where there was nothing to do.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,9 +14,9 @@
 
 /* Frames a turn serves before it looks at the GPU and the socket again. */
 #define TURN_FRAMES 64
-/* While a host function is outstanding, so many frames are issued at the most: the driver's queue
- * (1024 launches) must never be what the loop blocks on, since the word that ends the wait comes
- * through the loop. */
+/* While a host function is outstanding, so many frames are issued at the most: the driver's
+ * queue (1024 launches) must never be what the loop blocks on, since the word that ends the
+ * wait comes through the loop. */
 #define HOST_FUNC_FRAMES 256
 #define STASH_MAX (64u << 20)
 
@@ -79,7 +79,7 @@ static bool loop_can_serve(struct worker *w)
 	staging_reap(w, &w->out);
 	/* Twice: the ring's end may be skipped. */
 	return w->out.used + 2 * (n + STAGING_ALIGN) <= w->out.size &&
-		w->out.count < STAGING_RANGES;
+	       w->out.count < STAGING_RANGES;
 }
 
 static void loop_serve(struct worker *w)
@@ -99,12 +99,12 @@ static void loop_serve(struct worker *w)
 		log_info("call.unknown", "op=%u", (unsigned)w->frame.op);
 		status = CUDA_ERROR_NOT_SUPPORTED;
 	} else if (r.header.body < entry->body_bytes || entry->reply_bytes > ANSWER_MAX ||
-		(r.payload_bytes && !(entry->flags & SERVE_PAYLOAD)) ||
-		(r.header.kind == FRAME_POST && !(entry->flags & SERVE_POST))) {
+		   (r.payload_bytes && !(entry->flags & SERVE_PAYLOAD)) ||
+		   (r.header.kind == FRAME_POST && !(entry->flags & SERVE_POST))) {
 		status = CUDA_ERROR_INVALID_VALUE;
 		w->stats.errors++;
-	} else if (r.header.context && (r.header.context >= CONTEXT_MAX ||
-					       !w->contexts[r.header.context])) {
+	} else if (r.header.context &&
+		   (r.header.context >= CONTEXT_MAX || !w->contexts[r.header.context])) {
 		status = CUDA_ERROR_INVALID_CONTEXT;
 	} else {
 		if (r.header.context)
@@ -196,14 +196,9 @@ static bool loop_take(struct worker *w)
 	bool behind = w->stash.used || (w->host_funcs && w->issued_behind >= HOST_FUNC_FRAMES);
 
 	switch (w->frame.kind) {
-	case FRAME_PING:
-		reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL);
-		break;
-	case FRAME_PONG:
-		break;
-	case FRAME_BYE:
-		worker_end(w, "the client ended it");
-		break;
+	case FRAME_PING: reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL); break;
+	case FRAME_PONG: break;
+	case FRAME_BYE: worker_end(w, "the client ended it"); break;
 	default:
 		if (w->frame.op == OP_vcudaHostFuncDone) {
 			loop_serve(w); /* overtakes: it is what the stream waits for */
@@ -283,8 +278,8 @@ static bool loop_fill(struct worker *w)
 
 	if (w->receive_at == w->receive_end)
 		w->receive_at = w->receive_end = 0;
-	/* Behind a big payload comes another, most likely: read its header, and the payload itself
-	 * straight into staging. */
+	/* Behind a big payload comes another, most likely: read its header, and the payload
+	 * itself straight into staging. */
 	room = w->receive_small ? 4096 : RECEIVE_BYTES;
 	if (w->receive_at && RECEIVE_BYTES - w->receive_end < room) {
 		memmove(w->receive, w->receive + w->receive_at, w->receive_end - w->receive_at);
@@ -363,12 +358,12 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	(void)!send(w->handoff, &w->stats, sizeof(w->stats), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Sleeps until something can have happened. What the GPU does wakes nobody: while it is awaited,
- * the naps grow from 20 us to 1 ms, so that a long kernel costs little of a core. */
+/* Sleeps until something can have happened. What the GPU does wakes nobody: while it is
+ * awaited, the naps grow from 20 us to 1 ms, so that a long kernel costs little of a core. */
 static void loop_sleep(struct worker *w, uint64_t idle_ns)
 {
-	struct pollfd fds[4] = { 0 };
-	struct timespec timeout = { .tv_sec = 1 };
+	struct pollfd fds[4] = {0};
+	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = link_wake_at(w->link), now = wait_now();
 	bool gpu = w->pending || w->stash.used || w->in.count;
 
@@ -403,7 +398,8 @@ void loop_run(struct worker *w)
 	while (!w->ended) {
 		bool progress = false;
 
-		while (w->stash.used && !(w->host_funcs && w->issued_behind >= HOST_FUNC_FRAMES) &&
+		while (w->stash.used &&
+			!(w->host_funcs && w->issued_behind >= HOST_FUNC_FRAMES) &&
 			loop_unstash(w))
 			progress = true;
 		progress |= loop_receive(w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device memory: the shim chooses addresses in the device's window, the worker puts memory there.
- * Never more than the lease that the front granted.
+ * Device memory: the shim chooses addresses in the device's window, the worker puts memory
+ * there. Never more than the lease that the front granted.
  */
 #include <errno.h>
 #include <string.h>
@@ -42,7 +42,7 @@ CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
 	};
-	CUmemAccessDesc access = { .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	uint64_t first, count;
 	CUresult status;
 
@@ -95,7 +95,8 @@ CUresult serve_vcudaMemUnmap(struct worker *w, struct request *r)
 			return CUDA_ERROR_INVALID_VALUE;
 		/* Whole mappings only, as the driver wants it. */
 		for (uint64_t g = first; g < first + count; g += d->mappings[g].granules)
-			if (!d->mappings[g].granules || d->mappings[g].granules > first + count - g)
+			if (!d->mappings[g].granules ||
+				d->mappings[g].granules > first + count - g)
 				return CUDA_ERROR_INVALID_VALUE;
 	}
 	p = fence_new(w, PENDING_UNMAP, r->header.context);
@@ -164,7 +165,7 @@ CUresult serve_vcudaLease(struct worker *w, struct request *r)
 
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status)
 {
-	struct wire_vcudaLease_reply reply = { 0 };
+	struct wire_vcudaLease_reply reply = {0};
 	int tag;
 
 	if (device >= w->device_count || w->lease_tag[device] < 0)

@@ -53,9 +53,10 @@ CUresult serve_vcudaModuleData(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
-/* The image, NUL behind it, from the upload or the cache. *status says what is wrong with it. */
-static unsigned char *module_image(struct worker *w, const uint8_t *digest, uint64_t size,
-	CUresult *status)
+/* The image, NUL behind it, from the upload or the cache. *status says what is wrong with it.
+ */
+static unsigned char *module_image(
+	struct worker *w, const uint8_t *digest, uint64_t size, CUresult *status)
 {
 	unsigned char found[32], *image;
 
@@ -91,10 +92,8 @@ static bool module_jit_is_plain(uint32_t option)
 	case CU_JIT_POSITION_INDEPENDENT_CODE:
 	case CU_JIT_MIN_CTA_PER_SM:
 	case CU_JIT_MAX_THREADS_PER_BLOCK:
-	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
-		return true;
-	default:
-		return false;
+	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES: return true;
+	default: return false;
 	}
 }
 
@@ -168,8 +167,8 @@ static void module_function_info(struct worker *w, struct request *r, CUfunction
 	uint32_t kept;
 
 	if (w->cuda.cuFuncGetParamInfo)
-		while (info->param_count < 8192 &&
-			!w->cuda.cuFuncGetParamInfo(function, info->param_count, &offset, &size)) {
+		while (info->param_count < 8192 && !w->cuda.cuFuncGetParamInfo(function,
+							   info->param_count, &offset, &size)) {
 			if (info->param_count < FUNCTION_PARAMS_MAX) {
 				params[info->param_count].offset = (uint32_t)offset;
 				params[info->param_count].size = (uint32_t)size;
@@ -179,10 +178,11 @@ static void module_function_info(struct worker *w, struct request *r, CUfunction
 			info->param_count++;
 		}
 	for (int a = 0; a < FUNCTION_ATTRIBUTES; a++)
-		if (!w->cuda.cuFuncGetAttribute(&info->attributes[a], (CUfunction_attribute)a,
-			    function))
+		if (!w->cuda.cuFuncGetAttribute(
+			    &info->attributes[a], (CUfunction_attribute)a, function))
 			info->attribute_known |= 1u << a;
-	kept = info->param_count < FUNCTION_PARAMS_MAX ? info->param_count : FUNCTION_PARAMS_MAX;
+	kept = info->param_count < FUNCTION_PARAMS_MAX ? info->param_count
+						       : FUNCTION_PARAMS_MAX;
 	if (kept)
 		memcpy(worker_out(r, &answer->layout, kept * sizeof(params[0])), params,
 			kept * sizeof(params[0]));

@@ -21,7 +21,8 @@ const void *worker_in(struct request *r, const struct wire_run *run, uint64_t ne
 	return r->body + run->offset;
 }
 
-const void *worker_in_some(struct request *r, const struct wire_run *run, uint64_t limit, size_t *n)
+const void *worker_in_some(
+	struct request *r, const struct wire_run *run, uint64_t limit, size_t *n)
 {
 	*n = 0;
 	if (run->length > limit) {
@@ -48,7 +49,8 @@ void *worker_out(struct request *r, struct wire_run *run, uint64_t n)
 	uint32_t at = (r->answer_bytes + 7) & ~7u;
 
 	if (n > ANSWER_MAX || at > ANSWER_MAX - n) {
-		/* Nothing is written where there is no room: the serve function still gets memory. */
+		/* Nothing is written where there is no room: the serve function still gets
+		 * memory. */
 		static unsigned char waste[FRAME_BODY_MAX];
 
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
@@ -85,8 +87,8 @@ void *worker_handle(struct worker *w, struct request *r, uint64_t handle, enum h
 	return name->object;
 }
 
-void *worker_handle_or_null(struct worker *w, struct request *r, uint64_t handle,
-	enum handle_kind kind)
+void *worker_handle_or_null(
+	struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind)
 {
 	return handle ? worker_handle(w, r, handle, kind) : NULL;
 }
@@ -179,11 +181,12 @@ void worker_know_range(struct worker *w, uint64_t address, uint64_t bytes)
 		struct known_range *ranges = realloc(w->ranges, room * sizeof(*ranges));
 
 		if (!ranges)
-			return; /* copies to this global will be refused: never the other way round */
+			return; /* copies to this global will be refused: never the other way
+				   round */
 		w->ranges = ranges;
 		w->range_room = room;
 	}
-	w->ranges[w->range_count++] = (struct known_range){ address, bytes };
+	w->ranges[w->range_count++] = (struct known_range){address, bytes};
 }
 
 static bool names_mapped(const struct worker_device *d, uint64_t address, uint64_t bytes)

@@ -35,8 +35,8 @@ CUresult serve_vcudaOutput(struct worker *w, struct request *r)
 	struct wire_vcudaOutput_reply *answer = (void *)r->answer;
 	uint64_t left = w->output_told - w->output_fetched;
 	uint64_t n = left < 1900 ? left : 1900;
-	ssize_t got = pread(w->output, worker_out(r, &answer->text, n), n,
-		(off_t)w->output_fetched);
+	ssize_t got =
+		pread(w->output, worker_out(r, &answer->text, n), n, (off_t)w->output_fetched);
 
 	if (got < 0)
 		return CUDA_ERROR_UNKNOWN;

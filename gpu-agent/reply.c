@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames to the app.  Headers and bodies are copied into a ring, payloads go from staging as they
- * lie; the socket takes both by one gathered send.  Whoever wants to answer asks reply_room first:
- * a slow reader stops the taking of frames, never the process.
+ * Frames to the app.  Headers and bodies are copied into a ring, payloads go from staging as
+ * they lie; the socket takes both by one gathered send.  Whoever wants to answer asks
+ * reply_room first: a slow reader stops the taking of frames, never the process.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 bool reply_room(const struct worker *w)
 {
 	return w->segment_count + REPLY_MARGIN < SEND_SEGMENTS &&
-		w->send_used + REPLY_MARGIN * 4096 < SEND_BYTES;
+	       w->send_used + REPLY_MARGIN * 4096 < SEND_BYTES;
 }
 
 static struct send_segment *reply_segment(struct worker *w)
@@ -54,8 +54,9 @@ static void reply_frame(struct worker *w, struct frame_header *h, const void *bo
 	w->stats.frames_sent++;
 
 	/* Frames that lie side by side go out as one piece. */
-	last = w->segment_count ?
-		&w->segments[(w->segment_first + w->segment_count - 1) % SEND_SEGMENTS] : NULL;
+	last = w->segment_count
+		       ? &w->segments[(w->segment_first + w->segment_count - 1) % SEND_SEGMENTS]
+		       : NULL;
 	if (last && last->ring_bytes && !skip && last->bytes + last->length == at) {
 		last->length += need;
 		last->ring_bytes += need;
@@ -105,23 +106,23 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 
 void reply_update(struct worker *w, uint32_t word, uint64_t value)
 {
-	struct frame_update update = { .index = word, .value = value };
-	struct frame_header h = { .kind = FRAME_UPDATE };
+	struct frame_update update = {.index = word, .value = value};
+	struct frame_header h = {.kind = FRAME_UPDATE};
 
 	reply_frame(w, &h, &update, sizeof(update));
 }
 
 void reply_upcall(struct worker *w, uint32_t what, uint64_t value)
 {
-	struct frame_upcall upcall = { .what = what, .value = value };
-	struct frame_header h = { .kind = FRAME_UPCALL };
+	struct frame_upcall upcall = {.what = what, .value = value};
+	struct frame_header h = {.kind = FRAME_UPCALL};
 
 	reply_frame(w, &h, &upcall, sizeof(upcall));
 }
 
 void reply_plain(struct worker *w, enum frame_kind kind, CUresult status, const char *text)
 {
-	struct frame_header h = { .kind = (uint8_t)kind, .status = (uint32_t)status };
+	struct frame_header h = {.kind = (uint8_t)kind, .status = (uint32_t)status};
 
 	reply_frame(w, &h, text, text ? (uint32_t)strlen(text) : 0);
 }

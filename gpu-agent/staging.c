@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pinned memory between socket and GPU: a ring, taken in order and released in order.  A range is
- * busy until it is marked done or the event behind it is done.
+ * Pinned memory between socket and GPU: a ring, taken in order and released in order.  A range
+ * is busy until it is marked done or the event behind it is done.
  */
 #include <stdlib.h>
 
@@ -20,8 +20,8 @@ int staging_open(struct worker *w, struct staging *s)
 	return s->ranges ? 0 : -1;
 }
 
-struct staging_range *staging_take(struct worker *w, struct staging *s, uint32_t n,
-	unsigned char **bytes)
+struct staging_range *staging_take(
+	struct worker *w, struct staging *s, uint32_t n, unsigned char **bytes)
 {
 	uint32_t need = (n + STAGING_ALIGN - 1) & ~(STAGING_ALIGN - 1);
 	uint32_t skip = s->head + need > s->size ? s->size - s->head : 0;
@@ -50,8 +50,8 @@ void staging_done(struct staging_range *range)
 	range->done = true;
 }
 
-CUresult staging_busy(struct worker *w, struct staging_range *range, uint16_t context,
-	CUstream stream)
+CUresult staging_busy(
+	struct worker *w, struct staging_range *range, uint16_t context, CUstream stream)
 {
 	CUevent event = fence_event(w, context);
 	CUresult status;

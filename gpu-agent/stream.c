@@ -41,7 +41,7 @@ void context_stream_init(struct worker *w, uint16_t context)
 {
 	struct worker_stream *stream = &w->legacy[context];
 
-	*stream = (struct worker_stream){ .stream = CU_STREAM_LEGACY, .context = context };
+	*stream = (struct worker_stream){.stream = CU_STREAM_LEGACY, .context = context};
 	stream_link(w, stream);
 }
 
@@ -78,8 +78,8 @@ CUresult serve_vcudaStreamDestroy(struct worker *w, struct request *r)
 	if (!stream)
 		return r->refused;
 	worker_unbind(w, r, req->stream, KIND_CUstream);
-	/* Its work goes on after the name is gone, and what waits for the context waits for it too:
-	 * the stream itself goes when it is done. */
+	/* Its work goes on after the name is gone, and what waits for the context waits for it
+	 * too: the stream itself goes when it is done. */
 	if (stream->work != stream->clean) {
 		p = fence_new(w, PENDING_STREAM, stream->context);
 		if (p && !fence_stream(w, p, stream)) {
@@ -115,8 +115,8 @@ CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r)
 	worker_unbind(w, r, req->event, KIND_CUevent);
 	if (worker_refused(r))
 		return r->refused;
-	/* Somebody waits for it: then it becomes the fence's own, which returns it to the pool. An
-	 * event with timing is as good there. */
+	/* Somebody waits for it: then it becomes the fence's own, which returns it to the pool.
+	 * An event with timing is as good there. */
 	for (struct pending *p = w->pending; p; p = p->next)
 		for (uint32_t i = 0; i < p->event_count; i++)
 			if (p->events[i].event == event) {

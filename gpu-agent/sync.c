@@ -4,8 +4,8 @@
  */
 #include "gpu-agent/worker_state.h"
 
-static CUresult sync_event_fence(struct worker *w, struct request *r, struct pending *p,
-	uint64_t handle)
+static CUresult sync_event_fence(
+	struct worker *w, struct request *r, struct pending *p, uint64_t handle)
 {
 	struct name *name = names_find(w, handle, KIND_CUevent);
 
@@ -28,21 +28,18 @@ static struct worker_stream *sync_stream(struct worker *w, struct request *r, ui
 	return stream;
 }
 
-static CUresult sync_fence(struct worker *w, struct request *r, struct pending *p, uint32_t scope,
-	uint64_t handle)
+static CUresult sync_fence(
+	struct worker *w, struct request *r, struct pending *p, uint32_t scope, uint64_t handle)
 {
 	struct worker_stream *stream;
 
 	switch (scope) {
-	case SYNC_CONTEXT:
-		return fence_context(w, p, r->header.context);
+	case SYNC_CONTEXT: return fence_context(w, p, r->header.context);
 	case SYNC_STREAM:
 		stream = sync_stream(w, r, handle);
 		return stream ? fence_stream(w, p, stream) : r->refused;
-	case SYNC_EVENT:
-		return sync_event_fence(w, r, p, handle);
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case SYNC_EVENT: return sync_event_fence(w, r, p, handle);
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 

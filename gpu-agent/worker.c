@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker's life: open the driver, make the contexts and everything that costs time, say READY,
- * wait for the one session, serve it, exit.  It is never used twice: what a tenant's kernels left
- * in this process goes with it.
+ * A worker's life: open the driver, make the contexts and everything that costs time, say
+ * READY, wait for the one session, serve it, exit.  It is never used twice: what a tenant's
+ * kernels left in this process goes with it.
  */
 #include "gpu-agent/worker.h"
 
@@ -71,10 +71,8 @@ bool worker_is_sticky(CUresult status)
 	case CUDA_ERROR_INVALID_PC:
 	case CUDA_ERROR_LAUNCH_FAILED:
 	case CUDA_ERROR_TENSOR_MEMORY_LEAK:
-	case CUDA_ERROR_EXTERNAL_DEVICE:
-		return true;
-	default:
-		return false;
+	case CUDA_ERROR_EXTERNAL_DEVICE: return true;
+	default: return false;
 	}
 }
 
@@ -103,8 +101,9 @@ static const char *worker_error_name(struct worker *w, CUresult status)
 static int worker_say(struct worker *w, struct handoff *message)
 {
 	message->version = HANDOFF_VERSION;
-	return send(w->handoff, message, sizeof(*message), MSG_NOSIGNAL) == sizeof(*message) ? 0 :
-											       -1;
+	return send(w->handoff, message, sizeof(*message), MSG_NOSIGNAL) == sizeof(*message)
+		       ? 0
+		       : -1;
 }
 
 /* The window: the wanted place, else any place, else half as much. */
@@ -115,8 +114,8 @@ static CUresult worker_reserve(struct worker *w, struct worker_device *d, uint32
 	uint64_t bytes;
 
 	for (bytes = WINDOW_BYTES; bytes >= 1ull << 36; bytes /= 2) {
-		status = w->cuda.cuMemAddressReserve(&at, bytes, d->granularity,
-			WINDOW_BASE + index * WINDOW_BYTES, 0);
+		status = w->cuda.cuMemAddressReserve(
+			&at, bytes, d->granularity, WINDOW_BASE + index * WINDOW_BYTES, 0);
 		if (!status)
 			break;
 	}
@@ -144,13 +143,13 @@ static void worker_snapshot(struct worker *w, struct worker_device *d)
 	if (w->config->driver == DRIVER_SOFTWARE)
 		o->flags |= OPEN_PTX_ONLY;
 	for (int a = 1; a < OPEN_ATTRIBUTES; a++)
-		if (!w->cuda.cuDeviceGetAttribute(&o->attributes[a], (CUdevice_attribute)a,
-			    d->device))
+		if (!w->cuda.cuDeviceGetAttribute(
+			    &o->attributes[a], (CUdevice_attribute)a, d->device))
 			o->attribute_known[a / 8] |= (uint8_t)(1u << a % 8);
 	if (w->cuda.cuDeviceGetPCIBusId)
 		w->cuda.cuDeviceGetPCIBusId(o->pci_bus_id, sizeof(o->pci_bus_id), d->device);
-	w->cuda.cuCtxGetStreamPriorityRange(&o->stream_priority_least,
-		&o->stream_priority_greatest);
+	w->cuda.cuCtxGetStreamPriorityRange(
+		&o->stream_priority_least, &o->stream_priority_greatest);
 	for (int l = 0; l < OPEN_LIMITS; l++)
 		o->limits[l] = w->cuda.cuCtxGetLimit(&value, (CUlimit)l) ? ~0ull : value;
 }
@@ -177,8 +176,8 @@ static CUresult worker_open_device(struct worker *w, uint32_t index, struct hand
 	status = worker_use(w, context);
 	prop.location.id = d->device;
 	if (!status)
-		status = w->cuda.cuMemGetAllocationGranularity(&granularity, &prop,
-			CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+		status = w->cuda.cuMemGetAllocationGranularity(
+			&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
 	if (status)
 		return status;
 	d->granularity = granularity;
@@ -189,7 +188,8 @@ static CUresult worker_open_device(struct worker *w, uint32_t index, struct hand
 	worker_snapshot(w, d);
 	w->cuda.cuMemGetInfo(&free_memory, &total);
 	memcpy(told->uuid, d->open.uuid, sizeof(told->uuid));
-	snprintf(told->name, sizeof(told->name), "%.*s", (int)sizeof(told->name) - 1, d->open.name);
+	snprintf(told->name, sizeof(told->name), "%.*s", (int)sizeof(told->name) - 1,
+		d->open.name);
 	told->total_memory = total;
 	told->free_memory = free_memory;
 	return CUDA_SUCCESS;
@@ -198,7 +198,7 @@ static CUresult worker_open_device(struct worker *w, uint32_t index, struct hand
 /* Everything that a session would otherwise wait for. 0, or -1 with ready->text filled in. */
 static int worker_prepare(struct worker *w, struct handoff *ready)
 {
-	struct error error = { 0 };
+	struct error error = {0};
 	int count = 0, version = 0;
 	CUresult status;
 	const char *step;
@@ -258,8 +258,8 @@ static int worker_session(struct worker *w, struct handoff *message)
 		struct cmsghdr header;
 		char space[CMSG_SPACE(2 * sizeof(int))];
 	} control;
-	struct iovec iov = { message, sizeof(*message) };
-	struct error error = { 0 };
+	struct iovec iov = {message, sizeof(*message)};
+	struct error error = {0};
 	struct cmsghdr *c;
 	int fds[2];
 
