@@ -43,6 +43,7 @@ CUresult serve_vcudaSync(struct worker *w, struct request *r);
 CUresult serve_vcudaQuery(struct worker *w, struct request *r);
 CUresult serve_vcudaHostFunc(struct worker *w, struct request *r);
 CUresult serve_vcudaHostFuncDone(struct worker *w, struct request *r);
+CUresult serve_vcudaOutput(struct worker *w, struct request *r);
 CUresult serve_vcudaContextCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r);
 CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r);
@@ -688,6 +689,8 @@ static const struct serve_entry entries[] = {
 	{ OP_vcudaHostFuncDone, sizeof(struct wire_vcudaHostFuncDone), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaHostFuncDone,
 	 "vcudaHostFuncDone"},
+	{ OP_vcudaOutput, sizeof(struct wire_vcudaOutput),
+	 sizeof(struct wire_vcudaOutput_reply), SERVE_CALL, serve_vcudaOutput, "vcudaOutput"},
 	{ OP_vcudaContextCreate, sizeof(struct wire_vcudaContextCreate), 0,
 	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaContextCreate, "vcudaContextCreate"},
 	{ OP_vcudaContextDestroy, sizeof(struct wire_vcudaContextDestroy), 0,

@@ -2,8 +2,7 @@
 """The agent's side: the driver's function pointers, serve functions and the table by opcode."""
 from . import text
 from .api import ApiError
-from .shim import HEADER_VERSION
-from .wire import crossing, on_the_wire, reply_fields, request_fields
+from .wire import crossing, on_the_wire, padded, reply_fields, request_fields
 
 
 def offered(api):
@@ -12,7 +11,7 @@ def offered(api):
     entries = api.of("cuda")
     renamed = {e.name.rsplit("_v", 1)[0] for e in entries if e.name[-3:-1] == "_v"}
     return [e for e in entries
-            if e.name not in renamed and not e.has("old") and e.since <= HEADER_VERSION]
+            if e.name not in renamed and not e.has("old") and e.declared()]
 
 
 def driver_header(api):
@@ -232,7 +231,6 @@ def fuzz_dictionary(api):
     for family in ("vcuda", "cuda"):
         for e in crossing(api, family):
             fields = request_fields(api, e)
-            from .wire import padded
             size = padded(fields)[1] if fields else 8
             length = "".join(f"\\x{b:02x}" for b in size.to_bytes(4, "little"))
             op = "".join(f"\\x{b:02x}" for b in e.op.to_bytes(2, "little"))

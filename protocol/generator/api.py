@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since", "until", "abi",
-           "no_context", "straight", "old", "key", "proc")
+           "no_context", "straight", "opaque", "old", "key", "proc")
 
 
 class ApiError(Exception):
@@ -73,6 +73,10 @@ class Entry:
     def streams(self):
         """The parameters that are streams (whose NULL means the default stream)."""
         return [p for p in self.params if p.type in ("CUstream", "cudaStream_t")]
+
+    def declared(self, newest=13000):
+        """Whether the header that stubs are compiled with knows the call's types."""
+        return self.since <= newest and not self.has("opaque")
 
     @property
     def origin(self):

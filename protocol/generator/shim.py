@@ -3,13 +3,6 @@
 from . import text
 from .api import abis
 
-HEADER_VERSION = 13000  # of the cuda.h that stubs are compiled with: newer types are unknown there
-
-
-def declared(entry):
-    """Whether the cuda.h that we compile with knows the entry's types."""
-    return entry.since <= HEADER_VERSION
-
 
 def handled(entry):
     """Whether hand-written code answers it."""
@@ -183,14 +176,14 @@ def stub(api, entry):
         out += text.prototype("static CUresult", f"send_{entry.name}", items, "\n{\n")
         out += crossing_body(api, entry) + "}\n\n"
     for _, name, twin in exported([entry]):
-        if not declared(entry):
+        if not entry.declared():
             items = ["void"]
             out += f"CUresult {name}(void);\n"
         out += f"/* {entry.origin}: {entry.verb} */\n"
         out += text.prototype("VCUDA_EXPORT CUresult", name, items, "\n{\n")
         call = ", ".join(arguments(entry, twin))
         if entry.verb == "refused":
-            out += "".join(f"\t(void){p.name};\n" for p in entry.params) if declared(entry) else ""
+            out += "".join(f"\t(void){p.name};\n" for p in entry.params) if entry.declared() else ""
             out += text.wrap("\treturn shim_refused(", [f"CALL_{name}", f'"{name}"',
                                                        f'"{entry.reason}"'], ");")
         elif entry.has("same"):

@@ -9,9 +9,9 @@ import re
 import subprocess
 
 
-def preprocess(header, include, defines=(), compiler="gcc"):
-    """The text of HEADER after preprocessing with -I INCLUDE."""
-    command = [compiler, "-E", "-P", "-I", include, "-x", "c", "-"]
+def preprocess(header, includes, defines=(), compiler="gcc"):
+    """The text of HEADER after preprocessing with -I for each of INCLUDES."""
+    command = [compiler, "-E", "-P", "-x", "c", "-"] + [f"-I{folder}" for folder in includes]
     command += [f"-D{name}" for name in defines]
     return subprocess.run(command, input=f"#include <{header}>\n", capture_output=True, text=True,
                           check=True, timeout=60).stdout
