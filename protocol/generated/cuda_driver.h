@@ -160,11 +160,14 @@ struct cuda_driver {
 			CUarray hArray);
 	CUresult (*cuArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 			CUarray array);
-	CUresult (*cuMipmappedArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
+	CUresult (*cuMipmappedArrayGetSparseProperties)(
+			CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 			CUmipmappedArray mipmap);
-	CUresult (*cuArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-			CUarray array, CUdevice device);
-	CUresult (*cuMipmappedArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+	CUresult (*cuArrayGetMemoryRequirements)(
+			CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
+			CUdevice device);
+	CUresult (*cuMipmappedArrayGetMemoryRequirements)(
+			CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
 			CUmipmappedArray mipmap, CUdevice device);
 	CUresult (*cuArrayGetPlane)(CUarray *pPlaneArray, CUarray hArray,
 			unsigned int planeIdx);

@@ -42,7 +42,8 @@ cudaError_t hand_cudaDeviceGetStreamPriorityRange(int *leastPriority, int *great
 cudaError_t hand_cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
 cudaError_t hand_cudaDeviceGetByPCIBusId(int *device, const char *pciBusId);
 cudaError_t hand_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device);
-cudaError_t hand_cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+cudaError_t hand_cudaDeviceFlushGPUDirectRDMAWrites(
+		enum cudaFlushGPUDirectRDMAWritesTarget target,
 		enum cudaFlushGPUDirectRDMAWritesScope scope);
 cudaError_t hand_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig);
 cudaError_t hand_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);

@@ -229,8 +229,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int devi
 }
 
 /* cudart.api:42: refused */
-VCUDA_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle,
-		cudaEvent_t event)
+VCUDA_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
 {
 	(void)handle;
 	(void)event;
@@ -239,8 +238,7 @@ VCUDA_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle,
 }
 
 /* cudart.api:44: refused */
-VCUDA_EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event,
-		cudaIpcEventHandle_t handle)
+VCUDA_EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
 {
 	(void)event;
 	(void)handle;
@@ -277,7 +275,8 @@ VCUDA_EXPORT cudaError_t cudaIpcCloseMemHandle(void *devPtr)
 }
 
 /* cudart.api:51: local */
-VCUDA_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+VCUDA_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(
+		enum cudaFlushGPUDirectRDMAWritesTarget target,
 		enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
 	runtime_count(CALL_cudaDeviceFlushGPUDirectRDMAWrites);
@@ -599,8 +598,7 @@ VCUDA_EXPORT cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cuda
 }
 
 /* cudart.api:105: local */
-VCUDA_EXPORT cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t start,
-		cudaEvent_t end)
+VCUDA_EXPORT cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
 	runtime_count(CALL_cudaEventElapsedTime_v2);
 	return runtime_result(hand_cudaEventElapsedTime_v2(ms, start, end));
@@ -668,8 +666,9 @@ VCUDA_EXPORT cudaError_t cudaDestroyExternalSemaphore(cudaExternalSemaphore_t ex
 }
 
 /* cudart.api:122: refused */
-VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernelMultiDevice(struct cudaLaunchParams *launchParamsList,
-		unsigned int numDevices, unsigned int flags)
+VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernelMultiDevice(
+		struct cudaLaunchParams *launchParamsList, unsigned int numDevices,
+		unsigned int flags)
 {
 	(void)launchParamsList;
 	(void)numDevices;
@@ -764,8 +763,8 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 		const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
 	runtime_count(CALL_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-	return runtime_result(hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks,
-		func, blockSize, dynamicSMemSize, flags));
+	return runtime_result(hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		numBlocks, func, blockSize, dynamicSMemSize, flags));
 }
 
 /* cudart.api:142: refused */
@@ -979,8 +978,9 @@ VCUDA_EXPORT cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t
 }
 
 /* cudart.api:176: refused */
-VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
-		cudaArray_t array, int device)
+VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(
+		struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array,
+		int device)
 {
 	(void)memoryRequirements;
 	(void)array;
@@ -990,7 +990,8 @@ VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRe
 }
 
 /* cudart.api:179: refused */
-VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
+VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(
+		struct cudaArrayMemoryRequirements *memoryRequirements,
 		cudaMipmappedArray_t mipmap, int device)
 {
 	(void)memoryRequirements;
@@ -1001,8 +1002,8 @@ VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArra
 }
 
 /* cudart.api:182: refused */
-VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
-		cudaArray_t array)
+VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(
+		struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
 {
 	(void)sparseProperties;
 	(void)array;
@@ -1011,8 +1012,8 @@ VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProp
 }
 
 /* cudart.api:184: refused */
-VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
-		cudaMipmappedArray_t mipmap)
+VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetSparseProperties(
+		struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap)
 {
 	(void)sparseProperties;
 	(void)mipmap;
@@ -1215,8 +1216,7 @@ VCUDA_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *
 }
 
 /* cudart.api:234: local */
-VCUDA_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device,
-		int peerDevice)
+VCUDA_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
 {
 	runtime_count(CALL_cudaDeviceCanAccessPeer);
 	return runtime_result(hand_cudaDeviceCanAccessPeer(canAccessPeer, device, peerDevice));
@@ -1289,8 +1289,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedPointer(void **devPtr, siz
 
 /* cudart.api:247: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsSubResourceGetMappedArray(cudaArray_t *array,
-		cudaGraphicsResource_t resource, unsigned int arrayIndex,
-		unsigned int mipLevel)
+		cudaGraphicsResource_t resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
 	(void)array;
 	(void)resource;
@@ -1301,8 +1300,8 @@ VCUDA_EXPORT cudaError_t cudaGraphicsSubResourceGetMappedArray(cudaArray_t *arra
 }
 
 /* cudart.api:250: refused */
-VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
-		cudaGraphicsResource_t resource)
+VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedMipmappedArray(
+		cudaMipmappedArray_t *mipmappedArray, cudaGraphicsResource_t resource)
 {
 	(void)mipmappedArray;
 	(void)resource;
@@ -1372,8 +1371,8 @@ VCUDA_EXPORT cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc 
 }
 
 /* cudart.api:266: refused */
-VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *pResViewDesc,
-		cudaTextureObject_t texObject)
+VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceViewDesc(
+		struct cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject)
 {
 	(void)pResViewDesc;
 	(void)texObject;
@@ -1793,8 +1792,7 @@ VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 }
 
 /* cudart.api:362: refused */
-VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node,
-		cudaEvent_t event)
+VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
 {
 	(void)node;
 	(void)event;
@@ -1822,7 +1820,8 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGrap
 {
 	(void)hNode;
 	(void)params_out;
-	return runtime_result(runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeGetParams,
+	return runtime_result(
+		runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeGetParams,
 		"cudaGraphExternalSemaphoresSignalNodeGetParams", "graphs: not served yet"));
 }
 
@@ -1832,7 +1831,8 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGrap
 {
 	(void)hNode;
 	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeSetParams,
+	return runtime_result(
+		runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeSetParams,
 		"cudaGraphExternalSemaphoresSignalNodeSetParams", "graphs: not served yet"));
 }
 
@@ -2073,8 +2073,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node,
 
 /* cudart.api:440: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
-		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-		size_t numDependencies)
+		const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies)
 {
 	(void)graph;
 	(void)from;
@@ -2100,8 +2099,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph,
 
 /* cudart.api:448: refused */
 VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
-		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-		size_t numDependencies)
+		const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies)
 {
 	(void)graph;
 	(void)from;
@@ -2290,27 +2288,29 @@ VCUDA_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGra
 }
 
 /* cudart.api:486: refused */
-VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(cudaGraphExec_t hGraphExec,
-		cudaGraphNode_t hNode,
+VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
+		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
 {
 	(void)hGraphExec;
 	(void)hNode;
 	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecExternalSemaphoresSignalNodeSetParams,
+	return runtime_result(
+		runtime_refused(CALL_cudaGraphExecExternalSemaphoresSignalNodeSetParams,
 		"cudaGraphExecExternalSemaphoresSignalNodeSetParams",
 		"graphs: not served yet"));
 }
 
 /* cudart.api:489: refused */
-VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(cudaGraphExec_t hGraphExec,
-		cudaGraphNode_t hNode,
+VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
+		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
 {
 	(void)hGraphExec;
 	(void)hNode;
 	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecExternalSemaphoresWaitNodeSetParams,
+	return runtime_result(
+		runtime_refused(CALL_cudaGraphExecExternalSemaphoresWaitNodeSetParams,
 		"cudaGraphExecExternalSemaphoresWaitNodeSetParams", "graphs: not served yet"));
 }
 
@@ -2479,8 +2479,9 @@ VCUDA_EXPORT cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec,
 }
 
 /* cudart.api:529: refused */
-VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
-		cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags)
+VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
+		cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
+		unsigned int defaultLaunchValue, unsigned int flags)
 {
 	(void)pHandle_out;
 	(void)graph;
@@ -2593,8 +2594,7 @@ VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 }
 
 /* cudart.api:591: local */
-VCUDA_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr,
-		const void *symbolPtr)
+VCUDA_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
 {
 	runtime_count(CALL_cudaGetFuncBySymbol);
 	return runtime_result(hand_cudaGetFuncBySymbol(functionPtr, symbolPtr));
@@ -3377,8 +3377,8 @@ VCUDA_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priori
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority_ptsz);
-	return runtime_result(hand_cudaStreamGetPriority(hStream ? hStream : cudaStreamPerThread,
-		priority));
+	return runtime_result(hand_cudaStreamGetPriority(
+		hStream ? hStream : cudaStreamPerThread, priority));
 }
 
 /* cudart.api:675: local */
@@ -3482,7 +3482,8 @@ VCUDA_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize_ptsz);
-	return runtime_result(hand_cudaStreamSynchronize(stream ? stream : cudaStreamPerThread));
+	return runtime_result(hand_cudaStreamSynchronize(
+		stream ? stream : cudaStreamPerThread));
 }
 
 /* cudart.api:684: local */
@@ -3606,7 +3607,8 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t
 }
 
 /* cudart.api:712: refused */
-VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams_v1 *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3620,7 +3622,8 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(const cudaExternalSem
 }
 
 /* cudart.api:712: refused */
-VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams_v1 *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3634,7 +3637,8 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(const cudaExtern
 }
 
 /* cudart.api:718: refused */
-VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3648,7 +3652,8 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2(const cudaExternal
 }
 
 /* cudart.api:718: refused */
-VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2_ptsz(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2_ptsz(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3662,7 +3667,8 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2_ptsz(const cudaExt
 }
 
 /* cudart.api:721: refused */
-VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams_v1 *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3676,7 +3682,8 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(const cudaExternalSemap
 }
 
 /* cudart.api:721: refused */
-VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams_v1 *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3690,7 +3697,8 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(const cudaExternal
 }
 
 /* cudart.api:727: refused */
-VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3704,7 +3712,8 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2(const cudaExternalSe
 }
 
 /* cudart.api:727: refused */
-VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2_ptsz(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2_ptsz(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3874,8 +3883,8 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
 {
 	runtime_count(CALL_cudaStreamGetCaptureInfo_ptsz);
-	return runtime_result(hand_cudaStreamGetCaptureInfo(stream ? stream : cudaStreamPerThread,
-		captureStatus_out, id_out));
+	return runtime_result(hand_cudaStreamGetCaptureInfo(
+		stream ? stream : cudaStreamPerThread, captureStatus_out, id_out));
 }
 
 /* cudart.api:757: local */
@@ -3896,8 +3905,9 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream,
 		size_t *numDependencies_out)
 {
 	runtime_count(CALL_cudaStreamGetCaptureInfo_v2_ptsz);
-	return runtime_result(hand_cudaStreamGetCaptureInfo_v2(stream ? stream : cudaStreamPerThread,
-		captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out));
+	return runtime_result(hand_cudaStreamGetCaptureInfo_v2(
+		stream ? stream : cudaStreamPerThread, captureStatus_out, id_out, graph_out,
+		dependencies_out, numDependencies_out));
 }
 
 /* cudart.api:761: local */
@@ -3918,9 +3928,9 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream,
 		const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
 {
 	runtime_count(CALL_cudaStreamGetCaptureInfo_v3_ptsz);
-	return runtime_result(hand_cudaStreamGetCaptureInfo_v3(stream ? stream : cudaStreamPerThread,
-		captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
-		numDependencies_out));
+	return runtime_result(hand_cudaStreamGetCaptureInfo_v3(
+		stream ? stream : cudaStreamPerThread, captureStatus_out, id_out, graph_out,
+		dependencies_out, edgeData_out, numDependencies_out));
 }
 
 /* cudart.api:765: refused */
@@ -3988,7 +3998,8 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
 	runtime_count(CALL_cudaStreamCopyAttributes_ptsz);
-	return runtime_result(hand_cudaStreamCopyAttributes(dstStream ? dstStream : cudaStreamPerThread,
+	return runtime_result(hand_cudaStreamCopyAttributes(
+		dstStream ? dstStream : cudaStreamPerThread,
 		srcStream ? srcStream : cudaStreamPerThread));
 }
 
@@ -4034,8 +4045,7 @@ VCUDA_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_
 }
 
 /* cudart.api:779: local */
-VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size,
-		cudaStream_t hStream)
+VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync_ptsz);
 	return runtime_result(hand_cudaMallocAsync(devPtr, size,

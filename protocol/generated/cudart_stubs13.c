@@ -237,8 +237,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int devi
 }
 
 /* cudart.api:42: refused */
-VCUDA_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle,
-		cudaEvent_t event)
+VCUDA_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
 {
 	(void)handle;
 	(void)event;
@@ -247,8 +246,7 @@ VCUDA_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle,
 }
 
 /* cudart.api:44: refused */
-VCUDA_EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event,
-		cudaIpcEventHandle_t handle)
+VCUDA_EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
 {
 	(void)event;
 	(void)handle;
@@ -285,7 +283,8 @@ VCUDA_EXPORT cudaError_t cudaIpcCloseMemHandle(void *devPtr)
 }
 
 /* cudart.api:51: local */
-VCUDA_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+VCUDA_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(
+		enum cudaFlushGPUDirectRDMAWritesTarget target,
 		enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
 	runtime_count(CALL_cudaDeviceFlushGPUDirectRDMAWrites);
@@ -723,8 +722,8 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 		const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
 	runtime_count(CALL_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-	return runtime_result(hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks,
-		func, blockSize, dynamicSMemSize, flags));
+	return runtime_result(hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		numBlocks, func, blockSize, dynamicSMemSize, flags));
 }
 
 /* cudart.api:142: refused */
@@ -938,8 +937,9 @@ VCUDA_EXPORT cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t
 }
 
 /* cudart.api:176: refused */
-VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
-		cudaArray_t array, int device)
+VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(
+		struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array,
+		int device)
 {
 	(void)memoryRequirements;
 	(void)array;
@@ -949,7 +949,8 @@ VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRe
 }
 
 /* cudart.api:179: refused */
-VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
+VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(
+		struct cudaArrayMemoryRequirements *memoryRequirements,
 		cudaMipmappedArray_t mipmap, int device)
 {
 	(void)memoryRequirements;
@@ -960,8 +961,8 @@ VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArra
 }
 
 /* cudart.api:182: refused */
-VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
-		cudaArray_t array)
+VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(
+		struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
 {
 	(void)sparseProperties;
 	(void)array;
@@ -970,8 +971,8 @@ VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProp
 }
 
 /* cudart.api:184: refused */
-VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
-		cudaMipmappedArray_t mipmap)
+VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetSparseProperties(
+		struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap)
 {
 	(void)sparseProperties;
 	(void)mipmap;
@@ -1194,8 +1195,7 @@ VCUDA_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *
 }
 
 /* cudart.api:234: local */
-VCUDA_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device,
-		int peerDevice)
+VCUDA_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
 {
 	runtime_count(CALL_cudaDeviceCanAccessPeer);
 	return runtime_result(hand_cudaDeviceCanAccessPeer(canAccessPeer, device, peerDevice));
@@ -1268,8 +1268,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedPointer(void **devPtr, siz
 
 /* cudart.api:247: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsSubResourceGetMappedArray(cudaArray_t *array,
-		cudaGraphicsResource_t resource, unsigned int arrayIndex,
-		unsigned int mipLevel)
+		cudaGraphicsResource_t resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
 	(void)array;
 	(void)resource;
@@ -1280,8 +1279,8 @@ VCUDA_EXPORT cudaError_t cudaGraphicsSubResourceGetMappedArray(cudaArray_t *arra
 }
 
 /* cudart.api:250: refused */
-VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
-		cudaGraphicsResource_t resource)
+VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedMipmappedArray(
+		cudaMipmappedArray_t *mipmappedArray, cudaGraphicsResource_t resource)
 {
 	(void)mipmappedArray;
 	(void)resource;
@@ -1351,8 +1350,8 @@ VCUDA_EXPORT cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc 
 }
 
 /* cudart.api:266: refused */
-VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *pResViewDesc,
-		cudaTextureObject_t texObject)
+VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceViewDesc(
+		struct cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject)
 {
 	(void)pResViewDesc;
 	(void)texObject;
@@ -1823,8 +1822,7 @@ VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 }
 
 /* cudart.api:362: refused */
-VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node,
-		cudaEvent_t event)
+VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
 {
 	(void)node;
 	(void)event;
@@ -1852,7 +1850,8 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGrap
 {
 	(void)hNode;
 	(void)params_out;
-	return runtime_result(runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeGetParams,
+	return runtime_result(
+		runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeGetParams,
 		"cudaGraphExternalSemaphoresSignalNodeGetParams", "graphs: not served yet"));
 }
 
@@ -1862,7 +1861,8 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGrap
 {
 	(void)hNode;
 	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeSetParams,
+	return runtime_result(
+		runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeSetParams,
 		"cudaGraphExternalSemaphoresSignalNodeSetParams", "graphs: not served yet"));
 }
 
@@ -2300,27 +2300,29 @@ VCUDA_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGra
 }
 
 /* cudart.api:486: refused */
-VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(cudaGraphExec_t hGraphExec,
-		cudaGraphNode_t hNode,
+VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
+		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
 {
 	(void)hGraphExec;
 	(void)hNode;
 	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecExternalSemaphoresSignalNodeSetParams,
+	return runtime_result(
+		runtime_refused(CALL_cudaGraphExecExternalSemaphoresSignalNodeSetParams,
 		"cudaGraphExecExternalSemaphoresSignalNodeSetParams",
 		"graphs: not served yet"));
 }
 
 /* cudart.api:489: refused */
-VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(cudaGraphExec_t hGraphExec,
-		cudaGraphNode_t hNode,
+VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
+		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
 {
 	(void)hGraphExec;
 	(void)hNode;
 	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecExternalSemaphoresWaitNodeSetParams,
+	return runtime_result(
+		runtime_refused(CALL_cudaGraphExecExternalSemaphoresWaitNodeSetParams,
 		"cudaGraphExecExternalSemaphoresWaitNodeSetParams", "graphs: not served yet"));
 }
 
@@ -2483,8 +2485,9 @@ VCUDA_EXPORT cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec,
 }
 
 /* cudart.api:529: refused */
-VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
-		cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags)
+VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
+		cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
+		unsigned int defaultLaunchValue, unsigned int flags)
 {
 	(void)pHandle_out;
 	(void)graph;
@@ -2717,8 +2720,7 @@ VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 }
 
 /* cudart.api:591: local */
-VCUDA_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr,
-		const void *symbolPtr)
+VCUDA_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
 {
 	runtime_count(CALL_cudaGetFuncBySymbol);
 	return runtime_result(hand_cudaGetFuncBySymbol(functionPtr, symbolPtr));
@@ -3545,8 +3547,8 @@ VCUDA_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priori
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority_ptsz);
-	return runtime_result(hand_cudaStreamGetPriority(hStream ? hStream : cudaStreamPerThread,
-		priority));
+	return runtime_result(hand_cudaStreamGetPriority(
+		hStream ? hStream : cudaStreamPerThread, priority));
 }
 
 /* cudart.api:675: local */
@@ -3650,7 +3652,8 @@ VCUDA_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize_ptsz);
-	return runtime_result(hand_cudaStreamSynchronize(stream ? stream : cudaStreamPerThread));
+	return runtime_result(hand_cudaStreamSynchronize(
+		stream ? stream : cudaStreamPerThread));
 }
 
 /* cudart.api:684: local */
@@ -3860,7 +3863,8 @@ VCUDA_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void **dptrs, 
 }
 
 /* cudart.api:715: refused */
-VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3874,7 +3878,8 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(const cudaExternalSem
 }
 
 /* cudart.api:715: refused */
-VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3888,7 +3893,8 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(const cudaExtern
 }
 
 /* cudart.api:724: refused */
-VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -3902,7 +3908,8 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(const cudaExternalSemap
 }
 
 /* cudart.api:724: refused */
-VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(const cudaExternalSemaphore_t *extSemArray,
+VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
+		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
 		unsigned int numExtSems, cudaStream_t stream)
 {
@@ -4093,9 +4100,9 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
 {
 	runtime_count(CALL_cudaStreamGetCaptureInfo_ptsz);
-	return runtime_result(hand_cudaStreamGetCaptureInfo(stream ? stream : cudaStreamPerThread,
-		captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
-		numDependencies_out));
+	return runtime_result(hand_cudaStreamGetCaptureInfo(
+		stream ? stream : cudaStreamPerThread, captureStatus_out, id_out, graph_out,
+		dependencies_out, edgeData_out, numDependencies_out));
 }
 
 /* cudart.api:768: refused */
@@ -4139,7 +4146,8 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
 	runtime_count(CALL_cudaStreamCopyAttributes_ptsz);
-	return runtime_result(hand_cudaStreamCopyAttributes(dstStream ? dstStream : cudaStreamPerThread,
+	return runtime_result(hand_cudaStreamCopyAttributes(
+		dstStream ? dstStream : cudaStreamPerThread,
 		srcStream ? srcStream : cudaStreamPerThread));
 }
 
@@ -4185,8 +4193,7 @@ VCUDA_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_
 }
 
 /* cudart.api:779: local */
-VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size,
-		cudaStream_t hStream)
+VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync_ptsz);
 	return runtime_result(hand_cudaMallocAsync(devPtr, size,

@@ -55,7 +55,7 @@ def driver_source(api):
 	if (!d->cuInit) {
 		dlclose(d->library);
 		d->library = NULL;
-		return error_set(error, ENOSYS, "%s is no CUDA driver: it exports no cuInit", library);
+		return error_set(error, ENOSYS, "%s is no CUDA driver (no cuInit)", library);
 	}
 	return 0;
 }
