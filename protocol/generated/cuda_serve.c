@@ -13,6 +13,7 @@
 #include "protocol/generated/cuda_driver.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
+#include "protocol/generated/serve_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 
@@ -23,34 +24,6 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 
 	return __builtin_mul_overflow(count, each, &bytes) ? UINT64_MAX : bytes;
 }
-
-CUresult serve_vcudaOpen(struct worker *w, struct request *r);
-CUresult serve_vcudaLease(struct worker *w, struct request *r);
-CUresult serve_vcudaMemMap(struct worker *w, struct request *r);
-CUresult serve_vcudaMemUnmap(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleData(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r);
-CUresult serve_vcudaFunctionGet(struct worker *w, struct request *r);
-CUresult serve_vcudaGlobalGet(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleNames(struct worker *w, struct request *r);
-CUresult serve_vcudaLaunch(struct worker *w, struct request *r);
-CUresult serve_vcudaCopyIn(struct worker *w, struct request *r);
-CUresult serve_vcudaCopyOut(struct worker *w, struct request *r);
-CUresult serve_vcudaCopy(struct worker *w, struct request *r);
-CUresult serve_vcudaFill(struct worker *w, struct request *r);
-CUresult serve_vcudaSync(struct worker *w, struct request *r);
-CUresult serve_vcudaQuery(struct worker *w, struct request *r);
-CUresult serve_vcudaHostFunc(struct worker *w, struct request *r);
-CUresult serve_vcudaHostFuncDone(struct worker *w, struct request *r);
-CUresult serve_vcudaOutput(struct worker *w, struct request *r);
-CUresult serve_vcudaContextCreate(struct worker *w, struct request *r);
-CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r);
-CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r);
-CUresult serve_vcudaStreamCreate(struct worker *w, struct request *r);
-CUresult serve_vcudaStreamDestroy(struct worker *w, struct request *r);
-CUresult serve_vcudaEventCreate(struct worker *w, struct request *r);
-CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r);
 
 /* cuda.api:53: call */
 static CUresult run_cuCtxSetLimit(struct worker *w, struct request *r)
@@ -246,7 +219,8 @@ static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w,
 		struct request *r)
 {
-	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor *body = (const void *)r->body;
+	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor *body =
+		(const void *)r->body;
 	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply *answer = (void *)r->answer;
 	const struct cuda_driver *cuda = worker_driver(w);
 	int numBlocks = 0;
@@ -268,7 +242,8 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct worker *w,
 		struct request *r)
 {
-	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *body = (const void *)r->body;
+	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *body =
+		(const void *)r->body;
 	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply *answer = (void *)r->answer;
 	const struct cuda_driver *cuda = worker_driver(w);
 	int numBlocks = 0;

@@ -5,11 +5,16 @@ from .api import ApiError
 from .wire import crossing, on_the_wire, padded, reply_fields, request_fields
 
 
+# cuda.h declares these under their own name too, beside the newer version.
+KEPT = {"cuCtxGetDevice", "cuCtxSynchronize", "cuStreamGetCtx"}
+
+
 def offered(api):
     """The driver's functions that serve functions may use.  Left out: names that cuda.h turns into
     a newer version by macro, and what the header does not know."""
     entries = api.of("cuda")
-    renamed = {e.name.rsplit("_v", 1)[0] for e in entries if e.name[-3:-1] == "_v"}
+    renamed = {e.name.rsplit("_v", 1)[0] for e in entries
+               if e.name[-3:-1] == "_v" and e.declared()} - KEPT
     return [e for e in entries
             if e.name not in renamed and not e.has("old") and e.declared()]
 
@@ -136,7 +141,8 @@ def serve_one(api, entry):
     out += text.prototype("static CUresult", f"run_{entry.name}",
                           ["struct worker *w", "struct request *r"], "\n{\n")
     if request_fields(api, entry):
-        out += f"\tconst struct wire_{entry.name} *body = (const void *)r->body;\n"
+        out += text.wrap(f"\tconst struct wire_{entry.name} *body =", ["(const void *)r->body"],
+                         ";") + "\n"
     if reply_fields(api, entry):
         out += f"\tstruct wire_{entry.name}_reply *answer = (void *)r->answer;\n"
     out += "\tconst struct cuda_driver *cuda = worker_driver(w);\n"
@@ -171,13 +177,27 @@ def flags(entry):
     return " | ".join(out)
 
 
+def crossing_all(api):
+    return [e for family in ("vcuda", "cuda") for e in crossing(api, family)]
+
+
+def serve_header(api):
+    out = text.head("The serve functions that stand in gpu-agent/, written by hand.",
+                    "VCUDA_PROTOCOL_GENERATED_SERVE_HAND_H", ['"gpu-agent/worker.h"']) + "\n"
+    for e in crossing_all(api):
+        if e.hand("agent"):
+            out += text.prototype("CUresult", f"serve_{e.name}",
+                                  ["struct worker *w", "struct request *r"]) + "\n"
+    return out + "\n#endif\n"
+
+
 def serve_source(api):
     out = text.head(
         "Serve functions: what the worker does with a frame.  Each finds what the frame names,\n"
         "refuses once if anything was a lie, and calls the driver.  serve_vcuda… stand in\n"
         "gpu-agent/, written by hand.", None,
         ["<string.h>", "", '"gpu-agent/worker.h"'] +
-        [f'"protocol/generated/{n}.h"' for n in ("cuda_driver", "cuda_ops", "cuda_wire",
+        [f'"protocol/generated/{n}.h"' for n in ("cuda_driver", "cuda_ops", "cuda_wire", "serve_hand",
                                                 "vcuda_ops", "vcuda_wire")])
     out += """
 /* COUNT elements of EACH bytes; a product that does not fit is more than any body holds. */
@@ -189,12 +209,8 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 }
 
 """
-    every = [e for family in ("vcuda", "cuda") for e in crossing(api, family)]
-    for e in every:
-        if e.hand("agent"):
-            out += text.prototype("CUresult", f"serve_{e.name}",
-                                  ["struct worker *w", "struct request *r"]) + "\n"
-    out += "\n" + "".join(serve_one(api, e) for e in every if not e.hand("agent"))
+    every = crossing_all(api)
+    out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
     out += "static const struct serve_entry entries[] = {\n"
     for e in every:
         half = "serve" if e.hand("agent") else "run"
