@@ -221,7 +221,8 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w
 {
 	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor *body =
 		(const void *)r->body;
-	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply *answer = (void *)r->answer;
+	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply *answer =
+		(void *)r->answer;
 	const struct cuda_driver *cuda = worker_driver(w);
 	int numBlocks = 0;
 	CUfunction func = worker_handle(w, r, body->func, KIND_CUfunction);
@@ -244,7 +245,8 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct 
 {
 	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *body =
 		(const void *)r->body;
-	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply *answer = (void *)r->answer;
+	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply *answer =
+		(void *)r->answer;
 	const struct cuda_driver *cuda = worker_driver(w);
 	int numBlocks = 0;
 	CUfunction func = worker_handle(w, r, body->func, KIND_CUfunction);

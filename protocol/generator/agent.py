@@ -144,7 +144,8 @@ def serve_one(api, entry):
         out += text.wrap(f"\tconst struct wire_{entry.name} *body =", ["(const void *)r->body"],
                          ";") + "\n"
     if reply_fields(api, entry):
-        out += f"\tstruct wire_{entry.name}_reply *answer = (void *)r->answer;\n"
+        out += text.wrap(f"\tstruct wire_{entry.name}_reply *answer =", ["(void *)r->answer"],
+                         ";") + "\n"
     out += "\tconst struct cuda_driver *cuda = worker_driver(w);\n"
     out += "".join(f"\t{line}\n" for line in lines)
     after = [line for when, line in back if when == "after"]
