@@ -3497,7 +3497,8 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 	if (!numBlocks)
 		return CUDA_ERROR_INVALID_VALUE;
 
-	body = shim_begin(&call, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, sizeof(*body));
+	body = shim_begin(&call, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+		sizeof(*body));
 	body->func = shim_function(&call, func);
 	body->blockSize = blockSize;
 	body->dynamicSMemSize = dynamicSMemSize;
@@ -3513,7 +3514,8 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
-	CUresult entered = shim_enter(CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	CUresult entered =
+		shim_enter(CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
 
 	if (entered)
 		return entered;
@@ -3984,9 +3986,11 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	body->tensorRank = tensorRank;
 	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
 	shim_put(&call, &body->globalDim, globalDim, tensorRank * sizeof(*globalDim));
-	shim_put(&call, &body->globalStrides, globalStrides, (tensorRank - 1) * sizeof(*globalStrides));
+	shim_put(&call, &body->globalStrides, globalStrides,
+		(tensorRank - 1) * sizeof(*globalStrides));
 	shim_put(&call, &body->boxDim, boxDim, tensorRank * sizeof(*boxDim));
-	shim_put(&call, &body->elementStrides, elementStrides, tensorRank * sizeof(*elementStrides));
+	shim_put(&call, &body->elementStrides, elementStrides,
+		tensorRank * sizeof(*elementStrides));
 	body->interleave = (uint32_t)interleave;
 	body->swizzle = (uint32_t)swizzle;
 	body->l2Promotion = (uint32_t)l2Promotion;
@@ -4038,12 +4042,16 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	body->tensorRank = tensorRank;
 	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
 	shim_put(&call, &body->globalDim, globalDim, tensorRank * sizeof(*globalDim));
-	shim_put(&call, &body->globalStrides, globalStrides, (tensorRank - 1) * sizeof(*globalStrides));
-	shim_put(&call, &body->pixelBoxLowerCorner, pixelBoxLowerCorner, (tensorRank - 2) * sizeof(*pixelBoxLowerCorner));
-	shim_put(&call, &body->pixelBoxUpperCorner, pixelBoxUpperCorner, (tensorRank - 2) * sizeof(*pixelBoxUpperCorner));
+	shim_put(&call, &body->globalStrides, globalStrides,
+		(tensorRank - 1) * sizeof(*globalStrides));
+	shim_put(&call, &body->pixelBoxLowerCorner, pixelBoxLowerCorner,
+		(tensorRank - 2) * sizeof(*pixelBoxLowerCorner));
+	shim_put(&call, &body->pixelBoxUpperCorner, pixelBoxUpperCorner,
+		(tensorRank - 2) * sizeof(*pixelBoxUpperCorner));
 	body->channelsPerPixel = channelsPerPixel;
 	body->pixelsPerColumn = pixelsPerColumn;
-	shim_put(&call, &body->elementStrides, elementStrides, tensorRank * sizeof(*elementStrides));
+	shim_put(&call, &body->elementStrides, elementStrides,
+		tensorRank * sizeof(*elementStrides));
 	body->interleave = (uint32_t)interleave;
 	body->swizzle = (uint32_t)swizzle;
 	body->l2Promotion = (uint32_t)l2Promotion;
@@ -4097,12 +4105,14 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	body->tensorRank = tensorRank;
 	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
 	shim_put(&call, &body->globalDim, globalDim, tensorRank * sizeof(*globalDim));
-	shim_put(&call, &body->globalStrides, globalStrides, (tensorRank - 1) * sizeof(*globalStrides));
+	shim_put(&call, &body->globalStrides, globalStrides,
+		(tensorRank - 1) * sizeof(*globalStrides));
 	body->pixelBoxLowerCornerWidth = pixelBoxLowerCornerWidth;
 	body->pixelBoxUpperCornerWidth = pixelBoxUpperCornerWidth;
 	body->channelsPerPixel = channelsPerPixel;
 	body->pixelsPerColumn = pixelsPerColumn;
-	shim_put(&call, &body->elementStrides, elementStrides, tensorRank * sizeof(*elementStrides));
+	shim_put(&call, &body->elementStrides, elementStrides,
+		tensorRank * sizeof(*elementStrides));
 	body->interleave = (uint32_t)interleave;
 	body->mode = (uint32_t)mode;
 	body->swizzle = (uint32_t)swizzle;

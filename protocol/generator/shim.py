@@ -70,7 +70,7 @@ def request_lines(api, entry):
             lines.append(f"shim_put_string(&call, &body->{n}, {n});")
         elif p.mark in ("in", "inout") and p.size:
             size = bytes_of(p)
-            lines.append(f"shim_put(&call, &body->{n}, {n}, {size});")
+            lines.append(text.wrap("\tshim_put(", ["&call", f"&body->{n}", n, size], ");")[1:])
         elif p.mark == "device":
             lines.append(f"body->{n} = " + (f"(uint64_t)(uintptr_t){n};" if p.stars else f"{n};"))
         elif p.mark in ("in", "inout"):
@@ -139,7 +139,8 @@ def crossing_body(api, entry):
     refusals = checks(entry)
     out += "\n" + (refusals + "\n" if refusals else "")
     request = request_lines(api, entry)
-    out += f"\tbody = shim_begin(&call, OP_{entry.name}, sizeof(*body));\n"
+    out += text.wrap("\tbody = shim_begin(", ["&call", f"OP_{entry.name}", "sizeof(*body)"],
+                     ");") + "\n"
     out += "\n".join(request) + "\n" if request else "\t(void)body;\n"
     if awaited:
         wait = "shim_wait_cached" if entry.verb == "cached" else "shim_wait"
@@ -164,7 +165,8 @@ def opening(entry, name):
     """Counting and, unless the call may come early, the look whether calls are possible."""
     if entry.has("early"):
         return f"\tshim_count(CALL_{name});\n"
-    return f"\tCUresult entered = shim_enter(CALL_{name});\n\n\tif (entered)\n\t\treturn entered;\n"
+    enter = text.wrap("\tCUresult entered =", [f"shim_enter(CALL_{name})"], ";")
+    return f"{enter}\n\n\tif (entered)\n\t\treturn entered;\n"
 
 
 def stub(api, entry):
