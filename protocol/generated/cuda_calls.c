@@ -18,9 +18,11 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuDeviceGetUuid_v2] = {"cuDeviceGetUuid_v2", "local"},
 	[CALL_cuDeviceGetLuid] = {"cuDeviceGetLuid", "local"},
 	[CALL_cuDeviceTotalMem_v2] = {"cuDeviceTotalMem_v2", "local"},
-	[CALL_cuDeviceGetTexture1DLinearMaxWidth] = {"cuDeviceGetTexture1DLinearMaxWidth", "refused"},
+	[CALL_cuDeviceGetTexture1DLinearMaxWidth] =
+		{"cuDeviceGetTexture1DLinearMaxWidth", "refused"},
 	[CALL_cuDeviceGetAttribute] = {"cuDeviceGetAttribute", "local"},
-	[CALL_cuDeviceGetHostAtomicCapabilities] = {"cuDeviceGetHostAtomicCapabilities", "refused"},
+	[CALL_cuDeviceGetHostAtomicCapabilities] =
+		{"cuDeviceGetHostAtomicCapabilities", "refused"},
 	[CALL_cuDeviceGetNvSciSyncAttributes] = {"cuDeviceGetNvSciSyncAttributes", "refused"},
 	[CALL_cuDeviceSetMemPool] = {"cuDeviceSetMemPool", "local"},
 	[CALL_cuDeviceGetMemPool] = {"cuDeviceGetMemPool", "local"},
@@ -107,8 +109,10 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuMemHostGetDevicePointer_v2] = {"cuMemHostGetDevicePointer_v2", "local"},
 	[CALL_cuMemHostGetFlags] = {"cuMemHostGetFlags", "local"},
 	[CALL_cuMemAllocManaged] = {"cuMemAllocManaged", "refused"},
-	[CALL_cuDeviceRegisterAsyncNotification] = {"cuDeviceRegisterAsyncNotification", "refused"},
-	[CALL_cuDeviceUnregisterAsyncNotification] = {"cuDeviceUnregisterAsyncNotification", "refused"},
+	[CALL_cuDeviceRegisterAsyncNotification] =
+		{"cuDeviceRegisterAsyncNotification", "refused"},
+	[CALL_cuDeviceUnregisterAsyncNotification] =
+		{"cuDeviceUnregisterAsyncNotification", "refused"},
 	[CALL_cuDeviceGetByPCIBusId] = {"cuDeviceGetByPCIBusId", "local"},
 	[CALL_cuDeviceGetPCIBusId] = {"cuDeviceGetPCIBusId", "local"},
 	[CALL_cuIpcGetEventHandle] = {"cuIpcGetEventHandle", "refused"},
@@ -121,9 +125,11 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuArrayCreate_v2] = {"cuArrayCreate_v2", "refused"},
 	[CALL_cuArrayGetDescriptor_v2] = {"cuArrayGetDescriptor_v2", "refused"},
 	[CALL_cuArrayGetSparseProperties] = {"cuArrayGetSparseProperties", "refused"},
-	[CALL_cuMipmappedArrayGetSparseProperties] = {"cuMipmappedArrayGetSparseProperties", "refused"},
+	[CALL_cuMipmappedArrayGetSparseProperties] =
+		{"cuMipmappedArrayGetSparseProperties", "refused"},
 	[CALL_cuArrayGetMemoryRequirements] = {"cuArrayGetMemoryRequirements", "refused"},
-	[CALL_cuMipmappedArrayGetMemoryRequirements] = {"cuMipmappedArrayGetMemoryRequirements", "refused"},
+	[CALL_cuMipmappedArrayGetMemoryRequirements] =
+		{"cuMipmappedArrayGetMemoryRequirements", "refused"},
 	[CALL_cuArrayGetPlane] = {"cuArrayGetPlane", "refused"},
 	[CALL_cuArrayDestroy] = {"cuArrayDestroy", "refused"},
 	[CALL_cuArray3DCreate_v2] = {"cuArray3DCreate_v2", "refused"},
@@ -143,7 +149,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuMemExportToShareableHandle] = {"cuMemExportToShareableHandle", "refused"},
 	[CALL_cuMemImportFromShareableHandle] = {"cuMemImportFromShareableHandle", "refused"},
 	[CALL_cuMemGetAllocationGranularity] = {"cuMemGetAllocationGranularity", "local"},
-	[CALL_cuMemGetAllocationPropertiesFromHandle] = {"cuMemGetAllocationPropertiesFromHandle", "local"},
+	[CALL_cuMemGetAllocationPropertiesFromHandle] =
+		{"cuMemGetAllocationPropertiesFromHandle", "local"},
 	[CALL_cuMemRetainAllocationHandle] = {"cuMemRetainAllocationHandle", "local"},
 	[CALL_cuMemPoolTrimTo] = {"cuMemPoolTrimTo", "local"},
 	[CALL_cuMemPoolSetAttribute] = {"cuMemPoolSetAttribute", "local"},
@@ -155,8 +162,10 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuMemGetDefaultMemPool] = {"cuMemGetDefaultMemPool", "local"},
 	[CALL_cuMemGetMemPool] = {"cuMemGetMemPool", "local"},
 	[CALL_cuMemSetMemPool] = {"cuMemSetMemPool", "local"},
-	[CALL_cuMemPoolExportToShareableHandle] = {"cuMemPoolExportToShareableHandle", "refused"},
-	[CALL_cuMemPoolImportFromShareableHandle] = {"cuMemPoolImportFromShareableHandle", "refused"},
+	[CALL_cuMemPoolExportToShareableHandle] =
+		{"cuMemPoolExportToShareableHandle", "refused"},
+	[CALL_cuMemPoolImportFromShareableHandle] =
+		{"cuMemPoolImportFromShareableHandle", "refused"},
 	[CALL_cuMemPoolExportPointer] = {"cuMemPoolExportPointer", "refused"},
 	[CALL_cuMemPoolImportPointer] = {"cuMemPoolImportPointer", "refused"},
 	[CALL_cuMulticastCreate] = {"cuMulticastCreate", "refused"},
@@ -191,7 +200,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuPointerGetAttributes] = {"cuPointerGetAttributes", "local"},
 	[CALL_cuStreamCreate] = {"cuStreamCreate", "post"},
 	[CALL_cuStreamCreateWithPriority] = {"cuStreamCreateWithPriority", "post"},
-	[CALL_cuThreadExchangeStreamCaptureMode] = {"cuThreadExchangeStreamCaptureMode", "local"},
+	[CALL_cuThreadExchangeStreamCaptureMode] =
+		{"cuThreadExchangeStreamCaptureMode", "local"},
 	[CALL_cuStreamDestroy_v2] = {"cuStreamDestroy_v2", "post"},
 	[CALL_cuEventCreate] = {"cuEventCreate", "post"},
 	[CALL_cuEventQuery] = {"cuEventQuery", "call"},
@@ -200,7 +210,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuEventElapsedTime_v2] = {"cuEventElapsedTime_v2", "call"},
 	[CALL_cuImportExternalMemory] = {"cuImportExternalMemory", "refused"},
 	[CALL_cuExternalMemoryGetMappedBuffer] = {"cuExternalMemoryGetMappedBuffer", "refused"},
-	[CALL_cuExternalMemoryGetMappedMipmappedArray] = {"cuExternalMemoryGetMappedMipmappedArray", "refused"},
+	[CALL_cuExternalMemoryGetMappedMipmappedArray] =
+		{"cuExternalMemoryGetMappedMipmappedArray", "refused"},
 	[CALL_cuDestroyExternalMemory] = {"cuDestroyExternalMemory", "refused"},
 	[CALL_cuImportExternalSemaphore] = {"cuImportExternalSemaphore", "refused"},
 	[CALL_cuDestroyExternalSemaphore] = {"cuDestroyExternalSemaphore", "refused"},
@@ -222,7 +233,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuLaunch] = {"cuLaunch", "refused"},
 	[CALL_cuLaunchGrid] = {"cuLaunchGrid", "refused"},
 	[CALL_cuLaunchGridAsync] = {"cuLaunchGridAsync", "refused"},
-	[CALL_cuLaunchCooperativeKernelMultiDevice] = {"cuLaunchCooperativeKernelMultiDevice", "refused"},
+	[CALL_cuLaunchCooperativeKernelMultiDevice] =
+		{"cuLaunchCooperativeKernelMultiDevice", "refused"},
 	[CALL_cuParamSetTexRef] = {"cuParamSetTexRef", "refused"},
 	[CALL_cuFuncSetSharedMemConfig] = {"cuFuncSetSharedMemConfig", "post"},
 	[CALL_cuGraphCreate] = {"cuGraphCreate", "refused"},
@@ -247,16 +259,23 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuGraphAddEventWaitNode] = {"cuGraphAddEventWaitNode", "refused"},
 	[CALL_cuGraphEventWaitNodeGetEvent] = {"cuGraphEventWaitNodeGetEvent", "refused"},
 	[CALL_cuGraphEventWaitNodeSetEvent] = {"cuGraphEventWaitNodeSetEvent", "refused"},
-	[CALL_cuGraphAddExternalSemaphoresSignalNode] = {"cuGraphAddExternalSemaphoresSignalNode", "refused"},
-	[CALL_cuGraphExternalSemaphoresSignalNodeGetParams] = {"cuGraphExternalSemaphoresSignalNodeGetParams", "refused"},
-	[CALL_cuGraphExternalSemaphoresSignalNodeSetParams] = {"cuGraphExternalSemaphoresSignalNodeSetParams", "refused"},
-	[CALL_cuGraphAddExternalSemaphoresWaitNode] = {"cuGraphAddExternalSemaphoresWaitNode", "refused"},
-	[CALL_cuGraphExternalSemaphoresWaitNodeGetParams] = {"cuGraphExternalSemaphoresWaitNodeGetParams", "refused"},
-	[CALL_cuGraphExternalSemaphoresWaitNodeSetParams] = {"cuGraphExternalSemaphoresWaitNodeSetParams", "refused"},
+	[CALL_cuGraphAddExternalSemaphoresSignalNode] =
+		{"cuGraphAddExternalSemaphoresSignalNode", "refused"},
+	[CALL_cuGraphExternalSemaphoresSignalNodeGetParams] =
+		{"cuGraphExternalSemaphoresSignalNodeGetParams", "refused"},
+	[CALL_cuGraphExternalSemaphoresSignalNodeSetParams] =
+		{"cuGraphExternalSemaphoresSignalNodeSetParams", "refused"},
+	[CALL_cuGraphAddExternalSemaphoresWaitNode] =
+		{"cuGraphAddExternalSemaphoresWaitNode", "refused"},
+	[CALL_cuGraphExternalSemaphoresWaitNodeGetParams] =
+		{"cuGraphExternalSemaphoresWaitNodeGetParams", "refused"},
+	[CALL_cuGraphExternalSemaphoresWaitNodeSetParams] =
+		{"cuGraphExternalSemaphoresWaitNodeSetParams", "refused"},
 	[CALL_cuGraphAddBatchMemOpNode] = {"cuGraphAddBatchMemOpNode", "refused"},
 	[CALL_cuGraphBatchMemOpNodeGetParams] = {"cuGraphBatchMemOpNodeGetParams", "refused"},
 	[CALL_cuGraphBatchMemOpNodeSetParams] = {"cuGraphBatchMemOpNodeSetParams", "refused"},
-	[CALL_cuGraphExecBatchMemOpNodeSetParams] = {"cuGraphExecBatchMemOpNodeSetParams", "refused"},
+	[CALL_cuGraphExecBatchMemOpNodeSetParams] =
+		{"cuGraphExecBatchMemOpNodeSetParams", "refused"},
 	[CALL_cuGraphAddMemAllocNode] = {"cuGraphAddMemAllocNode", "refused"},
 	[CALL_cuGraphMemAllocNodeGetParams] = {"cuGraphMemAllocNodeGetParams", "refused"},
 	[CALL_cuGraphAddMemFreeNode] = {"cuGraphAddMemFreeNode", "refused"},
@@ -282,15 +301,21 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuGraphDestroyNode] = {"cuGraphDestroyNode", "refused"},
 	[CALL_cuGraphInstantiateWithFlags] = {"cuGraphInstantiateWithFlags", "refused"},
 	[CALL_cuGraphExecGetFlags] = {"cuGraphExecGetFlags", "refused"},
-	[CALL_cuGraphExecKernelNodeSetParams_v2] = {"cuGraphExecKernelNodeSetParams_v2", "refused"},
+	[CALL_cuGraphExecKernelNodeSetParams_v2] =
+		{"cuGraphExecKernelNodeSetParams_v2", "refused"},
 	[CALL_cuGraphExecMemcpyNodeSetParams] = {"cuGraphExecMemcpyNodeSetParams", "refused"},
 	[CALL_cuGraphExecMemsetNodeSetParams] = {"cuGraphExecMemsetNodeSetParams", "refused"},
 	[CALL_cuGraphExecHostNodeSetParams] = {"cuGraphExecHostNodeSetParams", "refused"},
-	[CALL_cuGraphExecChildGraphNodeSetParams] = {"cuGraphExecChildGraphNodeSetParams", "refused"},
-	[CALL_cuGraphExecEventRecordNodeSetEvent] = {"cuGraphExecEventRecordNodeSetEvent", "refused"},
-	[CALL_cuGraphExecEventWaitNodeSetEvent] = {"cuGraphExecEventWaitNodeSetEvent", "refused"},
-	[CALL_cuGraphExecExternalSemaphoresSignalNodeSetParams] = {"cuGraphExecExternalSemaphoresSignalNodeSetParams", "refused"},
-	[CALL_cuGraphExecExternalSemaphoresWaitNodeSetParams] = {"cuGraphExecExternalSemaphoresWaitNodeSetParams", "refused"},
+	[CALL_cuGraphExecChildGraphNodeSetParams] =
+		{"cuGraphExecChildGraphNodeSetParams", "refused"},
+	[CALL_cuGraphExecEventRecordNodeSetEvent] =
+		{"cuGraphExecEventRecordNodeSetEvent", "refused"},
+	[CALL_cuGraphExecEventWaitNodeSetEvent] =
+		{"cuGraphExecEventWaitNodeSetEvent", "refused"},
+	[CALL_cuGraphExecExternalSemaphoresSignalNodeSetParams] =
+		{"cuGraphExecExternalSemaphoresSignalNodeSetParams", "refused"},
+	[CALL_cuGraphExecExternalSemaphoresWaitNodeSetParams] =
+		{"cuGraphExecExternalSemaphoresWaitNodeSetParams", "refused"},
 	[CALL_cuGraphNodeSetEnabled] = {"cuGraphNodeSetEnabled", "refused"},
 	[CALL_cuGraphNodeGetEnabled] = {"cuGraphNodeGetEnabled", "refused"},
 	[CALL_cuGraphExecDestroy] = {"cuGraphExecDestroy", "refused"},
@@ -312,12 +337,18 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuGraphNodeGetParams] = {"cuGraphNodeGetParams", "refused"},
 	[CALL_cuGraphExecNodeSetParams] = {"cuGraphExecNodeSetParams", "refused"},
 	[CALL_cuGraphConditionalHandleCreate] = {"cuGraphConditionalHandleCreate", "refused"},
-	[CALL_cuOccupancyMaxActiveBlocksPerMultiprocessor] = {"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cached"},
-	[CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags] = {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "cached"},
-	[CALL_cuOccupancyMaxPotentialBlockSize] = {"cuOccupancyMaxPotentialBlockSize", "cached"},
-	[CALL_cuOccupancyMaxPotentialBlockSizeWithFlags] = {"cuOccupancyMaxPotentialBlockSizeWithFlags", "cached"},
-	[CALL_cuOccupancyAvailableDynamicSMemPerBlock] = {"cuOccupancyAvailableDynamicSMemPerBlock", "cached"},
-	[CALL_cuOccupancyMaxPotentialClusterSize] = {"cuOccupancyMaxPotentialClusterSize", "refused"},
+	[CALL_cuOccupancyMaxActiveBlocksPerMultiprocessor] =
+		{"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cached"},
+	[CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags] =
+		{"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "cached"},
+	[CALL_cuOccupancyMaxPotentialBlockSize] =
+		{"cuOccupancyMaxPotentialBlockSize", "cached"},
+	[CALL_cuOccupancyMaxPotentialBlockSizeWithFlags] =
+		{"cuOccupancyMaxPotentialBlockSizeWithFlags", "cached"},
+	[CALL_cuOccupancyAvailableDynamicSMemPerBlock] =
+		{"cuOccupancyAvailableDynamicSMemPerBlock", "cached"},
+	[CALL_cuOccupancyMaxPotentialClusterSize] =
+		{"cuOccupancyMaxPotentialClusterSize", "refused"},
 	[CALL_cuOccupancyMaxActiveClusters] = {"cuOccupancyMaxActiveClusters", "refused"},
 	[CALL_cuTexRefSetArray] = {"cuTexRefSetArray", "refused"},
 	[CALL_cuTexRefSetMipmappedArray] = {"cuTexRefSetMipmappedArray", "refused"},
@@ -365,21 +396,29 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuCtxEnablePeerAccess] = {"cuCtxEnablePeerAccess", "local"},
 	[CALL_cuCtxDisablePeerAccess] = {"cuCtxDisablePeerAccess", "local"},
 	[CALL_cuDeviceGetP2PAttribute] = {"cuDeviceGetP2PAttribute", "cached"},
-	[CALL_cuDeviceGetP2PAtomicCapabilities] = {"cuDeviceGetP2PAtomicCapabilities", "refused"},
+	[CALL_cuDeviceGetP2PAtomicCapabilities] =
+		{"cuDeviceGetP2PAtomicCapabilities", "refused"},
 	[CALL_cuGraphicsUnregisterResource] = {"cuGraphicsUnregisterResource", "refused"},
-	[CALL_cuGraphicsSubResourceGetMappedArray] = {"cuGraphicsSubResourceGetMappedArray", "refused"},
-	[CALL_cuGraphicsResourceGetMappedMipmappedArray] = {"cuGraphicsResourceGetMappedMipmappedArray", "refused"},
-	[CALL_cuGraphicsResourceGetMappedPointer_v2] = {"cuGraphicsResourceGetMappedPointer_v2", "refused"},
-	[CALL_cuGraphicsResourceSetMapFlags_v2] = {"cuGraphicsResourceSetMapFlags_v2", "refused"},
+	[CALL_cuGraphicsSubResourceGetMappedArray] =
+		{"cuGraphicsSubResourceGetMappedArray", "refused"},
+	[CALL_cuGraphicsResourceGetMappedMipmappedArray] =
+		{"cuGraphicsResourceGetMappedMipmappedArray", "refused"},
+	[CALL_cuGraphicsResourceGetMappedPointer_v2] =
+		{"cuGraphicsResourceGetMappedPointer_v2", "refused"},
+	[CALL_cuGraphicsResourceSetMapFlags_v2] =
+		{"cuGraphicsResourceSetMapFlags_v2", "refused"},
 	[CALL_cuGetProcAddress_v2] = {"cuGetProcAddress_v2", "local"},
 	[CALL_cuCoredumpGetAttribute] = {"cuCoredumpGetAttribute", "refused"},
 	[CALL_cuCoredumpGetAttributeGlobal] = {"cuCoredumpGetAttributeGlobal", "refused"},
 	[CALL_cuCoredumpSetAttribute] = {"cuCoredumpSetAttribute", "refused"},
 	[CALL_cuCoredumpSetAttributeGlobal] = {"cuCoredumpSetAttributeGlobal", "refused"},
 	[CALL_cuCoredumpRegisterStartCallback] = {"cuCoredumpRegisterStartCallback", "refused"},
-	[CALL_cuCoredumpRegisterCompleteCallback] = {"cuCoredumpRegisterCompleteCallback", "refused"},
-	[CALL_cuCoredumpDeregisterStartCallback] = {"cuCoredumpDeregisterStartCallback", "refused"},
-	[CALL_cuCoredumpDeregisterCompleteCallback] = {"cuCoredumpDeregisterCompleteCallback", "refused"},
+	[CALL_cuCoredumpRegisterCompleteCallback] =
+		{"cuCoredumpRegisterCompleteCallback", "refused"},
+	[CALL_cuCoredumpDeregisterStartCallback] =
+		{"cuCoredumpDeregisterStartCallback", "refused"},
+	[CALL_cuCoredumpDeregisterCompleteCallback] =
+		{"cuCoredumpDeregisterCompleteCallback", "refused"},
 	[CALL_cuGetExportTable] = {"cuGetExportTable", "local"},
 	[CALL_cuGreenCtxCreate] = {"cuGreenCtxCreate", "refused"},
 	[CALL_cuGreenCtxDestroy] = {"cuGreenCtxDestroy", "refused"},
@@ -449,7 +488,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuTexRefSetAddress] = {"cuTexRefSetAddress", "refused"},
 	[CALL_cuTexRefSetAddress2D] = {"cuTexRefSetAddress2D", "refused"},
 	[CALL_cuTexRefGetAddress] = {"cuTexRefGetAddress", "refused"},
-	[CALL_cuGraphicsResourceGetMappedPointer] = {"cuGraphicsResourceGetMappedPointer", "refused"},
+	[CALL_cuGraphicsResourceGetMappedPointer] =
+		{"cuGraphicsResourceGetMappedPointer", "refused"},
 	[CALL_cuCtxDestroy] = {"cuCtxDestroy", "post"},
 	[CALL_cuCtxPopCurrent] = {"cuCtxPopCurrent", "local"},
 	[CALL_cuCtxPushCurrent] = {"cuCtxPushCurrent", "local"},
@@ -529,9 +569,11 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuMemcpy3DBatchAsync_v2] = {"cuMemcpy3DBatchAsync_v2", "refused"},
 	[CALL_cuMemcpy3DBatchAsync_v2_ptsz] = {"cuMemcpy3DBatchAsync_v2_ptsz", "refused"},
 	[CALL_cuMemcpyWithAttributesAsync] = {"cuMemcpyWithAttributesAsync", "refused"},
-	[CALL_cuMemcpyWithAttributesAsync_ptsz] = {"cuMemcpyWithAttributesAsync_ptsz", "refused"},
+	[CALL_cuMemcpyWithAttributesAsync_ptsz] =
+		{"cuMemcpyWithAttributesAsync_ptsz", "refused"},
 	[CALL_cuMemcpy3DWithAttributesAsync] = {"cuMemcpy3DWithAttributesAsync", "refused"},
-	[CALL_cuMemcpy3DWithAttributesAsync_ptsz] = {"cuMemcpy3DWithAttributesAsync_ptsz", "refused"},
+	[CALL_cuMemcpy3DWithAttributesAsync_ptsz] =
+		{"cuMemcpy3DWithAttributesAsync_ptsz", "refused"},
 	[CALL_cuMemsetD8Async] = {"cuMemsetD8Async", "post"},
 	[CALL_cuMemsetD8Async_ptsz] = {"cuMemsetD8Async_ptsz", "post"},
 	[CALL_cuMemsetD16Async] = {"cuMemsetD16Async", "post"},
@@ -613,22 +655,28 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuMemPrefetchBatchAsync_ptsz] = {"cuMemPrefetchBatchAsync_ptsz", "refused"},
 	[CALL_cuMemDiscardBatchAsync] = {"cuMemDiscardBatchAsync", "refused"},
 	[CALL_cuMemDiscardBatchAsync_ptsz] = {"cuMemDiscardBatchAsync_ptsz", "refused"},
-	[CALL_cuMemDiscardAndPrefetchBatchAsync] = {"cuMemDiscardAndPrefetchBatchAsync", "refused"},
-	[CALL_cuMemDiscardAndPrefetchBatchAsync_ptsz] = {"cuMemDiscardAndPrefetchBatchAsync_ptsz", "refused"},
+	[CALL_cuMemDiscardAndPrefetchBatchAsync] =
+		{"cuMemDiscardAndPrefetchBatchAsync", "refused"},
+	[CALL_cuMemDiscardAndPrefetchBatchAsync_ptsz] =
+		{"cuMemDiscardAndPrefetchBatchAsync_ptsz", "refused"},
 	[CALL_cuLaunchCooperativeKernel] = {"cuLaunchCooperativeKernel", "post"},
 	[CALL_cuLaunchCooperativeKernel_ptsz] = {"cuLaunchCooperativeKernel_ptsz", "post"},
 	[CALL_cuSignalExternalSemaphoresAsync] = {"cuSignalExternalSemaphoresAsync", "refused"},
-	[CALL_cuSignalExternalSemaphoresAsync_ptsz] = {"cuSignalExternalSemaphoresAsync_ptsz", "refused"},
+	[CALL_cuSignalExternalSemaphoresAsync_ptsz] =
+		{"cuSignalExternalSemaphoresAsync_ptsz", "refused"},
 	[CALL_cuWaitExternalSemaphoresAsync] = {"cuWaitExternalSemaphoresAsync", "refused"},
-	[CALL_cuWaitExternalSemaphoresAsync_ptsz] = {"cuWaitExternalSemaphoresAsync_ptsz", "refused"},
+	[CALL_cuWaitExternalSemaphoresAsync_ptsz] =
+		{"cuWaitExternalSemaphoresAsync_ptsz", "refused"},
 	[CALL_cuStreamBeginCapture] = {"cuStreamBeginCapture", "refused"},
 	[CALL_cuStreamBeginCapture_ptsz] = {"cuStreamBeginCapture_ptsz", "refused"},
 	[CALL_cuStreamBeginCapture_v2] = {"cuStreamBeginCapture_v2", "refused"},
 	[CALL_cuStreamBeginCapture_v2_ptsz] = {"cuStreamBeginCapture_v2_ptsz", "refused"},
 	[CALL_cuStreamBeginCaptureToGraph] = {"cuStreamBeginCaptureToGraph", "refused"},
-	[CALL_cuStreamBeginCaptureToGraph_ptsz] = {"cuStreamBeginCaptureToGraph_ptsz", "refused"},
+	[CALL_cuStreamBeginCaptureToGraph_ptsz] =
+		{"cuStreamBeginCaptureToGraph_ptsz", "refused"},
 	[CALL_cuStreamBeginRecaptureToGraph] = {"cuStreamBeginRecaptureToGraph", "refused"},
-	[CALL_cuStreamBeginRecaptureToGraph_ptsz] = {"cuStreamBeginRecaptureToGraph_ptsz", "refused"},
+	[CALL_cuStreamBeginRecaptureToGraph_ptsz] =
+		{"cuStreamBeginRecaptureToGraph_ptsz", "refused"},
 	[CALL_cuFabricCpyBatchAsync] = {"cuFabricCpyBatchAsync", "refused"},
 	[CALL_cuFabricCpyBatchAsync_ptsz] = {"cuFabricCpyBatchAsync_ptsz", "refused"},
 	[CALL_cuStreamEndCapture] = {"cuStreamEndCapture", "refused"},
@@ -646,7 +694,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuGraphKernelNodeSetParams] = {"cuGraphKernelNodeSetParams", "refused"},
 	[CALL_cuGraphExecKernelNodeSetParams] = {"cuGraphExecKernelNodeSetParams", "refused"},
 	[CALL_cuGraphInstantiateWithParams] = {"cuGraphInstantiateWithParams", "refused"},
-	[CALL_cuGraphInstantiateWithParams_ptsz] = {"cuGraphInstantiateWithParams_ptsz", "refused"},
+	[CALL_cuGraphInstantiateWithParams_ptsz] =
+		{"cuGraphInstantiateWithParams_ptsz", "refused"},
 	[CALL_cuGraphExecUpdate] = {"cuGraphExecUpdate", "refused"},
 	[CALL_cuGraphUpload] = {"cuGraphUpload", "refused"},
 	[CALL_cuGraphUpload_ptsz] = {"cuGraphUpload_ptsz", "refused"},
@@ -675,10 +724,14 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuMemAllocAsync_ptsz] = {"cuMemAllocAsync_ptsz", "post"},
 	[CALL_cuMemAllocFromPoolAsync] = {"cuMemAllocFromPoolAsync", "post"},
 	[CALL_cuMemAllocFromPoolAsync_ptsz] = {"cuMemAllocFromPoolAsync_ptsz", "post"},
-	[CALL_cuStreamUpdateCaptureDependencies] = {"cuStreamUpdateCaptureDependencies", "refused"},
-	[CALL_cuStreamUpdateCaptureDependencies_ptsz] = {"cuStreamUpdateCaptureDependencies_ptsz", "refused"},
-	[CALL_cuStreamUpdateCaptureDependencies_v2] = {"cuStreamUpdateCaptureDependencies_v2", "refused"},
-	[CALL_cuStreamUpdateCaptureDependencies_v2_ptsz] = {"cuStreamUpdateCaptureDependencies_v2_ptsz", "refused"},
+	[CALL_cuStreamUpdateCaptureDependencies] =
+		{"cuStreamUpdateCaptureDependencies", "refused"},
+	[CALL_cuStreamUpdateCaptureDependencies_ptsz] =
+		{"cuStreamUpdateCaptureDependencies_ptsz", "refused"},
+	[CALL_cuStreamUpdateCaptureDependencies_v2] =
+		{"cuStreamUpdateCaptureDependencies_v2", "refused"},
+	[CALL_cuStreamUpdateCaptureDependencies_v2_ptsz] =
+		{"cuStreamUpdateCaptureDependencies_v2_ptsz", "refused"},
 	[CALL_cuStreamBeginCaptureToCig] = {"cuStreamBeginCaptureToCig", "refused"},
 	[CALL_cuStreamBeginCaptureToCig_ptsz] = {"cuStreamBeginCaptureToCig_ptsz", "refused"},
 	[CALL_cuStreamEndCaptureToCig] = {"cuStreamEndCaptureToCig", "refused"},
@@ -686,13 +739,17 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuMemBatchDecompressAsync] = {"cuMemBatchDecompressAsync", "refused"},
 	[CALL_cuMemBatchDecompressAsync_ptsz] = {"cuMemBatchDecompressAsync_ptsz", "refused"},
 	[CALL_cuGetProcAddress] = {"cuGetProcAddress", "local"},
-	[CALL_cuCheckpointProcessGetRestoreThreadId] = {"cuCheckpointProcessGetRestoreThreadId", "refused"},
+	[CALL_cuCheckpointProcessGetRestoreThreadId] =
+		{"cuCheckpointProcessGetRestoreThreadId", "refused"},
 	[CALL_cuCheckpointProcessGetState] = {"cuCheckpointProcessGetState", "refused"},
 	[CALL_cuCheckpointProcessLock] = {"cuCheckpointProcessLock", "refused"},
 	[CALL_cuCheckpointProcessCheckpoint] = {"cuCheckpointProcessCheckpoint", "refused"},
 	[CALL_cuCheckpointProcessRestore] = {"cuCheckpointProcessRestore", "refused"},
 	[CALL_cuCheckpointOperationComplete] = {"cuCheckpointOperationComplete", "refused"},
 	[CALL_cuCheckpointProcessUnlock] = {"cuCheckpointProcessUnlock", "refused"},
+	[CALL_cuProfilerInitialize] = {"cuProfilerInitialize", "refused"},
+	[CALL_cuProfilerStart] = {"cuProfilerStart", "refused"},
+	[CALL_cuProfilerStop] = {"cuProfilerStop", "refused"},
 	[CALL___cudaPopCallConfiguration] = {"__cudaPopCallConfiguration", "local"},
 	[CALL___cudaRegisterFatBinary] = {"__cudaRegisterFatBinary", "local"},
 	[CALL___cudaRegisterFatBinaryEnd] = {"__cudaRegisterFatBinaryEnd", "local"},
@@ -712,7 +769,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaDeviceSynchronize] = {"cudaDeviceSynchronize", "local"},
 	[CALL_cudaDeviceSetLimit] = {"cudaDeviceSetLimit", "local"},
 	[CALL_cudaDeviceGetLimit] = {"cudaDeviceGetLimit", "local"},
-	[CALL_cudaDeviceGetTexture1DLinearMaxWidth] = {"cudaDeviceGetTexture1DLinearMaxWidth", "refused"},
+	[CALL_cudaDeviceGetTexture1DLinearMaxWidth] =
+		{"cudaDeviceGetTexture1DLinearMaxWidth", "refused"},
 	[CALL_cudaDeviceGetCacheConfig] = {"cudaDeviceGetCacheConfig", "local"},
 	[CALL_cudaDeviceGetStreamPriorityRange] = {"cudaDeviceGetStreamPriorityRange", "local"},
 	[CALL_cudaDeviceSetCacheConfig] = {"cudaDeviceSetCacheConfig", "local"},
@@ -723,9 +781,12 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaIpcGetMemHandle] = {"cudaIpcGetMemHandle", "refused"},
 	[CALL_cudaIpcOpenMemHandle] = {"cudaIpcOpenMemHandle", "refused"},
 	[CALL_cudaIpcCloseMemHandle] = {"cudaIpcCloseMemHandle", "refused"},
-	[CALL_cudaDeviceFlushGPUDirectRDMAWrites] = {"cudaDeviceFlushGPUDirectRDMAWrites", "local"},
-	[CALL_cudaDeviceRegisterAsyncNotification] = {"cudaDeviceRegisterAsyncNotification", "refused"},
-	[CALL_cudaDeviceUnregisterAsyncNotification] = {"cudaDeviceUnregisterAsyncNotification", "refused"},
+	[CALL_cudaDeviceFlushGPUDirectRDMAWrites] =
+		{"cudaDeviceFlushGPUDirectRDMAWrites", "local"},
+	[CALL_cudaDeviceRegisterAsyncNotification] =
+		{"cudaDeviceRegisterAsyncNotification", "refused"},
+	[CALL_cudaDeviceUnregisterAsyncNotification] =
+		{"cudaDeviceUnregisterAsyncNotification", "refused"},
 	[CALL_cudaDeviceGetSharedMemConfig] = {"cudaDeviceGetSharedMemConfig", "local"},
 	[CALL_cudaDeviceSetSharedMemConfig] = {"cudaDeviceSetSharedMemConfig", "local"},
 	[CALL_cudaThreadExit] = {"cudaThreadExit", "local"},
@@ -742,13 +803,16 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaGetDeviceProperties_v2] = {"cudaGetDeviceProperties_v2", "local"},
 	[CALL_cudaGetDeviceProperties] = {"cudaGetDeviceProperties", "local"},
 	[CALL_cudaDeviceGetAttribute] = {"cudaDeviceGetAttribute", "local"},
-	[CALL_cudaDeviceGetHostAtomicCapabilities] = {"cudaDeviceGetHostAtomicCapabilities", "refused"},
+	[CALL_cudaDeviceGetHostAtomicCapabilities] =
+		{"cudaDeviceGetHostAtomicCapabilities", "refused"},
 	[CALL_cudaDeviceGetDefaultMemPool] = {"cudaDeviceGetDefaultMemPool", "local"},
 	[CALL_cudaDeviceSetMemPool] = {"cudaDeviceSetMemPool", "local"},
 	[CALL_cudaDeviceGetMemPool] = {"cudaDeviceGetMemPool", "local"},
-	[CALL_cudaDeviceGetNvSciSyncAttributes] = {"cudaDeviceGetNvSciSyncAttributes", "refused"},
+	[CALL_cudaDeviceGetNvSciSyncAttributes] =
+		{"cudaDeviceGetNvSciSyncAttributes", "refused"},
 	[CALL_cudaDeviceGetP2PAttribute] = {"cudaDeviceGetP2PAttribute", "local"},
-	[CALL_cudaDeviceGetP2PAtomicCapabilities] = {"cudaDeviceGetP2PAtomicCapabilities", "refused"},
+	[CALL_cudaDeviceGetP2PAtomicCapabilities] =
+		{"cudaDeviceGetP2PAtomicCapabilities", "refused"},
 	[CALL_cudaChooseDevice] = {"cudaChooseDevice", "local"},
 	[CALL_cudaInitDevice] = {"cudaInitDevice", "local"},
 	[CALL_cudaSetDevice] = {"cudaSetDevice", "local"},
@@ -761,7 +825,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaStreamCreateWithPriority] = {"cudaStreamCreateWithPriority", "local"},
 	[CALL_cudaCtxResetPersistingL2Cache] = {"cudaCtxResetPersistingL2Cache", "local"},
 	[CALL_cudaStreamDestroy] = {"cudaStreamDestroy", "local"},
-	[CALL_cudaThreadExchangeStreamCaptureMode] = {"cudaThreadExchangeStreamCaptureMode", "local"},
+	[CALL_cudaThreadExchangeStreamCaptureMode] =
+		{"cudaThreadExchangeStreamCaptureMode", "local"},
 	[CALL_cudaEventCreate] = {"cudaEventCreate", "local"},
 	[CALL_cudaEventCreateWithFlags] = {"cudaEventCreateWithFlags", "local"},
 	[CALL_cudaEventQuery] = {"cudaEventQuery", "local"},
@@ -770,12 +835,15 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaEventElapsedTime] = {"cudaEventElapsedTime", "local"},
 	[CALL_cudaEventElapsedTime_v2] = {"cudaEventElapsedTime_v2", "local"},
 	[CALL_cudaImportExternalMemory] = {"cudaImportExternalMemory", "refused"},
-	[CALL_cudaExternalMemoryGetMappedBuffer] = {"cudaExternalMemoryGetMappedBuffer", "refused"},
-	[CALL_cudaExternalMemoryGetMappedMipmappedArray] = {"cudaExternalMemoryGetMappedMipmappedArray", "refused"},
+	[CALL_cudaExternalMemoryGetMappedBuffer] =
+		{"cudaExternalMemoryGetMappedBuffer", "refused"},
+	[CALL_cudaExternalMemoryGetMappedMipmappedArray] =
+		{"cudaExternalMemoryGetMappedMipmappedArray", "refused"},
 	[CALL_cudaDestroyExternalMemory] = {"cudaDestroyExternalMemory", "refused"},
 	[CALL_cudaImportExternalSemaphore] = {"cudaImportExternalSemaphore", "refused"},
 	[CALL_cudaDestroyExternalSemaphore] = {"cudaDestroyExternalSemaphore", "refused"},
-	[CALL_cudaLaunchCooperativeKernelMultiDevice] = {"cudaLaunchCooperativeKernelMultiDevice", "refused"},
+	[CALL_cudaLaunchCooperativeKernelMultiDevice] =
+		{"cudaLaunchCooperativeKernelMultiDevice", "refused"},
 	[CALL_cudaFuncSetCacheConfig] = {"cudaFuncSetCacheConfig", "local"},
 	[CALL_cudaFuncGetAttributes] = {"cudaFuncGetAttributes", "local"},
 	[CALL_cudaFuncSetAttribute] = {"cudaFuncSetAttribute", "local"},
@@ -785,10 +853,14 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaSetDoubleForHost] = {"cudaSetDoubleForHost", "local"},
 	[CALL_cudaFuncGetParamCount] = {"cudaFuncGetParamCount", "refused"},
 	[CALL_cudaFuncSetSharedMemConfig] = {"cudaFuncSetSharedMemConfig", "local"},
-	[CALL_cudaOccupancyMaxActiveBlocksPerMultiprocessor] = {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", "local"},
-	[CALL_cudaOccupancyAvailableDynamicSMemPerBlock] = {"cudaOccupancyAvailableDynamicSMemPerBlock", "local"},
-	[CALL_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags] = {"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "local"},
-	[CALL_cudaOccupancyMaxPotentialClusterSize] = {"cudaOccupancyMaxPotentialClusterSize", "refused"},
+	[CALL_cudaOccupancyMaxActiveBlocksPerMultiprocessor] =
+		{"cudaOccupancyMaxActiveBlocksPerMultiprocessor", "local"},
+	[CALL_cudaOccupancyAvailableDynamicSMemPerBlock] =
+		{"cudaOccupancyAvailableDynamicSMemPerBlock", "local"},
+	[CALL_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags] =
+		{"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "local"},
+	[CALL_cudaOccupancyMaxPotentialClusterSize] =
+		{"cudaOccupancyMaxPotentialClusterSize", "refused"},
 	[CALL_cudaOccupancyMaxActiveClusters] = {"cudaOccupancyMaxActiveClusters", "refused"},
 	[CALL_cudaMallocManaged] = {"cudaMallocManaged", "refused"},
 	[CALL_cudaMalloc] = {"cudaMalloc", "local"},
@@ -812,9 +884,11 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaArrayGetInfo] = {"cudaArrayGetInfo", "refused"},
 	[CALL_cudaArrayGetPlane] = {"cudaArrayGetPlane", "refused"},
 	[CALL_cudaArrayGetMemoryRequirements] = {"cudaArrayGetMemoryRequirements", "refused"},
-	[CALL_cudaMipmappedArrayGetMemoryRequirements] = {"cudaMipmappedArrayGetMemoryRequirements", "refused"},
+	[CALL_cudaMipmappedArrayGetMemoryRequirements] =
+		{"cudaMipmappedArrayGetMemoryRequirements", "refused"},
 	[CALL_cudaArrayGetSparseProperties] = {"cudaArrayGetSparseProperties", "refused"},
-	[CALL_cudaMipmappedArrayGetSparseProperties] = {"cudaMipmappedArrayGetSparseProperties", "refused"},
+	[CALL_cudaMipmappedArrayGetSparseProperties] =
+		{"cudaMipmappedArrayGetSparseProperties", "refused"},
 	[CALL_cudaMemcpyPeer] = {"cudaMemcpyPeer", "local"},
 	[CALL_cudaMemcpyPeerAsync] = {"cudaMemcpyPeerAsync", "local"},
 	[CALL_cudaGetSymbolAddress] = {"cudaGetSymbolAddress", "local"},
@@ -834,8 +908,10 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaMemGetDefaultMemPool] = {"cudaMemGetDefaultMemPool", "local"},
 	[CALL_cudaMemGetMemPool] = {"cudaMemGetMemPool", "local"},
 	[CALL_cudaMemSetMemPool] = {"cudaMemSetMemPool", "local"},
-	[CALL_cudaMemPoolExportToShareableHandle] = {"cudaMemPoolExportToShareableHandle", "refused"},
-	[CALL_cudaMemPoolImportFromShareableHandle] = {"cudaMemPoolImportFromShareableHandle", "refused"},
+	[CALL_cudaMemPoolExportToShareableHandle] =
+		{"cudaMemPoolExportToShareableHandle", "refused"},
+	[CALL_cudaMemPoolImportFromShareableHandle] =
+		{"cudaMemPoolImportFromShareableHandle", "refused"},
 	[CALL_cudaMemPoolExportPointer] = {"cudaMemPoolExportPointer", "refused"},
 	[CALL_cudaMemPoolImportPointer] = {"cudaMemPoolImportPointer", "refused"},
 	[CALL_cudaPointerGetAttributes] = {"cudaPointerGetAttributes", "local"},
@@ -846,19 +922,25 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaGraphicsResourceSetMapFlags] = {"cudaGraphicsResourceSetMapFlags", "refused"},
 	[CALL_cudaGraphicsMapResources] = {"cudaGraphicsMapResources", "refused"},
 	[CALL_cudaGraphicsUnmapResources] = {"cudaGraphicsUnmapResources", "refused"},
-	[CALL_cudaGraphicsResourceGetMappedPointer] = {"cudaGraphicsResourceGetMappedPointer", "refused"},
-	[CALL_cudaGraphicsSubResourceGetMappedArray] = {"cudaGraphicsSubResourceGetMappedArray", "refused"},
-	[CALL_cudaGraphicsResourceGetMappedMipmappedArray] = {"cudaGraphicsResourceGetMappedMipmappedArray", "refused"},
+	[CALL_cudaGraphicsResourceGetMappedPointer] =
+		{"cudaGraphicsResourceGetMappedPointer", "refused"},
+	[CALL_cudaGraphicsSubResourceGetMappedArray] =
+		{"cudaGraphicsSubResourceGetMappedArray", "refused"},
+	[CALL_cudaGraphicsResourceGetMappedMipmappedArray] =
+		{"cudaGraphicsResourceGetMappedMipmappedArray", "refused"},
 	[CALL_cudaGetChannelDesc] = {"cudaGetChannelDesc", "refused"},
 	[CALL_cudaCreateChannelDesc] = {"cudaCreateChannelDesc", "local"},
 	[CALL_cudaCreateTextureObject] = {"cudaCreateTextureObject", "refused"},
 	[CALL_cudaDestroyTextureObject] = {"cudaDestroyTextureObject", "refused"},
-	[CALL_cudaGetTextureObjectResourceDesc] = {"cudaGetTextureObjectResourceDesc", "refused"},
+	[CALL_cudaGetTextureObjectResourceDesc] =
+		{"cudaGetTextureObjectResourceDesc", "refused"},
 	[CALL_cudaGetTextureObjectTextureDesc] = {"cudaGetTextureObjectTextureDesc", "refused"},
-	[CALL_cudaGetTextureObjectResourceViewDesc] = {"cudaGetTextureObjectResourceViewDesc", "refused"},
+	[CALL_cudaGetTextureObjectResourceViewDesc] =
+		{"cudaGetTextureObjectResourceViewDesc", "refused"},
 	[CALL_cudaCreateSurfaceObject] = {"cudaCreateSurfaceObject", "refused"},
 	[CALL_cudaDestroySurfaceObject] = {"cudaDestroySurfaceObject", "refused"},
-	[CALL_cudaGetSurfaceObjectResourceDesc] = {"cudaGetSurfaceObjectResourceDesc", "refused"},
+	[CALL_cudaGetSurfaceObjectResourceDesc] =
+		{"cudaGetSurfaceObjectResourceDesc", "refused"},
 	[CALL_cudaDriverGetVersion] = {"cudaDriverGetVersion", "local"},
 	[CALL_cudaRuntimeGetVersion] = {"cudaRuntimeGetVersion", "local"},
 	[CALL_cudaLogsRegisterCallback] = {"cudaLogsRegisterCallback", "refused"},
@@ -870,17 +952,21 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaGraphAddKernelNode] = {"cudaGraphAddKernelNode", "refused"},
 	[CALL_cudaGraphKernelNodeGetParams] = {"cudaGraphKernelNodeGetParams", "refused"},
 	[CALL_cudaGraphKernelNodeSetParams] = {"cudaGraphKernelNodeSetParams", "refused"},
-	[CALL_cudaGraphKernelNodeCopyAttributes] = {"cudaGraphKernelNodeCopyAttributes", "refused"},
+	[CALL_cudaGraphKernelNodeCopyAttributes] =
+		{"cudaGraphKernelNodeCopyAttributes", "refused"},
 	[CALL_cudaGraphKernelNodeGetAttribute] = {"cudaGraphKernelNodeGetAttribute", "refused"},
 	[CALL_cudaGraphKernelNodeSetAttribute] = {"cudaGraphKernelNodeSetAttribute", "refused"},
 	[CALL_cudaGraphAddMemcpyNode] = {"cudaGraphAddMemcpyNode", "refused"},
 	[CALL_cudaGraphAddMemcpyNodeToSymbol] = {"cudaGraphAddMemcpyNodeToSymbol", "refused"},
-	[CALL_cudaGraphAddMemcpyNodeFromSymbol] = {"cudaGraphAddMemcpyNodeFromSymbol", "refused"},
+	[CALL_cudaGraphAddMemcpyNodeFromSymbol] =
+		{"cudaGraphAddMemcpyNodeFromSymbol", "refused"},
 	[CALL_cudaGraphAddMemcpyNode1D] = {"cudaGraphAddMemcpyNode1D", "refused"},
 	[CALL_cudaGraphMemcpyNodeGetParams] = {"cudaGraphMemcpyNodeGetParams", "refused"},
 	[CALL_cudaGraphMemcpyNodeSetParams] = {"cudaGraphMemcpyNodeSetParams", "refused"},
-	[CALL_cudaGraphMemcpyNodeSetParamsToSymbol] = {"cudaGraphMemcpyNodeSetParamsToSymbol", "refused"},
-	[CALL_cudaGraphMemcpyNodeSetParamsFromSymbol] = {"cudaGraphMemcpyNodeSetParamsFromSymbol", "refused"},
+	[CALL_cudaGraphMemcpyNodeSetParamsToSymbol] =
+		{"cudaGraphMemcpyNodeSetParamsToSymbol", "refused"},
+	[CALL_cudaGraphMemcpyNodeSetParamsFromSymbol] =
+		{"cudaGraphMemcpyNodeSetParamsFromSymbol", "refused"},
 	[CALL_cudaGraphMemcpyNodeSetParams1D] = {"cudaGraphMemcpyNodeSetParams1D", "refused"},
 	[CALL_cudaGraphAddMemsetNode] = {"cudaGraphAddMemsetNode", "refused"},
 	[CALL_cudaGraphMemsetNodeGetParams] = {"cudaGraphMemsetNodeGetParams", "refused"},
@@ -892,17 +978,25 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaGraphChildGraphNodeGetGraph] = {"cudaGraphChildGraphNodeGetGraph", "refused"},
 	[CALL_cudaGraphAddEmptyNode] = {"cudaGraphAddEmptyNode", "refused"},
 	[CALL_cudaGraphAddEventRecordNode] = {"cudaGraphAddEventRecordNode", "refused"},
-	[CALL_cudaGraphEventRecordNodeGetEvent] = {"cudaGraphEventRecordNodeGetEvent", "refused"},
-	[CALL_cudaGraphEventRecordNodeSetEvent] = {"cudaGraphEventRecordNodeSetEvent", "refused"},
+	[CALL_cudaGraphEventRecordNodeGetEvent] =
+		{"cudaGraphEventRecordNodeGetEvent", "refused"},
+	[CALL_cudaGraphEventRecordNodeSetEvent] =
+		{"cudaGraphEventRecordNodeSetEvent", "refused"},
 	[CALL_cudaGraphAddEventWaitNode] = {"cudaGraphAddEventWaitNode", "refused"},
 	[CALL_cudaGraphEventWaitNodeGetEvent] = {"cudaGraphEventWaitNodeGetEvent", "refused"},
 	[CALL_cudaGraphEventWaitNodeSetEvent] = {"cudaGraphEventWaitNodeSetEvent", "refused"},
-	[CALL_cudaGraphAddExternalSemaphoresSignalNode] = {"cudaGraphAddExternalSemaphoresSignalNode", "refused"},
-	[CALL_cudaGraphExternalSemaphoresSignalNodeGetParams] = {"cudaGraphExternalSemaphoresSignalNodeGetParams", "refused"},
-	[CALL_cudaGraphExternalSemaphoresSignalNodeSetParams] = {"cudaGraphExternalSemaphoresSignalNodeSetParams", "refused"},
-	[CALL_cudaGraphAddExternalSemaphoresWaitNode] = {"cudaGraphAddExternalSemaphoresWaitNode", "refused"},
-	[CALL_cudaGraphExternalSemaphoresWaitNodeGetParams] = {"cudaGraphExternalSemaphoresWaitNodeGetParams", "refused"},
-	[CALL_cudaGraphExternalSemaphoresWaitNodeSetParams] = {"cudaGraphExternalSemaphoresWaitNodeSetParams", "refused"},
+	[CALL_cudaGraphAddExternalSemaphoresSignalNode] =
+		{"cudaGraphAddExternalSemaphoresSignalNode", "refused"},
+	[CALL_cudaGraphExternalSemaphoresSignalNodeGetParams] =
+		{"cudaGraphExternalSemaphoresSignalNodeGetParams", "refused"},
+	[CALL_cudaGraphExternalSemaphoresSignalNodeSetParams] =
+		{"cudaGraphExternalSemaphoresSignalNodeSetParams", "refused"},
+	[CALL_cudaGraphAddExternalSemaphoresWaitNode] =
+		{"cudaGraphAddExternalSemaphoresWaitNode", "refused"},
+	[CALL_cudaGraphExternalSemaphoresWaitNodeGetParams] =
+		{"cudaGraphExternalSemaphoresWaitNodeGetParams", "refused"},
+	[CALL_cudaGraphExternalSemaphoresWaitNodeSetParams] =
+		{"cudaGraphExternalSemaphoresWaitNodeSetParams", "refused"},
 	[CALL_cudaGraphAddMemAllocNode] = {"cudaGraphAddMemAllocNode", "refused"},
 	[CALL_cudaGraphMemAllocNodeGetParams] = {"cudaGraphMemAllocNodeGetParams", "refused"},
 	[CALL_cudaGraphAddMemFreeNode] = {"cudaGraphAddMemFreeNode", "refused"},
@@ -925,7 +1019,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaGraphNodeGetDependencies] = {"cudaGraphNodeGetDependencies", "refused"},
 	[CALL_cudaGraphNodeGetDependencies_v2] = {"cudaGraphNodeGetDependencies_v2", "refused"},
 	[CALL_cudaGraphNodeGetDependentNodes] = {"cudaGraphNodeGetDependentNodes", "refused"},
-	[CALL_cudaGraphNodeGetDependentNodes_v2] = {"cudaGraphNodeGetDependentNodes_v2", "refused"},
+	[CALL_cudaGraphNodeGetDependentNodes_v2] =
+		{"cudaGraphNodeGetDependentNodes_v2", "refused"},
 	[CALL_cudaGraphAddDependencies] = {"cudaGraphAddDependencies", "refused"},
 	[CALL_cudaGraphAddDependencies_v2] = {"cudaGraphAddDependencies_v2", "refused"},
 	[CALL_cudaGraphRemoveDependencies] = {"cudaGraphRemoveDependencies", "refused"},
@@ -934,18 +1029,29 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaGraphInstantiate] = {"cudaGraphInstantiate", "refused"},
 	[CALL_cudaGraphInstantiateWithFlags] = {"cudaGraphInstantiateWithFlags", "refused"},
 	[CALL_cudaGraphExecGetFlags] = {"cudaGraphExecGetFlags", "refused"},
-	[CALL_cudaGraphExecKernelNodeSetParams] = {"cudaGraphExecKernelNodeSetParams", "refused"},
-	[CALL_cudaGraphExecMemcpyNodeSetParams] = {"cudaGraphExecMemcpyNodeSetParams", "refused"},
-	[CALL_cudaGraphExecMemcpyNodeSetParamsToSymbol] = {"cudaGraphExecMemcpyNodeSetParamsToSymbol", "refused"},
-	[CALL_cudaGraphExecMemcpyNodeSetParamsFromSymbol] = {"cudaGraphExecMemcpyNodeSetParamsFromSymbol", "refused"},
-	[CALL_cudaGraphExecMemcpyNodeSetParams1D] = {"cudaGraphExecMemcpyNodeSetParams1D", "refused"},
-	[CALL_cudaGraphExecMemsetNodeSetParams] = {"cudaGraphExecMemsetNodeSetParams", "refused"},
+	[CALL_cudaGraphExecKernelNodeSetParams] =
+		{"cudaGraphExecKernelNodeSetParams", "refused"},
+	[CALL_cudaGraphExecMemcpyNodeSetParams] =
+		{"cudaGraphExecMemcpyNodeSetParams", "refused"},
+	[CALL_cudaGraphExecMemcpyNodeSetParamsToSymbol] =
+		{"cudaGraphExecMemcpyNodeSetParamsToSymbol", "refused"},
+	[CALL_cudaGraphExecMemcpyNodeSetParamsFromSymbol] =
+		{"cudaGraphExecMemcpyNodeSetParamsFromSymbol", "refused"},
+	[CALL_cudaGraphExecMemcpyNodeSetParams1D] =
+		{"cudaGraphExecMemcpyNodeSetParams1D", "refused"},
+	[CALL_cudaGraphExecMemsetNodeSetParams] =
+		{"cudaGraphExecMemsetNodeSetParams", "refused"},
 	[CALL_cudaGraphExecHostNodeSetParams] = {"cudaGraphExecHostNodeSetParams", "refused"},
-	[CALL_cudaGraphExecChildGraphNodeSetParams] = {"cudaGraphExecChildGraphNodeSetParams", "refused"},
-	[CALL_cudaGraphExecEventRecordNodeSetEvent] = {"cudaGraphExecEventRecordNodeSetEvent", "refused"},
-	[CALL_cudaGraphExecEventWaitNodeSetEvent] = {"cudaGraphExecEventWaitNodeSetEvent", "refused"},
-	[CALL_cudaGraphExecExternalSemaphoresSignalNodeSetParams] = {"cudaGraphExecExternalSemaphoresSignalNodeSetParams", "refused"},
-	[CALL_cudaGraphExecExternalSemaphoresWaitNodeSetParams] = {"cudaGraphExecExternalSemaphoresWaitNodeSetParams", "refused"},
+	[CALL_cudaGraphExecChildGraphNodeSetParams] =
+		{"cudaGraphExecChildGraphNodeSetParams", "refused"},
+	[CALL_cudaGraphExecEventRecordNodeSetEvent] =
+		{"cudaGraphExecEventRecordNodeSetEvent", "refused"},
+	[CALL_cudaGraphExecEventWaitNodeSetEvent] =
+		{"cudaGraphExecEventWaitNodeSetEvent", "refused"},
+	[CALL_cudaGraphExecExternalSemaphoresSignalNodeSetParams] =
+		{"cudaGraphExecExternalSemaphoresSignalNodeSetParams", "refused"},
+	[CALL_cudaGraphExecExternalSemaphoresWaitNodeSetParams] =
+		{"cudaGraphExecExternalSemaphoresWaitNodeSetParams", "refused"},
 	[CALL_cudaGraphNodeSetEnabled] = {"cudaGraphNodeSetEnabled", "refused"},
 	[CALL_cudaGraphNodeGetEnabled] = {"cudaGraphNodeGetEnabled", "refused"},
 	[CALL_cudaGraphExecUpdate] = {"cudaGraphExecUpdate", "refused"},
@@ -962,8 +1068,10 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaGraphNodeSetParams] = {"cudaGraphNodeSetParams", "refused"},
 	[CALL_cudaGraphNodeGetParams] = {"cudaGraphNodeGetParams", "refused"},
 	[CALL_cudaGraphExecNodeSetParams] = {"cudaGraphExecNodeSetParams", "refused"},
-	[CALL_cudaGraphConditionalHandleCreate] = {"cudaGraphConditionalHandleCreate", "refused"},
-	[CALL_cudaGraphConditionalHandleCreate_v2] = {"cudaGraphConditionalHandleCreate_v2", "refused"},
+	[CALL_cudaGraphConditionalHandleCreate] =
+		{"cudaGraphConditionalHandleCreate", "refused"},
+	[CALL_cudaGraphConditionalHandleCreate_v2] =
+		{"cudaGraphConditionalHandleCreate_v2", "refused"},
 	[CALL_cudaLibraryLoadData] = {"cudaLibraryLoadData", "local"},
 	[CALL_cudaLibraryLoadFromFile] = {"cudaLibraryLoadFromFile", "local"},
 	[CALL_cudaLibraryUnload] = {"cudaLibraryUnload", "local"},
@@ -1020,9 +1128,11 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaMemcpy3DBatchAsync] = {"cudaMemcpy3DBatchAsync", "refused"},
 	[CALL_cudaMemcpy3DBatchAsync_ptsz] = {"cudaMemcpy3DBatchAsync_ptsz", "refused"},
 	[CALL_cudaMemcpyWithAttributesAsync] = {"cudaMemcpyWithAttributesAsync", "refused"},
-	[CALL_cudaMemcpyWithAttributesAsync_ptsz] = {"cudaMemcpyWithAttributesAsync_ptsz", "refused"},
+	[CALL_cudaMemcpyWithAttributesAsync_ptsz] =
+		{"cudaMemcpyWithAttributesAsync_ptsz", "refused"},
 	[CALL_cudaMemcpy3DWithAttributesAsync] = {"cudaMemcpy3DWithAttributesAsync", "refused"},
-	[CALL_cudaMemcpy3DWithAttributesAsync_ptsz] = {"cudaMemcpy3DWithAttributesAsync_ptsz", "refused"},
+	[CALL_cudaMemcpy3DWithAttributesAsync_ptsz] =
+		{"cudaMemcpy3DWithAttributesAsync_ptsz", "refused"},
 	[CALL_cudaMemset] = {"cudaMemset", "local"},
 	[CALL_cudaMemset_ptds] = {"cudaMemset_ptds", "local"},
 	[CALL_cudaMemset2D] = {"cudaMemset2D", "local"},
@@ -1097,18 +1207,28 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaMemPrefetchBatchAsync_ptsz] = {"cudaMemPrefetchBatchAsync_ptsz", "refused"},
 	[CALL_cudaMemDiscardBatchAsync] = {"cudaMemDiscardBatchAsync", "refused"},
 	[CALL_cudaMemDiscardBatchAsync_ptsz] = {"cudaMemDiscardBatchAsync_ptsz", "refused"},
-	[CALL_cudaMemDiscardAndPrefetchBatchAsync] = {"cudaMemDiscardAndPrefetchBatchAsync", "refused"},
-	[CALL_cudaMemDiscardAndPrefetchBatchAsync_ptsz] = {"cudaMemDiscardAndPrefetchBatchAsync_ptsz", "refused"},
-	[CALL_cudaSignalExternalSemaphoresAsync] = {"cudaSignalExternalSemaphoresAsync", "refused"},
-	[CALL_cudaSignalExternalSemaphoresAsync_ptsz] = {"cudaSignalExternalSemaphoresAsync_ptsz", "refused"},
-	[CALL_cudaSignalExternalSemaphoresAsync_v2] = {"cudaSignalExternalSemaphoresAsync_v2", "refused"},
-	[CALL_cudaSignalExternalSemaphoresAsync_v2_ptsz] = {"cudaSignalExternalSemaphoresAsync_v2_ptsz", "refused"},
+	[CALL_cudaMemDiscardAndPrefetchBatchAsync] =
+		{"cudaMemDiscardAndPrefetchBatchAsync", "refused"},
+	[CALL_cudaMemDiscardAndPrefetchBatchAsync_ptsz] =
+		{"cudaMemDiscardAndPrefetchBatchAsync_ptsz", "refused"},
+	[CALL_cudaSignalExternalSemaphoresAsync] =
+		{"cudaSignalExternalSemaphoresAsync", "refused"},
+	[CALL_cudaSignalExternalSemaphoresAsync_ptsz] =
+		{"cudaSignalExternalSemaphoresAsync_ptsz", "refused"},
+	[CALL_cudaSignalExternalSemaphoresAsync_v2] =
+		{"cudaSignalExternalSemaphoresAsync_v2", "refused"},
+	[CALL_cudaSignalExternalSemaphoresAsync_v2_ptsz] =
+		{"cudaSignalExternalSemaphoresAsync_v2_ptsz", "refused"},
 	[CALL_cudaWaitExternalSemaphoresAsync] = {"cudaWaitExternalSemaphoresAsync", "refused"},
-	[CALL_cudaWaitExternalSemaphoresAsync_ptsz] = {"cudaWaitExternalSemaphoresAsync_ptsz", "refused"},
-	[CALL_cudaWaitExternalSemaphoresAsync_v2] = {"cudaWaitExternalSemaphoresAsync_v2", "refused"},
-	[CALL_cudaWaitExternalSemaphoresAsync_v2_ptsz] = {"cudaWaitExternalSemaphoresAsync_v2_ptsz", "refused"},
+	[CALL_cudaWaitExternalSemaphoresAsync_ptsz] =
+		{"cudaWaitExternalSemaphoresAsync_ptsz", "refused"},
+	[CALL_cudaWaitExternalSemaphoresAsync_v2] =
+		{"cudaWaitExternalSemaphoresAsync_v2", "refused"},
+	[CALL_cudaWaitExternalSemaphoresAsync_v2_ptsz] =
+		{"cudaWaitExternalSemaphoresAsync_v2_ptsz", "refused"},
 	[CALL_cudaGraphInstantiateWithParams] = {"cudaGraphInstantiateWithParams", "refused"},
-	[CALL_cudaGraphInstantiateWithParams_ptsz] = {"cudaGraphInstantiateWithParams_ptsz", "refused"},
+	[CALL_cudaGraphInstantiateWithParams_ptsz] =
+		{"cudaGraphInstantiateWithParams_ptsz", "refused"},
 	[CALL_cudaGraphUpload] = {"cudaGraphUpload", "refused"},
 	[CALL_cudaGraphUpload_ptsz] = {"cudaGraphUpload_ptsz", "refused"},
 	[CALL_cudaGraphLaunch] = {"cudaGraphLaunch", "refused"},
@@ -1116,9 +1236,11 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaStreamBeginCapture] = {"cudaStreamBeginCapture", "refused"},
 	[CALL_cudaStreamBeginCapture_ptsz] = {"cudaStreamBeginCapture_ptsz", "refused"},
 	[CALL_cudaStreamBeginRecaptureToGraph] = {"cudaStreamBeginRecaptureToGraph", "refused"},
-	[CALL_cudaStreamBeginRecaptureToGraph_ptsz] = {"cudaStreamBeginRecaptureToGraph_ptsz", "refused"},
+	[CALL_cudaStreamBeginRecaptureToGraph_ptsz] =
+		{"cudaStreamBeginRecaptureToGraph_ptsz", "refused"},
 	[CALL_cudaStreamBeginCaptureToGraph] = {"cudaStreamBeginCaptureToGraph", "refused"},
-	[CALL_cudaStreamBeginCaptureToGraph_ptsz] = {"cudaStreamBeginCaptureToGraph_ptsz", "refused"},
+	[CALL_cudaStreamBeginCaptureToGraph_ptsz] =
+		{"cudaStreamBeginCaptureToGraph_ptsz", "refused"},
 	[CALL_cudaStreamEndCapture] = {"cudaStreamEndCapture", "refused"},
 	[CALL_cudaStreamEndCapture_ptsz] = {"cudaStreamEndCapture_ptsz", "refused"},
 	[CALL_cudaStreamIsCapturing] = {"cudaStreamIsCapturing", "local"},
@@ -1129,10 +1251,14 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaStreamGetCaptureInfo_v2_ptsz] = {"cudaStreamGetCaptureInfo_v2_ptsz", "local"},
 	[CALL_cudaStreamGetCaptureInfo_v3] = {"cudaStreamGetCaptureInfo_v3", "local"},
 	[CALL_cudaStreamGetCaptureInfo_v3_ptsz] = {"cudaStreamGetCaptureInfo_v3_ptsz", "local"},
-	[CALL_cudaStreamUpdateCaptureDependencies] = {"cudaStreamUpdateCaptureDependencies", "refused"},
-	[CALL_cudaStreamUpdateCaptureDependencies_ptsz] = {"cudaStreamUpdateCaptureDependencies_ptsz", "refused"},
-	[CALL_cudaStreamUpdateCaptureDependencies_v2] = {"cudaStreamUpdateCaptureDependencies_v2", "refused"},
-	[CALL_cudaStreamUpdateCaptureDependencies_v2_ptsz] = {"cudaStreamUpdateCaptureDependencies_v2_ptsz", "refused"},
+	[CALL_cudaStreamUpdateCaptureDependencies] =
+		{"cudaStreamUpdateCaptureDependencies", "refused"},
+	[CALL_cudaStreamUpdateCaptureDependencies_ptsz] =
+		{"cudaStreamUpdateCaptureDependencies_ptsz", "refused"},
+	[CALL_cudaStreamUpdateCaptureDependencies_v2] =
+		{"cudaStreamUpdateCaptureDependencies_v2", "refused"},
+	[CALL_cudaStreamUpdateCaptureDependencies_v2_ptsz] =
+		{"cudaStreamUpdateCaptureDependencies_v2_ptsz", "refused"},
 	[CALL_cudaStreamCopyAttributes] = {"cudaStreamCopyAttributes", "local"},
 	[CALL_cudaStreamCopyAttributes_ptsz] = {"cudaStreamCopyAttributes_ptsz", "local"},
 	[CALL_cudaStreamGetAttribute] = {"cudaStreamGetAttribute", "local"},
@@ -1148,7 +1274,8 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaGetDriverEntryPoint] = {"cudaGetDriverEntryPoint", "local"},
 	[CALL_cudaGetDriverEntryPoint_ptsz] = {"cudaGetDriverEntryPoint_ptsz", "local"},
 	[CALL_cudaGetDriverEntryPointByVersion] = {"cudaGetDriverEntryPointByVersion", "local"},
-	[CALL_cudaGetDriverEntryPointByVersion_ptsz] = {"cudaGetDriverEntryPointByVersion_ptsz", "local"},
+	[CALL_cudaGetDriverEntryPointByVersion_ptsz] =
+		{"cudaGetDriverEntryPointByVersion_ptsz", "local"},
 	[CALL_cudaGLGetDevices] = {"cudaGLGetDevices", "refused"},
 	[CALL_cudaGraphicsGLRegisterImage] = {"cudaGraphicsGLRegisterImage", "refused"},
 	[CALL_cudaGraphicsGLRegisterBuffer] = {"cudaGraphicsGLRegisterBuffer", "refused"},
@@ -1162,20 +1289,28 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cudaGLUnmapBufferObjectAsync] = {"cudaGLUnmapBufferObjectAsync", "refused"},
 	[CALL_cudaGraphicsEGLRegisterImage] = {"cudaGraphicsEGLRegisterImage", "refused"},
 	[CALL_cudaEGLStreamConsumerConnect] = {"cudaEGLStreamConsumerConnect", "refused"},
-	[CALL_cudaEGLStreamConsumerConnectWithFlags] = {"cudaEGLStreamConsumerConnectWithFlags", "refused"},
+	[CALL_cudaEGLStreamConsumerConnectWithFlags] =
+		{"cudaEGLStreamConsumerConnectWithFlags", "refused"},
 	[CALL_cudaEGLStreamConsumerDisconnect] = {"cudaEGLStreamConsumerDisconnect", "refused"},
-	[CALL_cudaEGLStreamConsumerAcquireFrame] = {"cudaEGLStreamConsumerAcquireFrame", "refused"},
-	[CALL_cudaEGLStreamConsumerReleaseFrame] = {"cudaEGLStreamConsumerReleaseFrame", "refused"},
+	[CALL_cudaEGLStreamConsumerAcquireFrame] =
+		{"cudaEGLStreamConsumerAcquireFrame", "refused"},
+	[CALL_cudaEGLStreamConsumerReleaseFrame] =
+		{"cudaEGLStreamConsumerReleaseFrame", "refused"},
 	[CALL_cudaEGLStreamProducerConnect] = {"cudaEGLStreamProducerConnect", "refused"},
 	[CALL_cudaEGLStreamProducerDisconnect] = {"cudaEGLStreamProducerDisconnect", "refused"},
-	[CALL_cudaEGLStreamProducerPresentFrame] = {"cudaEGLStreamProducerPresentFrame", "refused"},
-	[CALL_cudaEGLStreamProducerReturnFrame] = {"cudaEGLStreamProducerReturnFrame", "refused"},
-	[CALL_cudaGraphicsResourceGetMappedEglFrame] = {"cudaGraphicsResourceGetMappedEglFrame", "refused"},
+	[CALL_cudaEGLStreamProducerPresentFrame] =
+		{"cudaEGLStreamProducerPresentFrame", "refused"},
+	[CALL_cudaEGLStreamProducerReturnFrame] =
+		{"cudaEGLStreamProducerReturnFrame", "refused"},
+	[CALL_cudaGraphicsResourceGetMappedEglFrame] =
+		{"cudaGraphicsResourceGetMappedEglFrame", "refused"},
 	[CALL_cudaEventCreateFromEGLSync] = {"cudaEventCreateFromEGLSync", "refused"},
 	[CALL_cudaVDPAUGetDevice] = {"cudaVDPAUGetDevice", "refused"},
 	[CALL_cudaVDPAUSetVDPAUDevice] = {"cudaVDPAUSetVDPAUDevice", "refused"},
-	[CALL_cudaGraphicsVDPAURegisterVideoSurface] = {"cudaGraphicsVDPAURegisterVideoSurface", "refused"},
-	[CALL_cudaGraphicsVDPAURegisterOutputSurface] = {"cudaGraphicsVDPAURegisterOutputSurface", "refused"},
+	[CALL_cudaGraphicsVDPAURegisterVideoSurface] =
+		{"cudaGraphicsVDPAURegisterVideoSurface", "refused"},
+	[CALL_cudaGraphicsVDPAURegisterOutputSurface] =
+		{"cudaGraphicsVDPAURegisterOutputSurface", "refused"},
 	[CALL_cudaProfilerStart] = {"cudaProfilerStart", "local"},
 	[CALL_cudaProfilerStop] = {"cudaProfilerStop", "local"},
 	[CALL_cudaSubgridCreate] = {"cudaSubgridCreate", "refused"},

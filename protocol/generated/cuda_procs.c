@@ -61,6 +61,9 @@ CUresult cuStreamBeginCaptureToCig_ptsz(void);
 CUresult cuStreamEndCaptureToCig(void);
 CUresult cuStreamEndCaptureToCig_ptsz(void);
 CUresult cuCheckpointOperationComplete(void);
+CUresult cuProfilerInitialize(void);
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 
 static const struct cuda_proc_version cuArray3DCreate_versions[] = {
 	{2000, 0, (void *)cuArray3DCreate, NULL},
@@ -1362,6 +1365,15 @@ static const struct cuda_proc_version cuPointerGetAttributes_versions[] = {
 static const struct cuda_proc_version cuPointerSetAttribute_versions[] = {
 	{6000, 0, (void *)cuPointerSetAttribute, NULL},
 };
+static const struct cuda_proc_version cuProfilerInitialize_versions[] = {
+	{4000, 0, (void *)cuProfilerInitialize, NULL},
+};
+static const struct cuda_proc_version cuProfilerStart_versions[] = {
+	{4000, 0, (void *)cuProfilerStart, NULL},
+};
+static const struct cuda_proc_version cuProfilerStop_versions[] = {
+	{4000, 0, (void *)cuProfilerStop, NULL},
+};
 static const struct cuda_proc_version cuSignalExternalSemaphoresAsync_versions[] = {
 	{10000, 10000, (void *)cuSignalExternalSemaphoresAsync,
 	 (void *)cuSignalExternalSemaphoresAsync_ptsz},
@@ -2055,6 +2067,9 @@ static const struct cuda_proc procs[] = {
 	{"cuPointerGetAttribute", 1, cuPointerGetAttribute_versions},
 	{"cuPointerGetAttributes", 1, cuPointerGetAttributes_versions},
 	{"cuPointerSetAttribute", 1, cuPointerSetAttribute_versions},
+	{"cuProfilerInitialize", 1, cuProfilerInitialize_versions},
+	{"cuProfilerStart", 1, cuProfilerStart_versions},
+	{"cuProfilerStop", 1, cuProfilerStop_versions},
 	{"cuSignalExternalSemaphoresAsync", 1, cuSignalExternalSemaphoresAsync_versions},
 	{"cuStreamAddCallback", 1, cuStreamAddCallback_versions},
 	{"cuStreamAttachMemAsync", 1, cuStreamAttachMemAsync_versions},

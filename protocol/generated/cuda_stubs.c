@@ -7896,6 +7896,29 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 		"checkpoints: not served yet");
 }
 
+CUresult cuProfilerInitialize(void);
+/* cuda.api:1190: refused */
+VCUDA_EXPORT CUresult cuProfilerInitialize(void)
+{
+	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
+		"profiling: not served yet");
+}
+
+CUresult cuProfilerStart(void);
+/* cuda.api:1192: refused */
+VCUDA_EXPORT CUresult cuProfilerStart(void)
+{
+	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
+		"profiling: not served yet");
+}
+
+CUresult cuProfilerStop(void);
+/* cuda.api:1193: refused */
+VCUDA_EXPORT CUresult cuProfilerStop(void)
+{
+	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");
+}
+
 /* cuda.api:789: local */
 VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {

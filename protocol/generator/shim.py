@@ -262,7 +262,7 @@ def calls_source(api):
     out += "\nconst struct cuda_call cuda_calls[CALL_LAST] = {\n"
     every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
     for e, name, _ in every:
-        out += f'\t[CALL_{name}] = {{"{name}", "{e.verb}"}},\n'
+        out += text.wrap(f"\t[CALL_{name}] =", [f'{{"{name}", "{e.verb}"}}'], ",") + "\n"
     return out + "};\n"
 
 
