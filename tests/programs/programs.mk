@@ -46,7 +46,7 @@ $(MODULE_DIR)/13/ptx: $(MODULE_SOURCE) | $(CACHE)/.complete
 $(MODULE_DIR)/12/ptx: $(MODULE_SOURCE) | $(CACHE)/.complete
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG_CUDA) -std=c++17 -O2 --cuda-device-only -S -o $@ $<
+	$(Q)$(CLANG_CUDA) -Wno-unused-command-line-argument -std=c++17 -O2 --cuda-device-only -S -o $@ $<
 
 # clang cannot choose the compression, so these three are nvcc's for both.
 MODULE_MODE_plain := none
@@ -95,7 +95,19 @@ $(BUILD)/programs/12/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$(PROGRAM_PARTS
 		$(addprefix -Xlinker ,$(filter %.o,$^)) -o $@ -L$(CUDA12)/lib -L$(BUILD)/programs/stub -lcudart \
 		$(PROGRAM_LIBS_$*) -lstdc++ -lm
 
-.PHONY: programs programs-12 programs-13
+# The PTX alone, to read and to try the software GPU's decoder on.
+$(BUILD)/programs/ptx/13/%.ptx: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
+	$(call say,PTX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -std=c++17 -O2 -arch=compute_75 -ptx -o $@ $<
+
+$(BUILD)/programs/ptx/12/%.ptx: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
+	$(call say,PTX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG_CUDA) -Wno-unused-command-line-argument -std=c++17 -O2 --cuda-device-only -S -o $@ $<
+
+.PHONY: programs programs-12 programs-13 programs-ptx
+programs-ptx: $(foreach abi,12 13,$(PROGRAMS:%=$(BUILD)/programs/ptx/$(abi)/%.ptx))
 programs-13: $(PROGRAMS13)
 programs-12: $(PROGRAMS12)
 programs: programs-13 programs-12 ## the CUDA test programs of tests/programs, for both ABIs
