@@ -31,11 +31,11 @@ PROGRAM_FLAGS13_vector-add-plain := --compress-mode=none
 PROGRAM_FLAGS13_vector-add-lz4 := --compress-mode=speed
 PROGRAM_FLAGS13_vector-add-smallest := --compress-mode=size
 
-program_blobs = $(foreach blob,$(PROGRAM_BLOBS_$(2)),$(BUILD)/programs/modules/$(1)/$(blob).o)
+program_blobs = $(foreach blob,$(PROGRAM_BLOBS_$(2)),$(OBJ)/programs/modules/$(1)/$(blob).o)
 
 ##### Modules that programs load by themselves, embedded as bytes #####
 
-MODULE_DIR := $(BUILD)/programs/modules
+MODULE_DIR := $(OBJ)/programs/modules
 MODULE_SOURCE := $(PROGRAMS_DIR)/modules/numbers.cu
 
 $(MODULE_DIR)/13/ptx: $(MODULE_SOURCE) | $(CACHE)/.complete
@@ -64,7 +64,7 @@ $(MODULE_DIR)/%.o: $(MODULE_DIR)/% $(PROGRAMS_DIR)/modules/embed.S
 	$(Q)$(CC) -c -DNAME=module_$(@F:.o=) -DFILE='"$<"' $(PROGRAMS_DIR)/modules/embed.S -o $@
 
 # To link -lcuda where there is no driver: the names that the programs use, and nothing in them.
-$(BUILD)/programs/stub/libcuda.so: $(PROGRAMS_DIR)/parts/driver-names.txt
+$(OBJ)/programs/stub/libcuda.so: $(PROGRAMS_DIR)/parts/driver-names.txt
 	$(call say,STUB,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)sed -n 's/^\(cu[A-Za-z0-9_]*\)$$/void \1(void);void \1(void){}/p' $< | \
@@ -80,34 +80,34 @@ $(BUILD)/programs/13/vector-add-%: $(PROGRAMS_DIR)/vector-add.cu $(PROGRAM_HEADE
 	$(Q)$(NVCC) $(NVCCFLAGS) $(PROGRAM_FLAGS13_$(@F)) $< -o $@ -L$(CUDA13)/lib
 
 $(BUILD)/programs/13/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$(PROGRAM_PARTS_$$*) \
-		$$(call program_blobs,13,$$*) | $(CACHE)/.complete $(BUILD)/programs/stub/libcuda.so
+		$$(call program_blobs,13,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCCFLAGS) $(PROGRAM_FLAGS13_$*) $(filter %.cu %.o,$^) -o $@ -L$(CUDA13)/lib \
-		-L$(BUILD)/programs/stub $(PROGRAM_LIBS_$*)
+		-L$(OBJ)/programs/stub $(PROGRAM_LIBS_$*)
 
 # -x cuda would take the objects for sources too, so they go straight to the linker.
 $(BUILD)/programs/12/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$(PROGRAM_PARTS_$$*) \
-		$$(call program_blobs,12,$$*) | $(CACHE)/.complete $(BUILD)/programs/stub/libcuda.so
+		$$(call program_blobs,12,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG_CUDA) $(CLANG_CUDAFLAGS) $(PROGRAM_FLAGS12_$*) $(filter %.cu,$^) \
-		$(addprefix -Xlinker ,$(filter %.o,$^)) -o $@ -L$(CUDA12)/lib -L$(BUILD)/programs/stub -lcudart \
+		$(addprefix -Xlinker ,$(filter %.o,$^)) -o $@ -L$(CUDA12)/lib -L$(OBJ)/programs/stub -lcudart \
 		$(PROGRAM_LIBS_$*) -lstdc++ -lm
 
 # The PTX alone, to read and to try the software GPU's decoder on.
-$(BUILD)/programs/ptx/13/%.ptx: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
+$(OBJ)/programs/ptx/13/%.ptx: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
 	$(call say,PTX,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NVCC) -std=c++17 -O2 -arch=compute_75 -ptx -o $@ $<
 
-$(BUILD)/programs/ptx/12/%.ptx: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
+$(OBJ)/programs/ptx/12/%.ptx: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
 	$(call say,PTX,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG_CUDA) -Wno-unused-command-line-argument -std=c++17 -O2 --cuda-device-only -S -o $@ $<
 
 .PHONY: programs programs-12 programs-13 programs-ptx
-programs-ptx: $(foreach abi,12 13,$(PROGRAMS:%=$(BUILD)/programs/ptx/$(abi)/%.ptx))
+programs-ptx: $(foreach abi,12 13,$(PROGRAMS:%=$(OBJ)/programs/ptx/$(abi)/%.ptx))
 programs-13: $(PROGRAMS13)
 programs-12: $(PROGRAMS12)
 programs: programs-13 programs-12 ## the CUDA test programs of tests/programs, for both ABIs

@@ -20,6 +20,7 @@ usage: run.sh [options] [NAME ...] [-- COMMAND PREFIX ...]
   --programs DIR   the programs (build/programs)
   --timeout S      seconds a program may take (60)
   --log DIR        keep what each program printed, as DIR/ABI-NAME.log
+  --results FILE   write a line for each: NAME ABI VERDICT SECONDS
   -jN              run N at a time (1)
 EOF
 }
@@ -36,6 +37,7 @@ abis="13 12"
 limit=60
 jobs=1
 log=
+results=
 names=()
 
 while [ $# -gt 0 ]; do
@@ -64,6 +66,10 @@ while [ $# -gt 0 ]; do
 	--log)
 		[ $# -gt 1 ] || die "--log wants a folder"
 		log=$2
+		shift ;;
+	--results)
+		[ $# -gt 1 ] || die "--results wants a file"
+		results=$2
 		shift ;;
 	-j*)
 		jobs=${1#-j}
@@ -114,6 +120,8 @@ run_one() { # ABI NAME
 		[ $verdict = pass ] || tail -n 12 "$output" | sed 's/^/    /'
 	} >"$scratch/$1-$2.line"
 	echo $verdict >"$scratch/$1-$2.verdict"
+	printf '%s %s %s %d.%02d\n' "$2" "$1" $verdict $(((ended - began) / 1000000000)) \
+		$(((ended - began) / 10000000 % 100)) >"$scratch/$1-$2.result"
 	cat "$scratch/$1-$2.line"
 }
 
@@ -146,6 +154,7 @@ wait
 count() {
 	cat "$scratch"/*.verdict | grep -c "^$1$"
 }
+[ -z "$results" ] || cat "$scratch"/*.result >"$results" || exit 2
 failed=$(count fail)
 echo "$(count pass) passed, $failed failed, $(count skip) skipped"
 [ "$failed" -eq 0 ]
