@@ -183,6 +183,18 @@ const void *worker_in(struct request *r, const struct wire_run *run, uint64_t ne
 	return r->body + run->offset;
 }
 
+void *worker_out(struct request *r, struct wire_run *run, uint64_t n)
+{
+	run->offset = r->answer_bytes;
+	run->length = (uint32_t)n;
+	if (n > ANSWER_MAX - r->answer_bytes) {
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+		run->length = 0;
+	}
+	r->answer_bytes += run->length;
+	return r->answer + run->offset;
+}
+
 void *worker_handle(struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind)
 {
 	(void)w;
@@ -250,6 +262,15 @@ static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
 	assert_true(box[2] == 4 && element[0] == 1);
 	assert_true(!interleave && !swizzle && !promotion && !fill);
 	memset(map, 0x5a, sizeof(*map));
+	return CUDA_SUCCESS;
+}
+
+static CUresult capabilities(
+	unsigned *out, const CUatomicOperation *operations, unsigned count, CUdevice dev)
+{
+	assert_int_equal(dev, -1);
+	for (unsigned i = 0; i < count; i++)
+		out[i] = (unsigned)operations[i] * 10;
 	return CUDA_SUCCESS;
 }
 
@@ -347,6 +368,17 @@ static void runs_and_opaque_structs_arrive(void **state)
 				 (void *)0x70000, dim, strides, box, element, 0, 0, 0, 0),
 		CUDA_SUCCESS);
 	assert_memory_equal(&map, &expected, sizeof(map));
+}
+
+static void runs_come_home(void **state)
+{
+	CUatomicOperation operations[] = {1, 2, 3};
+	unsigned out[4] = {0, 0, 0, 77};
+
+	(void)state;
+	assert_int_equal(
+		cuDeviceGetHostAtomicCapabilities(out, operations, 3, -1), CUDA_SUCCESS);
+	assert_true(out[0] == 10 && out[1] == 20 && out[2] == 30 && out[3] == 77);
 }
 
 static void a_count_that_is_a_lie_reaches_no_driver(void **state)
