@@ -41,16 +41,18 @@ def source(api):
     for e in api.of("cuda"):
         groups.setdefault(e.base, []).append(e)
         for name in (e.name, e.name + e.twin) if e.twin else (e.name,):
-            if not e.declared():
-                out += f"CUresult {name}(void);\n"
+            kind = f"__typeof__({name})" if e.declared() else "CUresult"
+            params = "" if e.declared() else "(void)"
+            out += text.wrap(f"extern {kind} local_{name}{params}",
+                             ['__attribute__((visibility("hidden")))'], ";") + "\n"
     out += "\n"
     for base in sorted(groups):
         out += text.wrap("static const struct cuda_proc_version", [f"{base}_versions[] ="], " {",
                          "\t") + "\n"
         for e in sorted(groups[base], key=lambda e: (e.since, e.name)):
-            twin = f"(void *){e.name}{e.twin}" if e.twin else "NULL"
+            twin = f"(void *)local_{e.name}{e.twin}" if e.twin else "NULL"
             out += text.wrap("\t{", [str(e.since), str(twin_since(e)) if e.twin else "0",
-                                     f"(void *){e.name}", twin], "},", "\t ") + "\n"
+                                     f"(void *)local_{e.name}", twin], "},", "\t ") + "\n"
         out += "};\n"
     out += "\nstatic const struct cuda_proc procs[] = {\n"
     for base in sorted(groups):
