@@ -111,3 +111,11 @@ programs-ptx: $(foreach abi,12 13,$(PROGRAMS:%=$(OBJ)/programs/ptx/$(abi)/%.ptx)
 programs-13: $(PROGRAMS13)
 programs-12: $(PROGRAMS12)
 programs: programs-13 programs-12 ## the CUDA test programs of tests/programs, for both ABIs
+
+# On the software GPU, through shim, sidecar and agent.
+.PHONY: test-programs test-switches
+test: test-programs test-switches
+test-programs: all programs
+	$(Q)$(PROGRAMS_DIR)/run.sh -j2
+test-switches: all programs
+	$(Q)$(PROGRAMS_DIR)/switches.sh
