@@ -23,7 +23,7 @@
 static void loop_lie(struct worker *w, const char *what)
 {
 	w->stats.errors++;
-	worker_end(w, "the client broke the protocol: %s", what);
+	worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client broke the protocol: %s", what);
 }
 
 /* What a frame must be before any of it is used. */
@@ -147,7 +147,8 @@ static void loop_stash(struct worker *w)
 			room *= 2;
 		bytes = room <= STASH_MAX ? realloc(s->bytes, room) : NULL;
 		if (!bytes) {
-			worker_end(w, "too much is waiting behind a host function");
+			worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
+				"too much is waiting behind a host function");
 			return;
 		}
 		s->bytes = bytes;
@@ -198,7 +199,7 @@ static bool loop_take(struct worker *w)
 	switch (w->frame.kind) {
 	case FRAME_PING: reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL); break;
 	case FRAME_PONG: break;
-	case FRAME_BYE: worker_end(w, "the client ended it"); break;
+	case FRAME_BYE: worker_end(w, CUDA_SUCCESS, "the client ended it"); break;
 	default:
 		if (w->frame.op == OP_vcudaHostFuncDone) {
 			loop_serve(w); /* overtakes: it is what the stream waits for */
@@ -227,7 +228,7 @@ static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
 	if (result == -EAGAIN)
 		return false;
 	if (result <= 0) {
-		worker_end(w, "the client is gone%s%s", result ? ": " : "",
+		worker_end(w, CUDA_SUCCESS, "the client is gone%s%s", result ? ": " : "",
 			result ? strerror((int)-result) : "");
 		return false;
 	}
@@ -331,7 +332,7 @@ static void loop_control(struct worker *w)
 	ssize_t n = recv(w->handoff, &message, sizeof(message), MSG_DONTWAIT);
 
 	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		worker_end(w, "the agent's front is gone");
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
 		return;
 	}
 	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
@@ -339,7 +340,9 @@ static void loop_control(struct worker *w)
 	if (message.what == HANDOFF_GRANT)
 		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
 	else if (message.what == HANDOFF_STOP)
-		worker_end(w, "%.*s", (int)sizeof(message.text) - 1, message.text);
+		worker_end(w,
+			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
+			"%.*s", (int)sizeof(message.text) - 1, message.text);
 }
 
 static void loop_tell_stats(struct worker *w, uint64_t now)
@@ -426,6 +429,8 @@ void loop_run(struct worker *w)
 		}
 	}
 	/* What is on its way out goes out: the last answers and why it ended. */
+	if (w->end_status)
+		reply_plain(w, FRAME_LOST, w->end_status, w->end_text);
 	for (int i = 0; i < 50 && w->segment_count; i++) {
 		struct pollfd fds[2];
 

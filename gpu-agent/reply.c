@@ -148,7 +148,8 @@ bool reply_flush(struct worker *w)
 		if (n == -EAGAIN)
 			return progress;
 		if (n < 0) {
-			worker_end(w, "the link broke while sending: %s", strerror((int)-n));
+			worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
+				"the link broke while sending: %s", strerror((int)-n));
 			return true;
 		}
 		progress = true;

@@ -42,13 +42,14 @@ CUresult worker_use(struct worker *w, uint16_t context)
 	return status;
 }
 
-void worker_end(struct worker *w, const char *format, ...)
+void worker_end(struct worker *w, CUresult status, const char *format, ...)
 {
 	va_list args;
 
 	if (w->ended)
 		return;
 	w->ended = true;
+	w->end_status = status;
 	va_start(args, format);
 	vsnprintf(w->end_text, sizeof(w->end_text), format, args);
 	va_end(args);

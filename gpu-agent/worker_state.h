@@ -155,7 +155,8 @@ struct worker {
 	uint32_t range_count, range_room;
 
 	struct link *link;
-	bool ended; /* the loop leaves */
+	bool ended;	     /* the loop leaves */
+	CUresult end_status; /* what the app is told; SUCCESS: it ended the session itself */
 	char end_text[192];
 
 	/* receiving */

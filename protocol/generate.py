@@ -43,6 +43,7 @@ def outputs(description):
     out["fuzz.dict"] = agent.fuzz_dictionary(description)
     out.update(shim.maps(description))
     out.update(runtime.files(description))
+    out[".clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"
     return out
 
 

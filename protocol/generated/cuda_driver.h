@@ -51,6 +51,7 @@ struct cuda_driver {
 	CUresult (*cuCtxPopCurrent_v2)(CUcontext *pctx);
 	CUresult (*cuCtxSetCurrent)(CUcontext ctx);
 	CUresult (*cuCtxGetCurrent)(CUcontext *pctx);
+	CUresult (*cuCtxGetDevice)(CUdevice *device);
 	CUresult (*cuCtxGetDevice_v2)(CUdevice *device, CUcontext ctx);
 	CUresult (*cuCtxGetFlags)(unsigned int *flags);
 	CUresult (*cuCtxSetFlags)(unsigned int flags);
@@ -161,11 +162,14 @@ struct cuda_driver {
 			CUarray hArray);
 	CUresult (*cuArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 			CUarray array);
-	CUresult (*cuMipmappedArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
+	CUresult (*cuMipmappedArrayGetSparseProperties)(
+			CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 			CUmipmappedArray mipmap);
-	CUresult (*cuArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-			CUarray array, CUdevice device);
-	CUresult (*cuMipmappedArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+	CUresult (*cuArrayGetMemoryRequirements)(
+			CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
+			CUdevice device);
+	CUresult (*cuMipmappedArrayGetMemoryRequirements)(
+			CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
 			CUmipmappedArray mipmap, CUdevice device);
 	CUresult (*cuArrayGetPlane)(CUarray *pPlaneArray, CUarray hArray,
 			unsigned int planeIdx);
@@ -682,6 +686,7 @@ struct cuda_driver {
 	CUresult (*cuStreamGetId)(CUstream hStream, unsigned long long *streamId);
 	CUresult (*cuStreamGetFlags)(CUstream hStream, unsigned int *flags);
 	CUresult (*cuStreamGetDevice)(CUstream hStream, CUdevice *device);
+	CUresult (*cuStreamGetCtx)(CUstream hStream, CUcontext *pctx);
 	CUresult (*cuStreamGetCtx_v2)(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
 	CUresult (*cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 	CUresult (*cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback,

@@ -273,8 +273,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int f
 }
 
 /* cuda.api:37: local */
-VCUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags,
-		int *active)
+VCUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxGetState);
 
@@ -877,8 +876,7 @@ VCUDA_EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const 
 }
 
 /* cuda.api:98: refused */
-VCUDA_EXPORT CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod,
-		const char *name)
+VCUDA_EXPORT CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
 {
 	(void)pSurfRef;
 	(void)hmod;
@@ -929,8 +927,7 @@ VCUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 }
 
 /* cuda.api:108: call */
-VCUDA_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library,
-		const char *name)
+VCUDA_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetKernel);
 
@@ -1056,8 +1053,7 @@ VCUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val,
 }
 
 /* cuda.api:126: post */
-VCUDA_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config,
-		CUdevice dev)
+VCUDA_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuKernelSetCacheConfig);
 
@@ -1232,8 +1228,7 @@ VCUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 }
 
 /* cuda.api:146: refused */
-VCUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize,
-		unsigned int flags)
+VCUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
 	(void)dptr;
 	(void)bytesize;
@@ -1244,8 +1239,7 @@ VCUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize,
 
 /* cuda.api:148: refused */
 VCUDA_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device,
-		CUasyncCallback callbackFunc, void *userData,
-		CUasyncCallbackHandle *callback)
+		CUasyncCallback callbackFunc, void *userData, CUasyncCallbackHandle *callback)
 {
 	(void)device;
 	(void)callbackFunc;
@@ -1386,8 +1380,8 @@ VCUDA_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *s
 }
 
 /* cuda.api:173: refused */
-VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
-		CUmipmappedArray mipmap)
+VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
+		CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
 {
 	(void)sparseProperties;
 	(void)mipmap;
@@ -1396,8 +1390,9 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROP
 }
 
 /* cuda.api:175: refused */
-VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-		CUarray array, CUdevice device)
+VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(
+		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
+		CUdevice device)
 {
 	(void)memoryRequirements;
 	(void)array;
@@ -1407,8 +1402,9 @@ VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENT
 }
 
 /* cuda.api:177: refused */
-VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-		CUmipmappedArray mipmap, CUdevice device)
+VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
+		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
+		CUdevice device)
 {
 	(void)memoryRequirements;
 	(void)mipmap;
@@ -1826,8 +1822,7 @@ VCUDA_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
 }
 
 /* cuda.api:253: refused */
-VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle,
-		CUdevice dev)
+VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
 {
 	(void)mcHandle;
 	(void)dev;
@@ -2195,8 +2190,7 @@ VCUDA_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 	return hand_cuEventDestroy_v2(hEvent);
 }
 
-static CUresult send_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
-		CUevent hEnd)
+static CUresult send_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	struct shim_call call;
 	struct wire_cuEventElapsedTime_v2 *body;
@@ -2216,8 +2210,7 @@ static CUresult send_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
 }
 
 /* cuda.api:328: call */
-VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
-		CUevent hEnd)
+VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime_v2);
 
@@ -2289,8 +2282,7 @@ VCUDA_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 }
 
 /* cuda.api:346: local */
-VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib,
-		CUfunction hfunc)
+VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetAttribute);
 
@@ -2593,8 +2585,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 
 /* cuda.api:393: refused */
-VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode,
-		CUDA_MEMCPY3D *nodeParams)
+VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
 	(void)hNode;
 	(void)nodeParams;
@@ -3068,8 +3059,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgr
 
 /* cuda.api:501: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
-		CUgraphNode *dependencies, CUgraphEdgeData *edgeData,
-		size_t *numDependencies)
+		CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
 	(void)hNode;
 	(void)dependencies;
@@ -3094,8 +3084,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 
 /* cuda.api:507: refused */
 VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
-		const CUgraphNode *to, const CUgraphEdgeData *edgeData,
-		size_t numDependencies)
+		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
 	(void)hGraph;
 	(void)from;
@@ -3108,8 +3097,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNod
 
 /* cuda.api:510: refused */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
-		const CUgraphNode *to, const CUgraphEdgeData *edgeData,
-		size_t numDependencies)
+		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
 	(void)hGraph;
 	(void)from;
@@ -3329,8 +3317,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelN
 }
 
 /* cuda.api:553: refused */
-VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path,
-		unsigned int flags)
+VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
 	(void)hGraph;
 	(void)path;
@@ -3510,7 +3497,8 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 	if (!numBlocks)
 		return CUDA_ERROR_INVALID_VALUE;
 
-	body = shim_begin(&call, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, sizeof(*body));
+	body = shim_begin(&call, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+		sizeof(*body));
 	body->func = shim_function(&call, func);
 	body->blockSize = blockSize;
 	body->dynamicSMemSize = dynamicSMemSize;
@@ -3526,7 +3514,8 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
-	CUresult entered = shim_enter(CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	CUresult entered =
+		shim_enter(CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
 
 	if (entered)
 		return entered;
@@ -3881,8 +3870,7 @@ VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 }
 
 /* cuda.api:655: refused */
-VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray,
-		unsigned int Flags)
+VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hSurfRef;
 	(void)hArray;
@@ -3998,9 +3986,11 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	body->tensorRank = tensorRank;
 	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
 	shim_put(&call, &body->globalDim, globalDim, tensorRank * sizeof(*globalDim));
-	shim_put(&call, &body->globalStrides, globalStrides, (tensorRank - 1) * sizeof(*globalStrides));
+	shim_put(&call, &body->globalStrides, globalStrides,
+		(tensorRank - 1) * sizeof(*globalStrides));
 	shim_put(&call, &body->boxDim, boxDim, tensorRank * sizeof(*boxDim));
-	shim_put(&call, &body->elementStrides, elementStrides, tensorRank * sizeof(*elementStrides));
+	shim_put(&call, &body->elementStrides, elementStrides,
+		tensorRank * sizeof(*elementStrides));
 	body->interleave = (uint32_t)interleave;
 	body->swizzle = (uint32_t)swizzle;
 	body->l2Promotion = (uint32_t)l2Promotion;
@@ -4052,12 +4042,16 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	body->tensorRank = tensorRank;
 	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
 	shim_put(&call, &body->globalDim, globalDim, tensorRank * sizeof(*globalDim));
-	shim_put(&call, &body->globalStrides, globalStrides, (tensorRank - 1) * sizeof(*globalStrides));
-	shim_put(&call, &body->pixelBoxLowerCorner, pixelBoxLowerCorner, (tensorRank - 2) * sizeof(*pixelBoxLowerCorner));
-	shim_put(&call, &body->pixelBoxUpperCorner, pixelBoxUpperCorner, (tensorRank - 2) * sizeof(*pixelBoxUpperCorner));
+	shim_put(&call, &body->globalStrides, globalStrides,
+		(tensorRank - 1) * sizeof(*globalStrides));
+	shim_put(&call, &body->pixelBoxLowerCorner, pixelBoxLowerCorner,
+		(tensorRank - 2) * sizeof(*pixelBoxLowerCorner));
+	shim_put(&call, &body->pixelBoxUpperCorner, pixelBoxUpperCorner,
+		(tensorRank - 2) * sizeof(*pixelBoxUpperCorner));
 	body->channelsPerPixel = channelsPerPixel;
 	body->pixelsPerColumn = pixelsPerColumn;
-	shim_put(&call, &body->elementStrides, elementStrides, tensorRank * sizeof(*elementStrides));
+	shim_put(&call, &body->elementStrides, elementStrides,
+		tensorRank * sizeof(*elementStrides));
 	body->interleave = (uint32_t)interleave;
 	body->swizzle = (uint32_t)swizzle;
 	body->l2Promotion = (uint32_t)l2Promotion;
@@ -4111,12 +4105,14 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	body->tensorRank = tensorRank;
 	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
 	shim_put(&call, &body->globalDim, globalDim, tensorRank * sizeof(*globalDim));
-	shim_put(&call, &body->globalStrides, globalStrides, (tensorRank - 1) * sizeof(*globalStrides));
+	shim_put(&call, &body->globalStrides, globalStrides,
+		(tensorRank - 1) * sizeof(*globalStrides));
 	body->pixelBoxLowerCornerWidth = pixelBoxLowerCornerWidth;
 	body->pixelBoxUpperCornerWidth = pixelBoxUpperCornerWidth;
 	body->channelsPerPixel = channelsPerPixel;
 	body->pixelsPerColumn = pixelsPerColumn;
-	shim_put(&call, &body->elementStrides, elementStrides, tensorRank * sizeof(*elementStrides));
+	shim_put(&call, &body->elementStrides, elementStrides,
+		tensorRank * sizeof(*elementStrides));
 	body->interleave = (uint32_t)interleave;
 	body->mode = (uint32_t)mode;
 	body->swizzle = (uint32_t)swizzle;
@@ -4188,8 +4184,7 @@ VCUDA_EXPORT CUresult cuTensorMapSetAllocationClass(void)
 		"new in CUDA 13.5: not served yet");
 }
 
-static CUresult send_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev,
-		CUdevice peerDev)
+static CUresult send_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
 	struct shim_call call;
 	struct wire_cuDeviceCanAccessPeer *body;
@@ -4209,8 +4204,7 @@ static CUresult send_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev,
 }
 
 /* cuda.api:708: cached */
-VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev,
-		CUdevice peerDev)
+VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceCanAccessPeer);
 
@@ -4310,8 +4304,8 @@ VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 }
 
 /* cuda.api:722: refused */
-VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray,
-		CUgraphicsResource resource)
+VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
+		CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
 	(void)pMipmappedArray;
 	(void)resource;
@@ -4425,8 +4419,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 }
 
 /* cuda.api:747: local */
-VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable,
-		const CUuuid *pExportTableId)
+VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	shim_count(CALL_cuGetExportTable);
 	return hand_cuGetExportTable(ppExportTable, pExportTableId);
@@ -4752,8 +4745,7 @@ VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 
 /* cuda.api:817: refused */
 VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
-		unsigned int WidthInBytes, unsigned int Height,
-		unsigned int ElementSizeBytes)
+		unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
 	(void)dptr;
 	(void)pPitch;
@@ -5007,8 +4999,7 @@ VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, uns
 }
 
 /* cuda.api:871: refused */
-VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us,
-		unsigned int N)
+VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
 	(void)dstDevice;
 	(void)us;
@@ -5118,8 +5109,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTex
 
 /* cuda.api:894: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
-		const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr,
-		unsigned int Pitch)
+		const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr, unsigned int Pitch)
 {
 	(void)hTexRef;
 	(void)desc;
@@ -5790,8 +5780,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstCont
 
 /* cuda.api:964: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
-		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
-		CUstream hStream)
+		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpyPeerAsync);
 
@@ -5804,8 +5793,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstCont
 
 /* cuda.api:964: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext,
-		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
-		CUstream hStream)
+		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpyPeerAsync_ptsz);
 
@@ -7030,7 +7018,8 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore 
 }
 
 /* cuda.api:1076: refused */
-VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,
+VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
+		const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
 {
@@ -7096,8 +7085,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureM
 }
 
 /* cuda.api:1083: refused */
-VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream,
-		CUstreamCaptureMode mode)
+VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
 	(void)hStream;
 	(void)mode;
@@ -7693,8 +7681,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstre
 }
 
 /* cuda.api:1155: post */
-VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
-		CUstream hStream)
+VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync_ptsz);
 
@@ -7875,8 +7862,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arg
 }
 
 /* cuda.api:1180: refused */
-VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid,
-		CUcheckpointCheckpointArgs *args)
+VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	(void)pid;
 	(void)args;
@@ -7908,6 +7894,29 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 	(void)args;
 	return shim_refused(CALL_cuCheckpointProcessUnlock, "cuCheckpointProcessUnlock",
 		"checkpoints: not served yet");
+}
+
+CUresult cuProfilerInitialize(void);
+/* cuda.api:1190: refused */
+VCUDA_EXPORT CUresult cuProfilerInitialize(void)
+{
+	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
+		"profiling: not served yet");
+}
+
+CUresult cuProfilerStart(void);
+/* cuda.api:1192: refused */
+VCUDA_EXPORT CUresult cuProfilerStart(void)
+{
+	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
+		"profiling: not served yet");
+}
+
+CUresult cuProfilerStop(void);
+/* cuda.api:1193: refused */
+VCUDA_EXPORT CUresult cuProfilerStop(void)
+{
+	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");
 }
 
 /* cuda.api:789: local */

@@ -14,6 +14,9 @@
 #include "protocol/frame.h"
 #include "protocol/open.h"
 
+_Static_assert(sizeof(CUstreamAttrValue) == 64, "");
+_Static_assert(sizeof(CUtensorMap) == 128, "");
+
 /* cuda.api:53: call 256 */
 struct wire_cuCtxSetLimit {
 	uint32_t limit;
@@ -145,14 +148,14 @@ struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags {
 	uint32_t flags;
 	uint32_t pad_1;
 };
-_Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) == 32,
-		"");
+_Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) ==
+		32, "");
 struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply {
 	int32_t numBlocks;
 	uint32_t pad_0;
 };
-_Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply) == 8,
-		"");
+_Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply) ==
+		8, "");
 
 /* cuda.api:596: cached 270 */
 struct wire_cuOccupancyAvailableDynamicSMemPerBlock {

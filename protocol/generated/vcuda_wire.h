@@ -14,6 +14,9 @@
 #include "protocol/frame.h"
 #include "protocol/open.h"
 
+_Static_assert(sizeof(struct frame_landing) == 16, "");
+_Static_assert(sizeof(struct function_info) == 144, "");
+
 /* vcuda.api:7: call 1 */
 struct wire_vcudaOpen {
 	uint32_t version;

@@ -2,12 +2,11 @@
 """The agent's side: the driver's function pointers, serve functions and the table by opcode."""
 from . import text
 from .api import ApiError
-from .shim import HEADER_VERSION
-from .wire import crossing, on_the_wire, reply_fields, request_fields
+from .wire import crossing, on_the_wire, padded, reply_fields, request_fields
 
 
 # cuda.h declares these under their own name too, beside the newer version.
-KEPT = {"cuCtxSynchronize"}
+KEPT = {"cuCtxGetDevice", "cuCtxSynchronize", "cuStreamGetCtx"}
 
 
 def offered(api):
@@ -15,9 +14,9 @@ def offered(api):
     a newer version by macro, and what the header does not know."""
     entries = api.of("cuda")
     renamed = {e.name.rsplit("_v", 1)[0] for e in entries
-               if e.name[-3:-1] == "_v" and e.since <= HEADER_VERSION} - KEPT
+               if e.name[-3:-1] == "_v" and e.declared()} - KEPT
     return [e for e in entries
-            if e.name not in renamed and not e.has("old") and e.since <= HEADER_VERSION]
+            if e.name not in renamed and not e.has("old") and e.declared()]
 
 
 def driver_header(api):
@@ -61,7 +60,7 @@ def driver_source(api):
 	if (!d->cuInit) {
 		dlclose(d->library);
 		d->library = NULL;
-		return error_set(error, ENOSYS, "%s is no CUDA driver: it exports no cuInit", library);
+		return error_set(error, ENOSYS, "%s is no CUDA driver (no cuInit)", library);
 	}
 	return 0;
 }
@@ -142,9 +141,11 @@ def serve_one(api, entry):
     out += text.prototype("static CUresult", f"run_{entry.name}",
                           ["struct worker *w", "struct request *r"], "\n{\n")
     if request_fields(api, entry):
-        out += f"\tconst struct wire_{entry.name} *body = (const void *)r->body;\n"
+        out += text.wrap(f"\tconst struct wire_{entry.name} *body =", ["(const void *)r->body"],
+                         ";") + "\n"
     if reply_fields(api, entry):
-        out += f"\tstruct wire_{entry.name}_reply *answer = (void *)r->answer;\n"
+        out += text.wrap(f"\tstruct wire_{entry.name}_reply *answer =", ["(void *)r->answer"],
+                         ";") + "\n"
     out += "\tconst struct cuda_driver *cuda = worker_driver(w);\n"
     out += "".join(f"\t{line}\n" for line in lines)
     after = [line for when, line in back if when == "after"]
@@ -247,7 +248,6 @@ def fuzz_dictionary(api):
     for family in ("vcuda", "cuda"):
         for e in crossing(api, family):
             fields = request_fields(api, e)
-            from .wire import padded
             size = padded(fields)[1] if fields else 8
             length = "".join(f"\\x{b:02x}" for b in size.to_bytes(4, "little"))
             op = "".join(f"\\x{b:02x}" for b in e.op.to_bytes(2, "little"))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table behind cuGetProcAddress: name without version -> who answers since which CUDA."""
 from . import text
-from .shim import declared
 
 
 def twin_since(entry):
@@ -42,7 +41,7 @@ def source(api):
     for e in api.of("cuda"):
         groups.setdefault(e.base, []).append(e)
         for name in (e.name, e.name + e.twin) if e.twin else (e.name,):
-            if not declared(e):
+            if not e.declared():
                 out += f"CUresult {name}(void);\n"
     out += "\n"
     for base in sorted(groups):

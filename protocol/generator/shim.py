@@ -3,13 +3,6 @@
 from . import text
 from .api import abis
 
-HEADER_VERSION = 13000  # of the cuda.h that stubs are compiled with: newer types are unknown there
-
-
-def declared(entry):
-    """Whether the cuda.h that we compile with knows the entry's types."""
-    return entry.since <= HEADER_VERSION
-
 
 def handled(entry):
     """Whether hand-written code answers it."""
@@ -77,7 +70,7 @@ def request_lines(api, entry):
             lines.append(f"shim_put_string(&call, &body->{n}, {n});")
         elif p.mark in ("in", "inout") and p.size:
             size = bytes_of(p)
-            lines.append(f"shim_put(&call, &body->{n}, {n}, {size});")
+            lines.append(text.wrap("\tshim_put(", ["&call", f"&body->{n}", n, size], ");")[1:])
         elif p.mark == "device":
             lines.append(f"body->{n} = " + (f"(uint64_t)(uintptr_t){n};" if p.stars else f"{n};"))
         elif p.mark in ("in", "inout"):
@@ -146,7 +139,8 @@ def crossing_body(api, entry):
     refusals = checks(entry)
     out += "\n" + (refusals + "\n" if refusals else "")
     request = request_lines(api, entry)
-    out += f"\tbody = shim_begin(&call, OP_{entry.name}, sizeof(*body));\n"
+    out += text.wrap("\tbody = shim_begin(", ["&call", f"OP_{entry.name}", "sizeof(*body)"],
+                     ");") + "\n"
     out += "\n".join(request) + "\n" if request else "\t(void)body;\n"
     if awaited:
         wait = "shim_wait_cached" if entry.verb == "cached" else "shim_wait"
@@ -171,7 +165,8 @@ def opening(entry, name):
     """Counting and, unless the call may come early, the look whether calls are possible."""
     if entry.has("early"):
         return f"\tshim_count(CALL_{name});\n"
-    return f"\tCUresult entered = shim_enter(CALL_{name});\n\n\tif (entered)\n\t\treturn entered;\n"
+    enter = text.wrap("\tCUresult entered =", [f"shim_enter(CALL_{name})"], ";")
+    return f"{enter}\n\n\tif (entered)\n\t\treturn entered;\n"
 
 
 def stub(api, entry):
@@ -183,14 +178,14 @@ def stub(api, entry):
         out += text.prototype("static CUresult", f"send_{entry.name}", items, "\n{\n")
         out += crossing_body(api, entry) + "}\n\n"
     for _, name, twin in exported([entry]):
-        if not declared(entry):
+        if not entry.declared():
             items = ["void"]
             out += f"CUresult {name}(void);\n"
         out += f"/* {entry.origin}: {entry.verb} */\n"
         out += text.prototype("VCUDA_EXPORT CUresult", name, items, "\n{\n")
         call = ", ".join(arguments(entry, twin))
         if entry.verb == "refused":
-            out += "".join(f"\t(void){p.name};\n" for p in entry.params) if declared(entry) else ""
+            out += "".join(f"\t(void){p.name};\n" for p in entry.params) if entry.declared() else ""
             out += text.wrap("\treturn shim_refused(", [f"CALL_{name}", f'"{name}"',
                                                        f'"{entry.reason}"'], ");")
         elif entry.has("same"):
@@ -267,7 +262,7 @@ def calls_source(api):
     out += "\nconst struct cuda_call cuda_calls[CALL_LAST] = {\n"
     every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
     for e, name, _ in every:
-        out += f'\t[CALL_{name}] = {{"{name}", "{e.verb}"}},\n'
+        out += text.wrap(f"\t[CALL_{name}] =", [f'{{"{name}", "{e.verb}"}}'], ",") + "\n"
     return out + "};\n"
 
 
