@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What front and supervisor say to each other, over one SOCK_SEQPACKET pair: one struct control a
- * datagram.  Both are ours; still, every number is looked up before it is used.
+ * What front and supervisor say to each other, over one SOCK_SEQPACKET pair: one struct control
+ * a datagram.  Both are ours; still, every number is looked up before it is used.
  */
 #ifndef VCUDA_GPU_AGENT_CONTROL_H
 #define VCUDA_GPU_AGENT_CONTROL_H
@@ -10,9 +10,9 @@
 
 enum control_what {
 	/* front -> supervisor */
-	CONTROL_START = 1,    /* a worker, please; `number` comes back */
-	CONTROL_KILL = 2,     /* SIGKILL `pid` if it still lives after `ms` */
-	CONTROL_STATE = 3,    /* ready (status 0) or not (text): for the ready file */
+	CONTROL_START = 1, /* a worker, please; `number` comes back */
+	CONTROL_KILL = 2,  /* SIGKILL `pid` if it still lives after `ms` */
+	CONTROL_STATE = 3, /* ready (status 0) or not (text): for the ready file */
 	/* supervisor -> front */
 	CONTROL_STARTED = 16, /* `number`, `pid`; fd: the front's end of the handoff pair */
 	CONTROL_REFUSED = 17, /* `number`, text: no worker could be started */

@@ -13,7 +13,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/agent.h"
-#include "gpu-agent/config.h"
+#include "gpu-agent/settings.h"
 #include "gpu-agent/options.h"
 
 static int fail(int status, const struct error *error)
@@ -27,7 +27,7 @@ static int role_main(const char *role)
 	static struct agent_config config;
 	struct error error;
 
-	if (config_from_fd(&config, AGENT_FD_CONFIG, &error))
+	if (settings_from_fd(&config, AGENT_FD_CONFIG, &error))
 		return fail(2, &error);
 	close(AGENT_FD_CONFIG);
 	log_level = (enum log_level)config.log_level;
@@ -42,7 +42,8 @@ static int role_main(const char *role)
 	}
 	prctl(PR_SET_NAME, "agent-worker");
 	log_open("agent-worker");
-	if (config.pinned && sched_setaffinity(0, sizeof(config.worker_cpus), &config.worker_cpus))
+	if (config.pinned &&
+		sched_setaffinity(0, sizeof(config.worker_cpus), &config.worker_cpus))
 		log_warn("worker.cpus", "text=\"worker_cpus: %s\"", strerror(errno));
 	return worker_main(&config, AGENT_FD_SOCKET);
 }
@@ -64,7 +65,7 @@ int main(int argc, char **argv)
 		return fail(todo == OPTIONS_USAGE ? 2 : 1, &error);
 	if (readlink("/proc/self/exe", binary, sizeof(binary) - 1) < 0)
 		strcpy(binary, "gpu-agent");
-	if (config_complete(&config, binary, &error))
+	if (settings_complete(&config, binary, &error))
 		return fail(1, &error);
 	if (todo == OPTIONS_CHECK) {
 		printf("the configuration is good\n");

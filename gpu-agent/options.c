@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A flag is another name for a setting of the file (config.h), so there is one place that checks
- * values.  The file is read first: flags win over it wherever they stand.
+ * A flag is another name for a setting of the file (settings.h), so there is one place that
+ * checks values.  The file is read first: flags win over it wherever they stand.
  */
 #include "gpu-agent/options.h"
 
@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "gpu-agent/config.h"
+#include "gpu-agent/settings.h"
 
 struct flag {
 	const char *name;
-	const char *key;     /* of config_set; NULL: handled here */
+	const char *key;      /* of settings_set; NULL: handled here */
 	const char *argument; /* as --help shows it; NULL: none */
-	const char *help;    /* NULL: not shown */
+	const char *help;     /* NULL: not shown */
 };
 
 static const struct flag flags[] = {
@@ -88,19 +88,19 @@ static int set_pair(struct agent_config *config, const char *pair, struct error 
 		return error_set(error, 0, "--set wants KEY=VALUE, not '%.60s'", pair);
 	memcpy(key, pair, (size_t)(equals - pair));
 	key[equals - pair] = 0;
-	return config_set(config, key, equals + 1, error);
+	return settings_set(config, key, equals + 1, error);
 }
 
 static int apply(struct agent_config *config, const struct flag *flag, const char *value,
 	struct error *error)
 {
 	if (flag->key)
-		return config_set(config, flag->key, value, error);
+		return settings_set(config, flag->key, value, error);
 	if (!strcmp(flag->name, "--set"))
 		return set_pair(config, value, error);
 	if (!strcmp(flag->name, "-n") && strcmp(value, "native"))
-		return error_set(error, 0, "-n: the transport '%.40s' is not known, only native",
-			value);
+		return error_set(
+			error, 0, "-n: the transport '%.40s' is not known, only native", value);
 	if (!strcmp(flag->name, "-a") || !strcmp(flag->name, "-k"))
 		log_warn("options.obsolete", "flag=%s text=\"no longer used, ignored\"",
 			flag->name);
@@ -122,8 +122,8 @@ static enum options_do command(const struct flag *flag)
 }
 
 /* One pass over the words: the first looks for --config and the commands, the second sets. */
-static enum options_do walk(int argc, char **argv, struct agent_config *config, bool setting,
-	struct error *error)
+static enum options_do walk(
+	int argc, char **argv, struct agent_config *config, bool setting, struct error *error)
 {
 	enum options_do todo = OPTIONS_RUN;
 
@@ -153,18 +153,18 @@ static enum options_do walk(int argc, char **argv, struct agent_config *config, 
 			return one;
 		if (one == OPTIONS_CHECK)
 			todo = one;
-		if (!strcmp(flag->name, "--config") && config_read(config, value, error))
+		if (!strcmp(flag->name, "--config") && settings_read(config, value, error))
 			return OPTIONS_BAD;
 	}
 	return todo;
 }
 
-enum options_do options_parse(int argc, char **argv, struct agent_config *config,
-	struct error *error)
+enum options_do options_parse(
+	int argc, char **argv, struct agent_config *config, struct error *error)
 {
 	enum options_do todo, second;
 
-	config_defaults(config);
+	settings_defaults(config);
 	todo = walk(argc, argv, config, false, error);
 	if (todo != OPTIONS_RUN && todo != OPTIONS_CHECK)
 		return todo;

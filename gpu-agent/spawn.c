@@ -15,22 +15,35 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "gpu-agent/config.h"
+#include "gpu-agent/settings.h"
 
 #define WORKER_FILES 1024
-#define FRONT_FILES  16384 /* sessions waiting and half-open connections, with room */
-#define ENVIRON_MAX  64
-#define FDS_MAX      (2 + AGENT_LISTENERS)
+#define FRONT_FILES 16384 /* sessions waiting and half-open connections, with room */
+#define ENVIRON_MAX 64
+#define FDS_MAX (2 + AGENT_LISTENERS)
 
 extern char **environ;
 
 /* What a worker may see of the supervisor's environment; a '=' at the end: that name, else a
  * prefix.  Never LD_PRELOAD, never what could hold a secret. */
 static const char *const allowed[] = {
-	"PATH=", "HOME=", "TMPDIR=", "LANG=", "TZ=", "XDG_CACHE_HOME=", "CUDA_VISIBLE_DEVICES=",
-	"NVIDIA_VISIBLE_DEVICES=", "NVIDIA_DRIVER_CAPABILITIES=", "VCUDA_SOFTGPU_",
-	"VCUDA_DEBUG=", "VCUDA_PERF=", "OPENBLAS_NUM_THREADS=", "ASAN_OPTIONS=", "LSAN_OPTIONS=",
-	"UBSAN_OPTIONS=", "TSAN_OPTIONS=",
+	"PATH=",
+	"HOME=",
+	"TMPDIR=",
+	"LANG=",
+	"TZ=",
+	"XDG_CACHE_HOME=",
+	"CUDA_VISIBLE_DEVICES=",
+	"NVIDIA_VISIBLE_DEVICES=",
+	"NVIDIA_DRIVER_CAPABILITIES=",
+	"VCUDA_SOFTGPU_",
+	"VCUDA_DEBUG=",
+	"VCUDA_PERF=",
+	"OPENBLAS_NUM_THREADS=",
+	"ASAN_OPTIONS=",
+	"LSAN_OPTIONS=",
+	"UBSAN_OPTIONS=",
+	"TSAN_OPTIONS=",
 };
 
 struct child_environment {
@@ -74,19 +87,19 @@ static void make_environment(struct child_environment *env, const struct agent_c
 	env->list[n] = NULL;
 }
 
-static void limit(int resource, rlim_t value)
+static void limit_files(rlim_t value)
 {
 	struct rlimit l;
 
-	if (!getrlimit(resource, &l)) {
+	if (!getrlimit(RLIMIT_NOFILE, &l)) {
 		l.rlim_cur = value < l.rlim_max ? value : l.rlim_max;
-		setrlimit(resource, &l);
+		setrlimit(RLIMIT_NOFILE, &l);
 	}
 }
 
 /* The child: descriptors to 3, 4, 5 …, everything else closed, then exec. */
-__attribute__((noreturn)) static void become(const char *role, const int *fds, int count,
-	char *const *env, pid_t parent)
+__attribute__((noreturn)) static void become(
+	const char *role, const int *fds, int count, char *const *env, pid_t parent)
 {
 	char program[] = "gpu-agent", flag[] = "--role", word[16];
 	char *argv[] = {program, flag, word, NULL};
@@ -100,7 +113,7 @@ __attribute__((noreturn)) static void become(const char *role, const int *fds, i
 		_exit(1);
 	setsid();
 	setrlimit(RLIMIT_CORE, &no_core);
-	limit(RLIMIT_NOFILE, strcmp(role, "worker") ? FRONT_FILES : WORKER_FILES);
+	limit_files(strcmp(role, "worker") ? FRONT_FILES : WORKER_FILES);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -117,8 +130,8 @@ __attribute__((noreturn)) static void become(const char *role, const int *fds, i
 	_exit(127);
 }
 
-static pid_t start(const char *role, const int *fds, int count, char *const *env,
-	struct error *error)
+static pid_t start(
+	const char *role, const int *fds, int count, char *const *env, struct error *error)
 {
 	pid_t parent = getpid();
 	pid_t pid = fork();
@@ -138,7 +151,7 @@ pid_t spawn_worker(const struct agent_config *config, int *front_end, struct err
 	pid_t pid;
 
 	memset(public.token, 0, sizeof(public.token));
-	cleanup_close int memory = config_to_fd(&public, error);
+	cleanup_close int memory = settings_to_fd(&public, error);
 	if (memory < 0)
 		return memory;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -161,7 +174,7 @@ pid_t spawn_front(const struct agent_config *config, const int listeners[AGENT_L
 	int pair[2];
 	pid_t pid;
 
-	cleanup_close int memory = config_to_fd(config, error);
+	cleanup_close int memory = settings_to_fd(config, error);
 	if (memory < 0)
 		return memory;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Starts the front and the workers: the running binary, exec'ed anew, with an environment from an
- * allow-list, only the descriptors it is meant to have, its limits, and a parent whose death ends
- * it.
+ * Starts the front and the workers: the running binary, exec'ed anew, with an environment from
+ * an allow-list, only the descriptors it is meant to have, its limits, and a parent whose death
+ * ends it.
  */
 #ifndef VCUDA_GPU_AGENT_SPAWN_H
 #define VCUDA_GPU_AGENT_SPAWN_H

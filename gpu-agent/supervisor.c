@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The supervisor: starts and reaps, and parses nothing that came over the network.  It binds the
- * ports once and keeps them, so that a front that crashed is replaced under the same ports, with
- * connections waiting in the backlog and not refused.
+ * The supervisor: starts and reaps, and parses nothing that came over the network.  It binds
+ * the ports once and keeps them, so that a front that crashed is replaced under the same ports,
+ * with connections waiting in the backlog and not refused.
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,13 +27,13 @@
 
 #define MS 1000000ull
 /* A front that dies young again and again is started again after 50, 100 … 2000 ms. */
-#define FRONT_YOUNG_NS  (5000 * MS)
+#define FRONT_YOUNG_NS (5000 * MS)
 #define FRONT_DELAY_MIN (50 * MS)
 #define FRONT_DELAY_MAX (2000 * MS)
 /* What the drain's end may take beyond drain_ms until everything is killed. */
-#define DRAIN_SLACK_MS  (CONTROL_STOP_MS + 3000u)
+#define DRAIN_SLACK_MS (CONTROL_STOP_MS + 3000u)
 /* Processes that are on their way out still hold a place. */
-#define CHILDREN_SLACK  128
+#define CHILDREN_SLACK 128
 
 struct child {
 	pid_t pid;
@@ -44,16 +44,16 @@ struct supervisor {
 	struct agent_config *config;
 	int listeners[AGENT_LISTENERS];
 	int signals;
-	int control;            /* -1: no front */
+	int control; /* -1: no front */
 	pid_t front;
 	uint64_t front_started;
-	uint64_t front_delay;   /* before the next start */
-	uint64_t start_at;      /* when to start a front; UINT64_MAX: there is one */
+	uint64_t front_delay;	/* before the next start */
+	uint64_t start_at;	/* when to start a front; UINT64_MAX: there is one */
 	struct child *children; /* workers; pid 0 = free */
 	size_t room;
 	bool draining;
-	uint64_t end_at;        /* when draining: kill everything */
-	int status;             /* exit status; -1: go on */
+	uint64_t end_at; /* when draining: kill everything */
+	int status;	 /* exit status; -1: go on */
 };
 
 static struct child *find_child(struct supervisor *s, pid_t pid)
@@ -299,8 +299,7 @@ static int listen_all(struct supervisor *s, struct error *error)
 	struct agent_config *config = s->config;
 
 	for (int i = 0; i < AGENT_LISTENERS; i++) {
-		const char *host =
-			i == LISTEN_CONTROL ? config->http_address : config->address;
+		const char *host = i == LISTEN_CONTROL ? config->http_address : config->address;
 
 		s->listeners[i] =
 			transport_listen(host, config->ports[i], &config->bound[i], error);
@@ -344,7 +343,8 @@ int supervisor_main(struct agent_config *config)
 	struct error error;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	prctl(PR_SET_DUMPABLE, 0); /* it holds the token: not to be read by what runs beside it */
+	prctl(PR_SET_DUMPABLE,
+		0); /* it holds the token: not to be read by what runs beside it */
 #endif
 	s.room = config->max_sessions + config->warm_workers + CHILDREN_SLACK;
 	cleanup_free struct child *children = calloc(s.room, sizeof(*children));
@@ -358,7 +358,8 @@ int supervisor_main(struct agent_config *config)
 		fprintf(stderr, "gpu-agent: %s\n", error.text);
 		return 1;
 	}
-	log_info("agent.start", "version=%s address=\"%s\" send=%u recv=%u control=%u driver=\"%s\"",
+	log_info("agent.start",
+		"version=%s address=\"%s\" send=%u recv=%u control=%u driver=\"%s\"",
 		AGENT_VERSION, config->address[0] ? config->address : "*",
 		config->bound[LISTEN_SEND], config->bound[LISTEN_RECV],
 		config->bound[LISTEN_CONTROL], config->driver_path);

@@ -34,8 +34,8 @@ int token_read(char token[AGENT_TOKEN_MAX + 1], const char *path, struct error *
 	return 0;
 }
 
-bool token_matches(const char token[AGENT_TOKEN_MAX + 1],
-	const char offered[AGENT_TOKEN_MAX + 1])
+bool token_matches(
+	const char token[AGENT_TOKEN_MAX + 1], const char offered[AGENT_TOKEN_MAX + 1])
 {
 	/* What stands behind the peer's NUL is no part of the token. */
 	char padded[AGENT_TOKEN_MAX + 1] = {0};

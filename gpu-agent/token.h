@@ -17,8 +17,8 @@ int token_read(char token[AGENT_TOKEN_MAX + 1], const char *path, struct error *
 
 /* Whether the peer's field is the token, in a time that depends on neither.  An empty token
  * asks for nothing. */
-bool token_matches(const char token[AGENT_TOKEN_MAX + 1],
-	const char offered[AGENT_TOKEN_MAX + 1]);
+bool token_matches(
+	const char token[AGENT_TOKEN_MAX + 1], const char offered[AGENT_TOKEN_MAX + 1]);
 
 /* Whether two secrets are equal, in constant time. */
 bool token_same(const void *a, const void *b, size_t n);

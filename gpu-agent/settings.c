@@ -1,39 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One table of settings serves the YAML file and the flags, so that a value is checked in one
- * place and an error says what the key takes.  The YAML document is read with its lines kept.
+ * place and an error says what the key takes.
  */
-#include "gpu-agent/config.h"
+#include "gpu-agent/settings.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <yaml.h>
 
 #include "common/cleanup.h"
+#include "common/config.h"
 #include "common/log.h"
 #include "gpu-agent/token.h"
 
-#define CONFIG_FILE_MAX (1u << 20) /* a configuration is a page; a megabyte is a mistake */
-#define CONFIG_LIST_MAX 2048       /* a sequence written out with commas */
+#define CONFIG_LIST_MAX 2048 /* a sequence written out with commas */
 
 enum setting_type { TEXT, NUMBER16, NUMBER32, BYTES, TIME, SPECIAL };
 
 struct setting {
 	const char *key;
 	enum setting_type type;
-	size_t offset;   /* in struct agent_config */
+	size_t offset;	   /* in struct agent_config */
 	uint64_t min, max; /* of a number; max = room for a text */
 	int (*set)(struct agent_config *config, const char *value);
 	const char *takes; /* what the value must be, for people */
 };
 
-void config_defaults(struct agent_config *config)
+void settings_defaults(struct agent_config *config)
 {
 	memset(config, 0, sizeof(*config));
 	config->magic = AGENT_CONFIG_MAGIC;
@@ -44,7 +41,8 @@ void config_defaults(struct agent_config *config)
 	config->driver = DRIVER_NVIDIA;
 	config->max_sessions = 1024;
 	config->max_sessions_per_pod = 256;
-	config->memory_reserve = UINT64_MAX; /* not set: config_complete decides by the driver */
+	config->memory_reserve =
+		UINT64_MAX; /* not set: settings_complete decides by the driver */
 	config->lease_initial = 256u << 20;
 	config->start_timeout_ms = 30000;
 	config->drain_ms = 30000;
@@ -66,7 +64,8 @@ static int parse_number(const char *text, uint64_t *number, const char **end)
 	return errno ? -EINVAL : 0;
 }
 
-/* "256MiB", "2Gi", "1G", "4096": binary with an i, decimal without, as Kubernetes writes them. */
+/* "256MiB", "2Gi", "1G", "4096": binary with an i, decimal without, as Kubernetes writes them.
+ */
 static int parse_bytes(const char *text, uint64_t *bytes)
 {
 	static const char letters[] = "KMGT";
@@ -216,19 +215,21 @@ static int set_ports(struct agent_config *config, const char *value)
 
 /* --- the table ---------------------------------------------------------------------------- */
 
-#define AT(field)   offsetof(struct agent_config, field)
+#define AT(field) offsetof(struct agent_config, field)
 #define PATH(field) TEXT, AT(field), 0, AGENT_PATH, NULL, "a path"
 #define PORT(which) NUMBER16, AT(ports[which]), 0, 65535, NULL, "a port, 0-65535 (0 = any)"
 
 static const struct setting settings[] = {
-	{"listen", TEXT, AT(address), 0, 256, NULL, "an address to listen on (\"\" = every one)"},
+	{"listen", TEXT, AT(address), 0, 256, NULL,
+		"an address to listen on (\"\" = every one)"},
 	{"ports", SPECIAL, 0, 0, 0, set_ports, "SEND,RECV,CONTROL, three ports"},
 	{"ports.send", PORT(LISTEN_SEND)},
 	{"ports.recv", PORT(LISTEN_RECV)},
 	{"ports.control", PORT(LISTEN_CONTROL)},
 	{"http.address", TEXT, AT(http_address), 0, 256, NULL, "an address to listen on"},
 	{"driver", SPECIAL, 0, 0, 0, set_driver, "nvidia, software or an absolute path"},
-	{"library_path", TEXT, AT(library_path), 0, AGENT_PATH, NULL, "folders with ':' between"},
+	{"library_path", TEXT, AT(library_path), 0, AGENT_PATH, NULL,
+		"folders with ':' between"},
 	{"gpus", SPECIAL, 0, 0, 0, set_gpus, "all or a list like [0, 1]"},
 	{"token", TEXT, AT(token), 0, AGENT_TOKEN_MAX + 1, NULL, "a text of at most 255 bytes"},
 	{"token_file", SPECIAL, 0, 0, 0, NULL, "a path"},
@@ -252,7 +253,7 @@ static const struct setting settings[] = {
 	{"ready_file", PATH(ready_file)},
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
-_Static_assert(SETTINGS <= 64, "config_read keeps one bit a setting");
+_Static_assert(SETTINGS <= 64, "struct reader keeps one bit a setting");
 
 static const struct setting *find_setting(const char *key)
 {
@@ -260,17 +261,6 @@ static const struct setting *find_setting(const char *key)
 		if (!strcmp(settings[i].key, key))
 			return &settings[i];
 	return NULL;
-}
-
-/* One of the folded keys ("ports", "http"): there are settings below it. */
-static bool is_group(const char *key)
-{
-	size_t n = strlen(key);
-
-	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strncmp(settings[i].key, key, n) && settings[i].key[n] == '.')
-			return true;
-	return false;
 }
 
 static int set_plain(struct agent_config *config, const struct setting *s, const char *value)
@@ -293,12 +283,8 @@ static int set_plain(struct agent_config *config, const struct setting *s, const
 		if (!ret && *end)
 			ret = -EINVAL;
 		break;
-	case BYTES:
-		ret = parse_bytes(value, &n);
-		break;
-	default:
-		ret = parse_time(value, &n);
-		break;
+	case BYTES: ret = parse_bytes(value, &n); break;
+	default: ret = parse_time(value, &n); break;
 	}
 	if (ret || n < s->min || n > s->max)
 		return -EINVAL;
@@ -311,8 +297,8 @@ static int set_plain(struct agent_config *config, const struct setting *s, const
 	return 0;
 }
 
-int config_set(struct agent_config *config, const char *key, const char *value,
-	struct error *error)
+int settings_set(
+	struct agent_config *config, const char *key, const char *value, struct error *error)
 {
 	const struct setting *s = find_setting(key);
 	char shown[80];
@@ -327,155 +313,65 @@ int config_set(struct agent_config *config, const char *key, const char *value,
 		return 0;
 	if (!strcmp(key, "token"))
 		value = "(hidden)";
-	return error_set(error, 0, "%s: %s is not %s", key, log_quote(shown, sizeof(shown), value),
-		s->takes);
+	return error_set(error, 0, "%s: %s is not %s", key,
+		log_quote(shown, sizeof(shown), value), s->takes);
 }
 
 /* --- the YAML file ------------------------------------------------------------------------ */
 
 struct reader {
 	struct agent_config *config;
-	const char *path;
-	yaml_document_t *document;
-	struct error *error;
-	uint64_t seen; /* a bit a setting */
+	uint64_t seen;		    /* a bit a setting */
+	char list[CONFIG_LIST_MAX]; /* the sequence so far, with commas between */
 };
 
-static int reader_error(struct reader *r, const yaml_node_t *node, int ret)
+static int unknown_key(const char *key, struct error *error)
 {
-	return error_wrap(r->error, ret, "%s:%zu", r->path, node->start_mark.line + 1);
-}
-
-/* A scalar as it is, a sequence of scalars with commas between. */
-static int read_value(struct reader *r, const char *key, const yaml_node_t *node, char *out,
-	size_t n)
-{
-	const yaml_node_item_t *item;
+	char known[400] = "";
 	size_t at = 0;
 
-	if (node->type == YAML_SCALAR_NODE) {
-		if (node->data.scalar.length >= n ||
-			memchr(node->data.scalar.value, 0, node->data.scalar.length))
-			return error_set(r->error, 0, "%s: the value is too long", key);
-		memcpy(out, node->data.scalar.value, node->data.scalar.length + 1);
-		return 0;
-	}
-	if (node->type != YAML_SEQUENCE_NODE)
-		return error_set(r->error, 0, "%s takes a value, not a mapping", key);
-	out[0] = 0;
-	for (item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++) {
-		const yaml_node_t *one = yaml_document_get_node(r->document, *item);
-
-		if (!one || one->type != YAML_SCALAR_NODE)
-			return error_set(r->error, 0, "%s takes a list of plain values", key);
-		at += (size_t)snprintf(out + at, n - at, "%s%s", at ? "," : "",
-			(const char *)one->data.scalar.value);
-		if (at >= n)
-			return error_set(r->error, 0, "%s: the list is too long", key);
-	}
-	return 0;
+	for (size_t i = 0; i < SETTINGS && at < sizeof(known); i++)
+		at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s", at ? ", " : "",
+			settings[i].key);
+	return error_set(error, 0, "unknown key '%.40s' (docs/AGENT.md lists them: %.120s …)",
+		key, known);
 }
 
-static int read_mapping(struct reader *r, const yaml_node_t *node, const char *group);
-
-static int read_pair(struct reader *r, const yaml_node_pair_t *pair, const char *group)
+/* One scalar of the file; those of a sequence come one by one and are set as a list. */
+static int read_item(void *argument, const struct config_item *item, struct error *error)
 {
-	const yaml_node_t *name = yaml_document_get_node(r->document, pair->key);
-	const yaml_node_t *node = yaml_document_get_node(r->document, pair->value);
-	const struct setting *s;
-	char key[80], value[CONFIG_LIST_MAX];
+	struct reader *r = argument;
+	const struct setting *s = find_setting(item->key);
+	const char *value = item->text;
 	uint64_t bit;
-	int ret;
+	size_t at;
 
-	if (!name || !node || name->type != YAML_SCALAR_NODE)
-		return reader_error(r, name ? name : node,
-			error_set(r->error, 0, "a key must be a plain word"));
-	snprintf(key, sizeof(key), "%s%s%s", group, *group ? "." : "",
-		(const char *)name->data.scalar.value);
-	if (!*group && node->type == YAML_MAPPING_NODE && is_group(key))
-		return read_mapping(r, node, key);
-	s = find_setting(key);
-	if (!s || strchr((const char *)name->data.scalar.value, '.')) {
-		char known[160] = "";
-		size_t at = 0;
-
-		for (size_t i = 0; i < SETTINGS && at < sizeof(known); i++)
-			if (!*group || !strncmp(settings[i].key, group, strlen(group)))
-				at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s",
-					at ? ", " : "", settings[i].key);
-		return reader_error(r, name,
-			error_set(r->error, 0, "unknown key '%.40s' (docs/AGENT.md lists them: %s%s)",
-				key, known, at >= sizeof(known) ? " …" : ""));
-	}
+	if (!s || s->set == set_ports)
+		return unknown_key(item->key, error);
 	bit = 1ull << (s - settings);
-	if (r->seen & bit)
-		return reader_error(r, name, error_set(r->error, 0, "'%s' is given twice", key));
-	r->seen |= bit;
-	ret = read_value(r, key, node, value, sizeof(value));
-	if (!ret)
-		ret = config_set(r->config, key, value, r->error);
-	return ret ? reader_error(r, node, ret) : 0;
-}
-
-static int read_mapping(struct reader *r, const yaml_node_t *node, const char *group)
-{
-	const yaml_node_pair_t *pair;
-	int ret = 0;
-
-	for (pair = node->data.mapping.pairs.start; !ret && pair < node->data.mapping.pairs.top;
-		pair++)
-		ret = read_pair(r, pair, group);
-	return ret;
-}
-
-static int read_document(struct reader *r, FILE *file)
-{
-	yaml_parser_t parser;
-	yaml_document_t document;
-	const yaml_node_t *root;
-	int ret = 0;
-
-	if (!yaml_parser_initialize(&parser))
-		return error_set(r->error, ENOMEM, "%s", r->path);
-	yaml_parser_set_input_file(&parser, file);
-	if (!yaml_parser_load(&parser, &document)) {
-		ret = error_set(r->error, 0, "%s:%zu: %s", r->path,
-			(parser.problem_mark.line ? parser.problem_mark.line
-						  : parser.context_mark.line) + 1,
-			parser.problem ? parser.problem : "not YAML");
-		yaml_parser_delete(&parser);
-		return ret;
+	if (item->index < 1) {
+		if (r->seen & bit)
+			return error_set(error, 0, "'%s' is given twice", item->key);
+		r->seen |= bit;
+		r->list[0] = 0;
 	}
-	r->document = &document;
-	root = yaml_document_get_root_node(&document);
-	if (root && root->type == YAML_MAPPING_NODE)
-		ret = read_mapping(r, root, "");
-	else if (root && !(root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0))
-		ret = reader_error(r, root,
-			error_set(r->error, 0, "the file must be a mapping of keys to values"));
-	yaml_document_delete(&document);
-	yaml_parser_delete(&parser);
-	return ret;
+	if (item->index >= 0) {
+		if (s->set != set_gpus && s->set != set_cpus)
+			return error_set(error, 0, "%s is %s, not a list", s->key, s->takes);
+		at = strlen(r->list);
+		if ((size_t)snprintf(r->list + at, sizeof(r->list) - at, "%s%s", at ? "," : "",
+			    value) >= sizeof(r->list) - at)
+			return error_set(error, 0, "%s: the list is too long", s->key);
+		value = r->list;
+	}
+	return settings_set(r->config, item->key, value, error);
 }
 
-int config_read(struct agent_config *config, const char *path, struct error *error)
+int settings_read(struct agent_config *config, const char *path, struct error *error)
 {
-	struct reader r = {.config = config, .path = path, .error = error};
-	struct stat st;
-	FILE *file;
-	int ret;
+	struct reader r = {.config = config};
 
-	file = fopen(path, "re");
-	if (!file)
-		return error_set(error, errno, "%s", path);
-	if (fstat(fileno(file), &st) || S_ISDIR(st.st_mode))
-		ret = error_set(error, 0, "%s: not a file", path);
-	else if (st.st_size > CONFIG_FILE_MAX)
-		ret = error_set(error, 0, "%s: larger than 1 MiB, not a configuration", path);
-	else
-		ret = read_document(&r, file);
-	fclose(file);
-	return ret;
+	return config_read(path, read_item, &r, error);
 }
 
 /* --- completion --------------------------------------------------------------------------- */
@@ -503,7 +399,7 @@ static void find_software(struct agent_config *config, const char *binary)
 		folder);
 }
 
-int config_complete(struct agent_config *config, const char *binary, struct error *error)
+int settings_complete(struct agent_config *config, const char *binary, struct error *error)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME");
 	const char *home = getenv("HOME");
@@ -522,21 +418,22 @@ int config_complete(struct agent_config *config, const char *binary, struct erro
 		if (xdg && xdg[0] == '/' && strlen(xdg) < AGENT_PATH / 2)
 			snprintf(config->cache_dir, AGENT_PATH, "%s/vcuda/modules", xdg);
 		else if (geteuid() && home && home[0] == '/' && strlen(home) < AGENT_PATH / 2)
-			snprintf(config->cache_dir, AGENT_PATH, "%s/.cache/vcuda/modules", home);
+			snprintf(
+				config->cache_dir, AGENT_PATH, "%s/.cache/vcuda/modules", home);
 		else
 			strcpy(config->cache_dir, "/var/cache/vcuda/modules");
 	}
 	for (int i = 0; i < AGENT_LISTENERS; i++)
 		for (int j = 0; j < i; j++)
 			if (config->ports[i] && config->ports[i] == config->ports[j])
-				return error_set(error, 0, "ports: %u is given twice",
-					config->ports[i]);
+				return error_set(
+					error, 0, "ports: %u is given twice", config->ports[i]);
 	if (config->memory_limit && config->lease_initial > config->memory_limit)
 		config->lease_initial = config->memory_limit;
 	return 0;
 }
 
-int config_to_fd(const struct agent_config *config, struct error *error)
+int settings_to_fd(const struct agent_config *config, struct error *error)
 {
 	cleanup_close int fd = memfd_create("gpu-agent-config", MFD_CLOEXEC);
 
@@ -547,11 +444,12 @@ int config_to_fd(const struct agent_config *config, struct error *error)
 	return take_fd(&fd);
 }
 
-int config_from_fd(struct agent_config *config, int fd, struct error *error)
+int settings_from_fd(struct agent_config *config, int fd, struct error *error)
 {
 	if (pread(fd, config, sizeof(*config), 0) != (ssize_t)sizeof(*config) ||
 		config->magic != AGENT_CONFIG_MAGIC || config->size != sizeof(*config))
 		return error_set(error, 0,
-			"--role is for gpu-agent itself: descriptor %d holds no configuration", fd);
+			"--role is for gpu-agent itself: descriptor %d holds no configuration",
+			fd);
 	return 0;
 }

@@ -1,0 +1,2 @@
+# Each kind of test brings its rules in tests/KIND/*.mk.
+include $(wildcard tests/*/*.mk)
