@@ -1,2 +1,2 @@
-# Each kind of test brings its rules in tests/KIND/*.mk.
+# Every kind of test brings its own rules: tests/KIND/KIND.mk.
 include $(wildcard tests/*/*.mk)
