@@ -120,16 +120,6 @@ _Static_assert(sizeof(struct channel_page) <= 4096, "one page");
 
 /* The Unix socket: SOCK_SEQPACKET, one request and one answer at a time. */
 enum channel_op {
-<<<<<<< HEAD
-	CHANNEL_ATTACH = 1,  /* first; answer brings fds: [0] doorbell eventfd, [1] segment (pod mode) */
-	CHANNEL_HELD = 2,    /* host mode: the app has mapped the name; the sidecar unlinks it. No answer */
-	CHANNEL_PIN = 3,     /* size = bytes of pinned memory wanted; answer: segment number, and the
-	                      * fd [0] (pod mode) or the name (host mode, then HELD with segment) */
-	CHANNEL_UNPIN = 4,   /* segment; frames that name it must be acknowledged before. No answer */
-	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket closes. */
-	CHANNEL_STATUS = 16, /* fd [0]: a memfd with JSON, `size` bytes */
-	CHANNEL_DRAIN = 17,  /* no new processes; root or the sidecar's own user only */
-=======
 	CHANNEL_ATTACH =
 		1, /* first; answer brings fds: [0] doorbell eventfd, [1] segment (pod mode) */
 	CHANNEL_HELD = 2, /* host mode: the app has mapped the name; the sidecar unlinks it. No
@@ -139,7 +129,10 @@ enum channel_op {
 		    * fd [0] (pod mode) or the name (host mode, then HELD with segment) */
 	CHANNEL_UNPIN =
 		4, /* segment; frames that name it must be acknowledged before. No answer */
->>>>>>> main
+	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
+	   closes. */
+	CHANNEL_STATUS = 16, /* fd [0]: a memfd with JSON, `size` bytes */
+	CHANNEL_DRAIN = 17,  /* no new processes; root or the sidecar's own user only */
 };
 
 enum channel_mode {
