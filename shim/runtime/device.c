@@ -290,6 +290,30 @@ cudaError_t hand_cudaCtxResetPersistingL2Cache(void)
 	return error ? error : runtime_status(cuCtxResetPersistingL2Cache());
 }
 
+_Static_assert((int)cudaFlushGPUDirectRDMAWritesTargetCurrentDevice ==
+		       CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+	"flush numbers");
+
+cudaError_t hand_cudaDeviceFlushGPUDirectRDMAWrites(
+	enum cudaFlushGPUDirectRDMAWritesTarget target,
+	enum cudaFlushGPUDirectRDMAWritesScope scope)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
+			(CUflushGPUDirectRDMAWritesScope)scope));
+}
+
+/* Only packs its arguments: no device is asked. */
+struct cudaChannelFormatDesc hand_cudaCreateChannelDesc(
+	int x, int y, int z, int w, enum cudaChannelFormatKind f)
+{
+	return (struct cudaChannelFormatDesc){.x = x, .y = y, .z = z, .w = w, .f = f};
+}
+
 cudaError_t hand_cudaDriverGetVersion(int *driverVersion)
 {
 	if (!driverVersion)

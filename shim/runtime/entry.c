@@ -56,3 +56,13 @@ cudaError_t hand_cudaGetDriverEntryPointByVersion(const char *symbol, void **fun
 {
 	return entry_point(symbol, funcPtr, cudaVersion, flags, driverStatus, null_stream);
 }
+
+/* NVIDIA's undocumented tables are not emulated. */
+cudaError_t hand_cudaGetExportTable(
+	const void **ppExportTable, const cudaUUID_t *pExportTableId)
+{
+	if (!ppExportTable || !pExportTableId)
+		return cudaErrorInvalidValue;
+	*ppExportTable = NULL;
+	return cudaErrorNotSupported;
+}

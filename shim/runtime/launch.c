@@ -141,36 +141,3 @@ cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const voi
 	status = cuLaunchKernelEx(&driver, function, args, NULL);
 	return status ? launch_error(status, config->gridDim, config->blockDim) : cudaSuccess;
 }
-
-cudaError_t hand_cudaOccupancyMaxPotentialClusterSize(
-	int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig)
-{
-	CUlaunchConfig driver;
-	CUfunction function;
-	cudaError_t error = launch_config(launchConfig, &driver);
-
-	if (!error)
-		error = runtime_enter();
-	if (!error)
-		error = register_context_function(func, &function);
-	if (error)
-		return error;
-	return runtime_status(
-		cuOccupancyMaxPotentialClusterSize(clusterSize, function, &driver));
-}
-
-cudaError_t hand_cudaOccupancyMaxActiveClusters(
-	int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig)
-{
-	CUlaunchConfig driver;
-	CUfunction function;
-	cudaError_t error = launch_config(launchConfig, &driver);
-
-	if (!error)
-		error = runtime_enter();
-	if (!error)
-		error = register_context_function(func, &function);
-	if (error)
-		return error;
-	return runtime_status(cuOccupancyMaxActiveClusters(numClusters, function, &driver));
-}
