@@ -44,6 +44,7 @@ struct runtime_thread {
 	int device;	     /* the thread's device; the device of `bound` where there is one */
 	cudaError_t last;    /* for cudaGetLastError */
 	uint32_t last_generation;
+	enum cudaStreamCaptureMode capture_mode;
 	unsigned depth; /* configurations pushed; the newest is configs[(depth - 1) % N] */
 	struct runtime_config configs[RUNTIME_CONFIGS];
 };

@@ -39,8 +39,8 @@ $(LIB)/libvcuda-cudart%.so: protocol/generated/libcudart%.map $(RUNTIME_STUB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PRELOAD_CC) -shared -Wl,-soname,libcudart.so.$* -Wl,--version-script=$< \
-		-Wl,-z,relro -Wl,-z,lazy -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed -o $@ \
-		$(filter %.o,$^) $(RUNTIME_STUB)
+		-Wl,-z,relro -Wl,-z,lazy -Wl,-rpath,'$$ORIGIN' -o $@ $(filter %.o,$^) \
+		-Wl,--no-as-needed $(RUNTIME_STUB) -Wl,--as-needed
 
 $(LIB)/libvcuda-cudart12.so: $(patsubst %.c,$(OBJ)/cudart12/%.o, \
 	$(RUNTIME_SRCS) protocol/generated/cudart_stubs12.c)

@@ -222,12 +222,11 @@ cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
 /* The thread's mode has no effect while nothing captures, but it is kept and exchanged. */
 cudaError_t hand_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
-	static __thread unsigned char current; /* cudaStreamCaptureModeGlobal */
-	enum cudaStreamCaptureMode old = (enum cudaStreamCaptureMode)current;
+	enum cudaStreamCaptureMode old = runtime_thread.capture_mode;
 
 	if (!mode || (unsigned)*mode > cudaStreamCaptureModeRelaxed)
 		return cudaErrorInvalidValue;
-	current = (unsigned char)*mode;
+	runtime_thread.capture_mode = *mode;
 	*mode = old;
 	return cudaSuccess;
 }
