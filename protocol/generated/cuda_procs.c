@@ -10,1204 +10,752 @@
 
 #include "protocol/generated/cuda_procs.h"
 
-extern __typeof__(cuGetErrorString) local_cuGetErrorString
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGetErrorName) local_cuGetErrorName __attribute__((visibility("hidden")));
-extern __typeof__(cuInit) local_cuInit __attribute__((visibility("hidden")));
-extern __typeof__(cuDriverGetVersion) local_cuDriverGetVersion
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGet) local_cuDeviceGet __attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetCount) local_cuDeviceGetCount
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetName) local_cuDeviceGetName __attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetUuid_v2) local_cuDeviceGetUuid_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetLuid) local_cuDeviceGetLuid __attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceTotalMem_v2) local_cuDeviceTotalMem_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetTexture1DLinearMaxWidth) local_cuDeviceGetTexture1DLinearMaxWidth
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetAttribute) local_cuDeviceGetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetHostAtomicCapabilities) local_cuDeviceGetHostAtomicCapabilities
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetNvSciSyncAttributes) local_cuDeviceGetNvSciSyncAttributes
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceSetMemPool) local_cuDeviceSetMemPool
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetMemPool) local_cuDeviceGetMemPool
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetDefaultMemPool) local_cuDeviceGetDefaultMemPool
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetExecAffinitySupport) local_cuDeviceGetExecAffinitySupport
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuFlushGPUDirectRDMAWrites) local_cuFlushGPUDirectRDMAWrites
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetProperties) local_cuDeviceGetProperties
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceComputeCapability) local_cuDeviceComputeCapability
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDevicePrimaryCtxRetain) local_cuDevicePrimaryCtxRetain
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDevicePrimaryCtxRelease_v2) local_cuDevicePrimaryCtxRelease_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDevicePrimaryCtxSetFlags_v2) local_cuDevicePrimaryCtxSetFlags_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDevicePrimaryCtxGetState) local_cuDevicePrimaryCtxGetState
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDevicePrimaryCtxReset_v2) local_cuDevicePrimaryCtxReset_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxCreate_v4) local_cuCtxCreate_v4 __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxDestroy_v2) local_cuCtxDestroy_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxPushCurrent_v2) local_cuCtxPushCurrent_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxPopCurrent_v2) local_cuCtxPopCurrent_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxSetCurrent) local_cuCtxSetCurrent __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetCurrent) local_cuCtxGetCurrent __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetDevice) local_cuCtxGetDevice __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetDevice_v2) local_cuCtxGetDevice_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetFlags) local_cuCtxGetFlags __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxSetFlags) local_cuCtxSetFlags __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetId) local_cuCtxGetId __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxSynchronize) local_cuCtxSynchronize
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxSynchronize_v2) local_cuCtxSynchronize_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxSetLimit) local_cuCtxSetLimit __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetLimit) local_cuCtxGetLimit __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetCacheConfig) local_cuCtxGetCacheConfig
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxSetCacheConfig) local_cuCtxSetCacheConfig
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetApiVersion) local_cuCtxGetApiVersion
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetStreamPriorityRange) local_cuCtxGetStreamPriorityRange
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxResetPersistingL2Cache) local_cuCtxResetPersistingL2Cache
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetExecAffinity) local_cuCtxGetExecAffinity
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxRecordEvent) local_cuCtxRecordEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxWaitEvent) local_cuCtxWaitEvent __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxAttach) local_cuCtxAttach __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxDetach) local_cuCtxDetach __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetSharedMemConfig) local_cuCtxGetSharedMemConfig
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxSetSharedMemConfig) local_cuCtxSetSharedMemConfig
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuModuleLoad) local_cuModuleLoad __attribute__((visibility("hidden")));
-extern __typeof__(cuModuleLoadData) local_cuModuleLoadData
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuModuleLoadDataEx) local_cuModuleLoadDataEx
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuModuleLoadFatBinary) local_cuModuleLoadFatBinary
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuModuleUnload) local_cuModuleUnload __attribute__((visibility("hidden")));
-extern __typeof__(cuModuleGetLoadingMode) local_cuModuleGetLoadingMode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuModuleGetFunction) local_cuModuleGetFunction
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuModuleGetFunctionCount) local_cuModuleGetFunctionCount
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuModuleEnumerateFunctions) local_cuModuleEnumerateFunctions
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuModuleGetGlobal_v2) local_cuModuleGetGlobal_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLinkCreate_v2) local_cuLinkCreate_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuLinkAddData_v2) local_cuLinkAddData_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLinkAddFile_v2) local_cuLinkAddFile_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLinkComplete) local_cuLinkComplete __attribute__((visibility("hidden")));
-extern __typeof__(cuLinkDestroy) local_cuLinkDestroy __attribute__((visibility("hidden")));
-extern __typeof__(cuModuleGetTexRef) local_cuModuleGetTexRef
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuModuleGetSurfRef) local_cuModuleGetSurfRef
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryLoadData) local_cuLibraryLoadData
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryLoadFromFile) local_cuLibraryLoadFromFile
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryUnload) local_cuLibraryUnload __attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryGetKernel) local_cuLibraryGetKernel
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryGetKernelCount) local_cuLibraryGetKernelCount
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryEnumerateKernels) local_cuLibraryEnumerateKernels
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryGetModule) local_cuLibraryGetModule
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuKernelGetFunction) local_cuKernelGetFunction
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuKernelGetLibrary) local_cuKernelGetLibrary
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryGetGlobal) local_cuLibraryGetGlobal
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryGetManaged) local_cuLibraryGetManaged
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLibraryGetUnifiedFunction) local_cuLibraryGetUnifiedFunction
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuKernelGetAttribute) local_cuKernelGetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuKernelSetAttribute) local_cuKernelSetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuKernelSetCacheConfig) local_cuKernelSetCacheConfig
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuKernelGetName) local_cuKernelGetName __attribute__((visibility("hidden")));
-extern __typeof__(cuKernelGetParamInfo) local_cuKernelGetParamInfo
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuKernelGetParamCount(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetInfo_v2) local_cuMemGetInfo_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemAlloc_v2) local_cuMemAlloc_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemAllocPitch_v2) local_cuMemAllocPitch_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemFree_v2) local_cuMemFree_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetAddressRange_v2) local_cuMemGetAddressRange_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAllocHost_v2) local_cuMemAllocHost_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemFreeHost) local_cuMemFreeHost __attribute__((visibility("hidden")));
-extern __typeof__(cuMemHostAlloc) local_cuMemHostAlloc __attribute__((visibility("hidden")));
-extern __typeof__(cuMemHostGetDevicePointer_v2) local_cuMemHostGetDevicePointer_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemHostGetFlags) local_cuMemHostGetFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAllocManaged) local_cuMemAllocManaged
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceRegisterAsyncNotification) local_cuDeviceRegisterAsyncNotification
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceUnregisterAsyncNotification) local_cuDeviceUnregisterAsyncNotification
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetByPCIBusId) local_cuDeviceGetByPCIBusId
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetPCIBusId) local_cuDeviceGetPCIBusId
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuIpcGetEventHandle) local_cuIpcGetEventHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuIpcOpenEventHandle) local_cuIpcOpenEventHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuIpcGetMemHandle) local_cuIpcGetMemHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuIpcOpenMemHandle_v2) local_cuIpcOpenMemHandle_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuIpcCloseMemHandle) local_cuIpcCloseMemHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemHostRegister_v2) local_cuMemHostRegister_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemHostUnregister) local_cuMemHostUnregister
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuArrayCreate_v2) local_cuArrayCreate_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuArrayGetDescriptor_v2) local_cuArrayGetDescriptor_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuArrayGetSparseProperties) local_cuArrayGetSparseProperties
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMipmappedArrayGetSparseProperties) local_cuMipmappedArrayGetSparseProperties
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuArrayGetMemoryRequirements) local_cuArrayGetMemoryRequirements
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMipmappedArrayGetMemoryRequirements) local_cuMipmappedArrayGetMemoryRequirements
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuArrayGetPlane) local_cuArrayGetPlane __attribute__((visibility("hidden")));
-extern __typeof__(cuArrayDestroy) local_cuArrayDestroy __attribute__((visibility("hidden")));
-extern __typeof__(cuArray3DCreate_v2) local_cuArray3DCreate_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuArray3DGetDescriptor_v2) local_cuArray3DGetDescriptor_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMipmappedArrayCreate) local_cuMipmappedArrayCreate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMipmappedArrayGetLevel) local_cuMipmappedArrayGetLevel
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMipmappedArrayDestroy) local_cuMipmappedArrayDestroy
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetHandleForAddressRange) local_cuMemGetHandleForAddressRange
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAddressReserve) local_cuMemAddressReserve
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAddressFree) local_cuMemAddressFree
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemCreate) local_cuMemCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuMemRelease) local_cuMemRelease __attribute__((visibility("hidden")));
-extern __typeof__(cuMemMap) local_cuMemMap __attribute__((visibility("hidden")));
-extern __typeof__(cuMemUnmap) local_cuMemUnmap __attribute__((visibility("hidden")));
-extern __typeof__(cuMemSetAccess) local_cuMemSetAccess __attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetAccess) local_cuMemGetAccess __attribute__((visibility("hidden")));
-extern __typeof__(cuMemExportToShareableHandle) local_cuMemExportToShareableHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemImportFromShareableHandle) local_cuMemImportFromShareableHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetAllocationGranularity) local_cuMemGetAllocationGranularity
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetAllocationPropertiesFromHandle) local_cuMemGetAllocationPropertiesFromHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemRetainAllocationHandle) local_cuMemRetainAllocationHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolTrimTo) local_cuMemPoolTrimTo __attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolSetAttribute) local_cuMemPoolSetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolGetAttribute) local_cuMemPoolGetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolSetAccess) local_cuMemPoolSetAccess
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolGetAccess) local_cuMemPoolGetAccess
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolCreate) local_cuMemPoolCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolDestroy) local_cuMemPoolDestroy
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetDefaultMemPool) local_cuMemGetDefaultMemPool
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetMemPool) local_cuMemGetMemPool __attribute__((visibility("hidden")));
-extern __typeof__(cuMemSetMemPool) local_cuMemSetMemPool __attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolExportToShareableHandle) local_cuMemPoolExportToShareableHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolImportFromShareableHandle) local_cuMemPoolImportFromShareableHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolExportPointer) local_cuMemPoolExportPointer
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPoolImportPointer) local_cuMemPoolImportPointer
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMulticastCreate) local_cuMulticastCreate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMulticastAddDevice) local_cuMulticastAddDevice
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMulticastBindMem) local_cuMulticastBindMem
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuMulticastBindMem_v2(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuMulticastBindAddr) local_cuMulticastBindAddr
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuMulticastBindAddr_v2(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuMulticastUnbind) local_cuMulticastUnbind
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMulticastGetGranularity) local_cuMulticastGetGranularity
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuDeviceGetFabricClusterUuid(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuDeviceGetCliqueCount(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuDeviceGetCliqueInfo(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointIdReserve(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointIdRelease(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointCreate(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointAddDevice(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointDestroy(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointBindAddr(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointBindMem(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointUnbind(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointExport(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointImport(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointGetLimits(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLogicalEndpointQuery(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuPointerGetAttribute) local_cuPointerGetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAdvise_v2) local_cuMemAdvise_v2 __attribute__((visibility("hidden")));
-extern CUresult local_cuMemGetLocationInfo(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuMemRangeGetAttribute) local_cuMemRangeGetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemRangeGetAttributes) local_cuMemRangeGetAttributes
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuPointerSetAttribute) local_cuPointerSetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuPointerGetAttributes) local_cuPointerGetAttributes
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamCreate) local_cuStreamCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuStreamCreateWithPriority) local_cuStreamCreateWithPriority
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuThreadExchangeStreamCaptureMode) local_cuThreadExchangeStreamCaptureMode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamDestroy_v2) local_cuStreamDestroy_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuEventCreate) local_cuEventCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuEventQuery) local_cuEventQuery __attribute__((visibility("hidden")));
-extern __typeof__(cuEventSynchronize) local_cuEventSynchronize
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuEventDestroy_v2) local_cuEventDestroy_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuEventElapsedTime_v2) local_cuEventElapsedTime_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuImportExternalMemory) local_cuImportExternalMemory
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuExternalMemoryGetMappedBuffer) local_cuExternalMemoryGetMappedBuffer
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuExternalMemoryGetMappedMipmappedArray) local_cuExternalMemoryGetMappedMipmappedArray
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDestroyExternalMemory) local_cuDestroyExternalMemory
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuImportExternalSemaphore) local_cuImportExternalSemaphore
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDestroyExternalSemaphore) local_cuDestroyExternalSemaphore
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuFuncGetAttribute) local_cuFuncGetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuFuncSetAttribute) local_cuFuncSetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuFuncSetCacheConfig) local_cuFuncSetCacheConfig
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuFuncGetModule) local_cuFuncGetModule __attribute__((visibility("hidden")));
-extern __typeof__(cuFuncGetName) local_cuFuncGetName __attribute__((visibility("hidden")));
-extern __typeof__(cuFuncGetParamInfo) local_cuFuncGetParamInfo
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuFuncGetParamCount(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuFuncIsLoaded) local_cuFuncIsLoaded __attribute__((visibility("hidden")));
-extern __typeof__(cuFuncLoad) local_cuFuncLoad __attribute__((visibility("hidden")));
-extern __typeof__(cuFuncSetBlockShape) local_cuFuncSetBlockShape
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuFuncSetSharedSize) local_cuFuncSetSharedSize
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuParamSetSize) local_cuParamSetSize __attribute__((visibility("hidden")));
-extern __typeof__(cuParamSeti) local_cuParamSeti __attribute__((visibility("hidden")));
-extern __typeof__(cuParamSetf) local_cuParamSetf __attribute__((visibility("hidden")));
-extern __typeof__(cuParamSetv) local_cuParamSetv __attribute__((visibility("hidden")));
-extern __typeof__(cuLaunch) local_cuLaunch __attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchGrid) local_cuLaunchGrid __attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchGridAsync) local_cuLaunchGridAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchCooperativeKernelMultiDevice) local_cuLaunchCooperativeKernelMultiDevice
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuParamSetTexRef) local_cuParamSetTexRef
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuFuncSetSharedMemConfig) local_cuFuncSetSharedMemConfig
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphCreate) local_cuGraphCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddKernelNode_v2) local_cuGraphAddKernelNode_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphKernelNodeGetParams_v2) local_cuGraphKernelNodeGetParams_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphKernelNodeSetParams_v2) local_cuGraphKernelNodeSetParams_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddMemcpyNode) local_cuGraphAddMemcpyNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphMemcpyNodeGetParams) local_cuGraphMemcpyNodeGetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphMemcpyNodeSetParams) local_cuGraphMemcpyNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddMemsetNode) local_cuGraphAddMemsetNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphMemsetNodeGetParams) local_cuGraphMemsetNodeGetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphMemsetNodeSetParams) local_cuGraphMemsetNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddHostNode) local_cuGraphAddHostNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphHostNodeGetParams) local_cuGraphHostNodeGetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphHostNodeSetParams) local_cuGraphHostNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddChildGraphNode) local_cuGraphAddChildGraphNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphChildGraphNodeGetGraph) local_cuGraphChildGraphNodeGetGraph
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddEmptyNode) local_cuGraphAddEmptyNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddEventRecordNode) local_cuGraphAddEventRecordNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphEventRecordNodeGetEvent) local_cuGraphEventRecordNodeGetEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphEventRecordNodeSetEvent) local_cuGraphEventRecordNodeSetEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddEventWaitNode) local_cuGraphAddEventWaitNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphEventWaitNodeGetEvent) local_cuGraphEventWaitNodeGetEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphEventWaitNodeSetEvent) local_cuGraphEventWaitNodeSetEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddExternalSemaphoresSignalNode) local_cuGraphAddExternalSemaphoresSignalNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExternalSemaphoresSignalNodeGetParams) local_cuGraphExternalSemaphoresSignalNodeGetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExternalSemaphoresSignalNodeSetParams) local_cuGraphExternalSemaphoresSignalNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddExternalSemaphoresWaitNode) local_cuGraphAddExternalSemaphoresWaitNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExternalSemaphoresWaitNodeGetParams) local_cuGraphExternalSemaphoresWaitNodeGetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExternalSemaphoresWaitNodeSetParams) local_cuGraphExternalSemaphoresWaitNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddBatchMemOpNode) local_cuGraphAddBatchMemOpNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphBatchMemOpNodeGetParams) local_cuGraphBatchMemOpNodeGetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphBatchMemOpNodeSetParams) local_cuGraphBatchMemOpNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecBatchMemOpNodeSetParams) local_cuGraphExecBatchMemOpNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddMemAllocNode) local_cuGraphAddMemAllocNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphMemAllocNodeGetParams) local_cuGraphMemAllocNodeGetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddMemFreeNode) local_cuGraphAddMemFreeNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphMemFreeNodeGetParams) local_cuGraphMemFreeNodeGetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGraphMemTrim) local_cuDeviceGraphMemTrim
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetGraphMemAttribute) local_cuDeviceGetGraphMemAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceSetGraphMemAttribute) local_cuDeviceSetGraphMemAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphClone) local_cuGraphClone __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphNodeFindInClone) local_cuGraphNodeFindInClone
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphNodeGetType) local_cuGraphNodeGetType
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuGraphNodeGetContainingGraph(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuGraphNodeGetLocalId(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuGraphNodeGetToolsId(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuGraphGetId(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuGraphExecGetId(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphGetNodes) local_cuGraphGetNodes __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphGetRootNodes) local_cuGraphGetRootNodes
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphGetEdges_v2) local_cuGraphGetEdges_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphNodeGetDependencies_v2) local_cuGraphNodeGetDependencies_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphNodeGetDependentNodes_v2) local_cuGraphNodeGetDependentNodes_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddDependencies_v2) local_cuGraphAddDependencies_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphRemoveDependencies_v2) local_cuGraphRemoveDependencies_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphDestroyNode) local_cuGraphDestroyNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphInstantiateWithFlags) local_cuGraphInstantiateWithFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecGetFlags) local_cuGraphExecGetFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecKernelNodeSetParams_v2) local_cuGraphExecKernelNodeSetParams_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecMemcpyNodeSetParams) local_cuGraphExecMemcpyNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecMemsetNodeSetParams) local_cuGraphExecMemsetNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecHostNodeSetParams) local_cuGraphExecHostNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecChildGraphNodeSetParams) local_cuGraphExecChildGraphNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecEventRecordNodeSetEvent) local_cuGraphExecEventRecordNodeSetEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecEventWaitNodeSetEvent) local_cuGraphExecEventWaitNodeSetEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecExternalSemaphoresSignalNodeSetParams) local_cuGraphExecExternalSemaphoresSignalNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecExternalSemaphoresWaitNodeSetParams) local_cuGraphExecExternalSemaphoresWaitNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphNodeSetEnabled) local_cuGraphNodeSetEnabled
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphNodeGetEnabled) local_cuGraphNodeGetEnabled
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecDestroy) local_cuGraphExecDestroy
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphDestroy) local_cuGraphDestroy __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecUpdate_v2) local_cuGraphExecUpdate_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphKernelNodeCopyAttributes) local_cuGraphKernelNodeCopyAttributes
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphKernelNodeGetAttribute) local_cuGraphKernelNodeGetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphKernelNodeSetAttribute) local_cuGraphKernelNodeSetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphDebugDotPrint) local_cuGraphDebugDotPrint
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuUserObjectCreate) local_cuUserObjectCreate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuUserObjectRetain) local_cuUserObjectRetain
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuUserObjectRelease) local_cuUserObjectRelease
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphRetainUserObject) local_cuGraphRetainUserObject
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphReleaseUserObject) local_cuGraphReleaseUserObject
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddNode_v2) local_cuGraphAddNode_v2
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuGraphAddNode_v3(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphNodeSetParams) local_cuGraphNodeSetParams
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuGraphNodeSetParams_v2(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuGraphNodeGetParams(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecNodeSetParams) local_cuGraphExecNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphConditionalHandleCreate) local_cuGraphConditionalHandleCreate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuOccupancyMaxActiveBlocksPerMultiprocessor) local_cuOccupancyMaxActiveBlocksPerMultiprocessor
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) local_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuOccupancyMaxPotentialBlockSize) local_cuOccupancyMaxPotentialBlockSize
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuOccupancyMaxPotentialBlockSizeWithFlags) local_cuOccupancyMaxPotentialBlockSizeWithFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuOccupancyAvailableDynamicSMemPerBlock) local_cuOccupancyAvailableDynamicSMemPerBlock
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuOccupancyMaxPotentialClusterSize) local_cuOccupancyMaxPotentialClusterSize
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuOccupancyMaxActiveClusters) local_cuOccupancyMaxActiveClusters
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetArray) local_cuTexRefSetArray
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetMipmappedArray) local_cuTexRefSetMipmappedArray
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetAddress_v2) local_cuTexRefSetAddress_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetAddress2D_v3) local_cuTexRefSetAddress2D_v3
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetFormat) local_cuTexRefSetFormat
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetAddressMode) local_cuTexRefSetAddressMode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetFilterMode) local_cuTexRefSetFilterMode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetMipmapFilterMode) local_cuTexRefSetMipmapFilterMode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetMipmapLevelBias) local_cuTexRefSetMipmapLevelBias
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetMipmapLevelClamp) local_cuTexRefSetMipmapLevelClamp
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetMaxAnisotropy) local_cuTexRefSetMaxAnisotropy
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetBorderColor) local_cuTexRefSetBorderColor
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetFlags) local_cuTexRefSetFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetAddress_v2) local_cuTexRefGetAddress_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetArray) local_cuTexRefGetArray
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetMipmappedArray) local_cuTexRefGetMipmappedArray
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetAddressMode) local_cuTexRefGetAddressMode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetFilterMode) local_cuTexRefGetFilterMode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetFormat) local_cuTexRefGetFormat
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetMipmapFilterMode) local_cuTexRefGetMipmapFilterMode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetMipmapLevelBias) local_cuTexRefGetMipmapLevelBias
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetMipmapLevelClamp) local_cuTexRefGetMipmapLevelClamp
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetMaxAnisotropy) local_cuTexRefGetMaxAnisotropy
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetBorderColor) local_cuTexRefGetBorderColor
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetFlags) local_cuTexRefGetFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefCreate) local_cuTexRefCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefDestroy) local_cuTexRefDestroy __attribute__((visibility("hidden")));
-extern __typeof__(cuSurfRefSetArray) local_cuSurfRefSetArray
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuSurfRefGetArray) local_cuSurfRefGetArray
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexObjectCreate) local_cuTexObjectCreate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexObjectDestroy) local_cuTexObjectDestroy
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexObjectGetResourceDesc) local_cuTexObjectGetResourceDesc
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexObjectGetTextureDesc) local_cuTexObjectGetTextureDesc
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexObjectGetResourceViewDesc) local_cuTexObjectGetResourceViewDesc
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuSurfObjectCreate) local_cuSurfObjectCreate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuSurfObjectDestroy) local_cuSurfObjectDestroy
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuSurfObjectGetResourceDesc) local_cuSurfObjectGetResourceDesc
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTensorMapEncodeTiled) local_cuTensorMapEncodeTiled
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTensorMapEncodeIm2col) local_cuTensorMapEncodeIm2col
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTensorMapEncodeIm2colWide) local_cuTensorMapEncodeIm2colWide
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTensorMapReplaceAddress) local_cuTensorMapReplaceAddress
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuTensorMapSetAllocationClass(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceCanAccessPeer) local_cuDeviceCanAccessPeer
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxEnablePeerAccess) local_cuCtxEnablePeerAccess
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxDisablePeerAccess) local_cuCtxDisablePeerAccess
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetP2PAttribute) local_cuDeviceGetP2PAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetP2PAtomicCapabilities) local_cuDeviceGetP2PAtomicCapabilities
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsUnregisterResource) local_cuGraphicsUnregisterResource
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsSubResourceGetMappedArray) local_cuGraphicsSubResourceGetMappedArray
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsResourceGetMappedMipmappedArray) local_cuGraphicsResourceGetMappedMipmappedArray
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsResourceGetMappedPointer_v2) local_cuGraphicsResourceGetMappedPointer_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsResourceSetMapFlags_v2) local_cuGraphicsResourceSetMapFlags_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGetProcAddress_v2) local_cuGetProcAddress_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCoredumpGetAttribute) local_cuCoredumpGetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCoredumpGetAttributeGlobal) local_cuCoredumpGetAttributeGlobal
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCoredumpSetAttribute) local_cuCoredumpSetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCoredumpSetAttributeGlobal) local_cuCoredumpSetAttributeGlobal
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuCoredumpRegisterStartCallback(void)
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuCoredumpRegisterCompleteCallback(void)
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuCoredumpDeregisterStartCallback(void)
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuCoredumpDeregisterCompleteCallback(void)
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGetExportTable) local_cuGetExportTable
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGreenCtxCreate) local_cuGreenCtxCreate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGreenCtxDestroy) local_cuGreenCtxDestroy
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxFromGreenCtx) local_cuCtxFromGreenCtx
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetDevResource) local_cuDeviceGetDevResource
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxGetDevResource) local_cuCtxGetDevResource
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGreenCtxGetDevResource) local_cuGreenCtxGetDevResource
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDevSmResourceSplitByCount) local_cuDevSmResourceSplitByCount
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuDevSmResourceSplit(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuDevResourceGenerateDesc) local_cuDevResourceGenerateDesc
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGreenCtxRecordEvent) local_cuGreenCtxRecordEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGreenCtxWaitEvent) local_cuGreenCtxWaitEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetGreenCtx) local_cuStreamGetGreenCtx
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGreenCtxStreamCreate) local_cuGreenCtxStreamCreate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGreenCtxGetId) local_cuGreenCtxGetId __attribute__((visibility("hidden")));
-extern __typeof__(cuLogsRegisterCallback) local_cuLogsRegisterCallback
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLogsUnregisterCallback) local_cuLogsUnregisterCallback
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLogsCurrent) local_cuLogsCurrent __attribute__((visibility("hidden")));
-extern __typeof__(cuLogsDumpToFile) local_cuLogsDumpToFile
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLogsDumpToMemory) local_cuLogsDumpToMemory
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemHostRegister) local_cuMemHostRegister
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsResourceSetMapFlags) local_cuGraphicsResourceSetMapFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLinkCreate) local_cuLinkCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuLinkAddData) local_cuLinkAddData __attribute__((visibility("hidden")));
-extern __typeof__(cuLinkAddFile) local_cuLinkAddFile __attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetAddress2D_v2) local_cuTexRefSetAddress2D_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceTotalMem) local_cuDeviceTotalMem
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxCreate) local_cuCtxCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxCreate_v2) local_cuCtxCreate_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxCreate_v3) local_cuCtxCreate_v3 __attribute__((visibility("hidden")));
-extern __typeof__(cuModuleGetGlobal) local_cuModuleGetGlobal
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetInfo) local_cuMemGetInfo __attribute__((visibility("hidden")));
-extern __typeof__(cuMemAlloc) local_cuMemAlloc __attribute__((visibility("hidden")));
-extern __typeof__(cuMemAllocPitch) local_cuMemAllocPitch __attribute__((visibility("hidden")));
-extern __typeof__(cuMemFree) local_cuMemFree __attribute__((visibility("hidden")));
-extern __typeof__(cuMemGetAddressRange) local_cuMemGetAddressRange
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAllocHost) local_cuMemAllocHost __attribute__((visibility("hidden")));
-extern __typeof__(cuMemHostGetDevicePointer) local_cuMemHostGetDevicePointer
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoD) local_cuMemcpyHtoD __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoH) local_cuMemcpyDtoH __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoD) local_cuMemcpyDtoD __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoA) local_cuMemcpyDtoA __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoD) local_cuMemcpyAtoD __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoA) local_cuMemcpyHtoA __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoH) local_cuMemcpyAtoH __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoA) local_cuMemcpyAtoA __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoAAsync) local_cuMemcpyHtoAAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoHAsync) local_cuMemcpyAtoHAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy2D) local_cuMemcpy2D __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy2DUnaligned) local_cuMemcpy2DUnaligned
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3D) local_cuMemcpy3D __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoDAsync) local_cuMemcpyHtoDAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoHAsync) local_cuMemcpyDtoHAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoDAsync) local_cuMemcpyDtoDAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy2DAsync) local_cuMemcpy2DAsync __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DAsync) local_cuMemcpy3DAsync __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD8) local_cuMemsetD8 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD16) local_cuMemsetD16 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD32) local_cuMemsetD32 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D8) local_cuMemsetD2D8 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D16) local_cuMemsetD2D16 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D32) local_cuMemsetD2D32 __attribute__((visibility("hidden")));
-extern __typeof__(cuArrayCreate) local_cuArrayCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuArrayGetDescriptor) local_cuArrayGetDescriptor
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuArray3DCreate) local_cuArray3DCreate __attribute__((visibility("hidden")));
-extern __typeof__(cuArray3DGetDescriptor) local_cuArray3DGetDescriptor
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetAddress) local_cuTexRefSetAddress
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefSetAddress2D) local_cuTexRefSetAddress2D
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuTexRefGetAddress) local_cuTexRefGetAddress
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsResourceGetMappedPointer) local_cuGraphicsResourceGetMappedPointer
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCtxDestroy) local_cuCtxDestroy __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxPopCurrent) local_cuCtxPopCurrent __attribute__((visibility("hidden")));
-extern __typeof__(cuCtxPushCurrent) local_cuCtxPushCurrent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamDestroy) local_cuStreamDestroy __attribute__((visibility("hidden")));
-extern __typeof__(cuEventDestroy) local_cuEventDestroy __attribute__((visibility("hidden")));
-extern __typeof__(cuEventElapsedTime) local_cuEventElapsedTime
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDevicePrimaryCtxRelease) local_cuDevicePrimaryCtxRelease
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDevicePrimaryCtxReset) local_cuDevicePrimaryCtxReset
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDevicePrimaryCtxSetFlags) local_cuDevicePrimaryCtxSetFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuDeviceGetUuid) local_cuDeviceGetUuid __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoD_v2) local_cuMemcpyHtoD_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoD_v2_ptds) local_cuMemcpyHtoD_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoH_v2) local_cuMemcpyDtoH_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoH_v2_ptds) local_cuMemcpyDtoH_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoD_v2) local_cuMemcpyDtoD_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoD_v2_ptds) local_cuMemcpyDtoD_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoA_v2) local_cuMemcpyDtoA_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoA_v2_ptds) local_cuMemcpyDtoA_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoD_v2) local_cuMemcpyAtoD_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoD_v2_ptds) local_cuMemcpyAtoD_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoA_v2) local_cuMemcpyHtoA_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoA_v2_ptds) local_cuMemcpyHtoA_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoH_v2) local_cuMemcpyAtoH_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoH_v2_ptds) local_cuMemcpyAtoH_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoA_v2) local_cuMemcpyAtoA_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoA_v2_ptds) local_cuMemcpyAtoA_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoAAsync_v2) local_cuMemcpyHtoAAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoAAsync_v2_ptsz) local_cuMemcpyHtoAAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoHAsync_v2) local_cuMemcpyAtoHAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAtoHAsync_v2_ptsz) local_cuMemcpyAtoHAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy2D_v2) local_cuMemcpy2D_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy2D_v2_ptds) local_cuMemcpy2D_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy2DUnaligned_v2) local_cuMemcpy2DUnaligned_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy2DUnaligned_v2_ptds) local_cuMemcpy2DUnaligned_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3D_v2) local_cuMemcpy3D_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3D_v2_ptds) local_cuMemcpy3D_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoDAsync_v2) local_cuMemcpyHtoDAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyHtoDAsync_v2_ptsz) local_cuMemcpyHtoDAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoHAsync_v2) local_cuMemcpyDtoHAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoHAsync_v2_ptsz) local_cuMemcpyDtoHAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoDAsync_v2) local_cuMemcpyDtoDAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyDtoDAsync_v2_ptsz) local_cuMemcpyDtoDAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy2DAsync_v2) local_cuMemcpy2DAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy2DAsync_v2_ptsz) local_cuMemcpy2DAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DAsync_v2) local_cuMemcpy3DAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DAsync_v2_ptsz) local_cuMemcpy3DAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD8_v2) local_cuMemsetD8_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD8_v2_ptds) local_cuMemsetD8_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD16_v2) local_cuMemsetD16_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD16_v2_ptds) local_cuMemsetD16_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD32_v2) local_cuMemsetD32_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD32_v2_ptds) local_cuMemsetD32_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D8_v2) local_cuMemsetD2D8_v2 __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D8_v2_ptds) local_cuMemsetD2D8_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D16_v2) local_cuMemsetD2D16_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D16_v2_ptds) local_cuMemsetD2D16_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D32_v2) local_cuMemsetD2D32_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D32_v2_ptds) local_cuMemsetD2D32_v2_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy) local_cuMemcpy __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy_ptds) local_cuMemcpy_ptds __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAsync) local_cuMemcpyAsync __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyAsync_ptsz) local_cuMemcpyAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyPeer) local_cuMemcpyPeer __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyPeer_ptds) local_cuMemcpyPeer_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyPeerAsync) local_cuMemcpyPeerAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyPeerAsync_ptsz) local_cuMemcpyPeerAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DPeer) local_cuMemcpy3DPeer __attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DPeer_ptds) local_cuMemcpy3DPeer_ptds
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DPeerAsync) local_cuMemcpy3DPeerAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DPeerAsync_ptsz) local_cuMemcpy3DPeerAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyBatchAsync) local_cuMemcpyBatchAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyBatchAsync_ptsz) local_cuMemcpyBatchAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DBatchAsync) local_cuMemcpy3DBatchAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DBatchAsync_ptsz) local_cuMemcpy3DBatchAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyBatchAsync_v2) local_cuMemcpyBatchAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpyBatchAsync_v2_ptsz) local_cuMemcpyBatchAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DBatchAsync_v2) local_cuMemcpy3DBatchAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemcpy3DBatchAsync_v2_ptsz) local_cuMemcpy3DBatchAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuMemcpyWithAttributesAsync(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuMemcpyWithAttributesAsync_ptsz(void)
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuMemcpy3DWithAttributesAsync(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuMemcpy3DWithAttributesAsync_ptsz(void)
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD8Async) local_cuMemsetD8Async __attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD8Async_ptsz) local_cuMemsetD8Async_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD16Async) local_cuMemsetD16Async
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD16Async_ptsz) local_cuMemsetD16Async_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD32Async) local_cuMemsetD32Async
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD32Async_ptsz) local_cuMemsetD32Async_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D8Async) local_cuMemsetD2D8Async
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D8Async_ptsz) local_cuMemsetD2D8Async_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D16Async) local_cuMemsetD2D16Async
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D16Async_ptsz) local_cuMemsetD2D16Async_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D32Async) local_cuMemsetD2D32Async
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemsetD2D32Async_ptsz) local_cuMemsetD2D32Async_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetPriority) local_cuStreamGetPriority
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetPriority_ptsz) local_cuStreamGetPriority_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetId) local_cuStreamGetId __attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetId_ptsz) local_cuStreamGetId_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetFlags) local_cuStreamGetFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetFlags_ptsz) local_cuStreamGetFlags_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetDevice) local_cuStreamGetDevice
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetDevice_ptsz) local_cuStreamGetDevice_ptsz
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuStreamGetDevResource(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuStreamGetDevResource_ptsz(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCtx) local_cuStreamGetCtx __attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCtx_ptsz) local_cuStreamGetCtx_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCtx_v2) local_cuStreamGetCtx_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCtx_v2_ptsz) local_cuStreamGetCtx_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitEvent) local_cuStreamWaitEvent
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitEvent_ptsz) local_cuStreamWaitEvent_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamAddCallback) local_cuStreamAddCallback
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamAddCallback_ptsz) local_cuStreamAddCallback_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamAttachMemAsync) local_cuStreamAttachMemAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamAttachMemAsync_ptsz) local_cuStreamAttachMemAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamQuery) local_cuStreamQuery __attribute__((visibility("hidden")));
-extern __typeof__(cuStreamQuery_ptsz) local_cuStreamQuery_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamSynchronize) local_cuStreamSynchronize
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamSynchronize_ptsz) local_cuStreamSynchronize_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuEventRecord) local_cuEventRecord __attribute__((visibility("hidden")));
-extern __typeof__(cuEventRecord_ptsz) local_cuEventRecord_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuEventRecordWithFlags) local_cuEventRecordWithFlags
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuEventRecordWithFlags_ptsz) local_cuEventRecordWithFlags_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchKernel) local_cuLaunchKernel __attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchKernel_ptsz) local_cuLaunchKernel_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchKernelEx) local_cuLaunchKernelEx
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchKernelEx_ptsz) local_cuLaunchKernelEx_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchHostFunc) local_cuLaunchHostFunc
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchHostFunc_ptsz) local_cuLaunchHostFunc_ptsz
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuLaunchHostFunc_v2(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuLaunchHostFunc_v2_ptsz(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsMapResources) local_cuGraphicsMapResources
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsMapResources_ptsz) local_cuGraphicsMapResources_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsUnmapResources) local_cuGraphicsUnmapResources
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphicsUnmapResources_ptsz) local_cuGraphicsUnmapResources_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWriteValue32) local_cuStreamWriteValue32
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWriteValue32_ptsz) local_cuStreamWriteValue32_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitValue32) local_cuStreamWaitValue32
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitValue32_ptsz) local_cuStreamWaitValue32_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWriteValue64) local_cuStreamWriteValue64
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWriteValue64_ptsz) local_cuStreamWriteValue64_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitValue64) local_cuStreamWaitValue64
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitValue64_ptsz) local_cuStreamWaitValue64_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBatchMemOp) local_cuStreamBatchMemOp
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBatchMemOp_ptsz) local_cuStreamBatchMemOp_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWriteValue32_v2) local_cuStreamWriteValue32_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWriteValue32_v2_ptsz) local_cuStreamWriteValue32_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitValue32_v2) local_cuStreamWaitValue32_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitValue32_v2_ptsz) local_cuStreamWaitValue32_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWriteValue64_v2) local_cuStreamWriteValue64_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWriteValue64_v2_ptsz) local_cuStreamWriteValue64_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitValue64_v2) local_cuStreamWaitValue64_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamWaitValue64_v2_ptsz) local_cuStreamWaitValue64_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBatchMemOp_v2) local_cuStreamBatchMemOp_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBatchMemOp_v2_ptsz) local_cuStreamBatchMemOp_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPrefetchAsync) local_cuMemPrefetchAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPrefetchAsync_ptsz) local_cuMemPrefetchAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPrefetchAsync_v2) local_cuMemPrefetchAsync_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPrefetchAsync_v2_ptsz) local_cuMemPrefetchAsync_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAdvise) local_cuMemAdvise __attribute__((visibility("hidden")));
-extern __typeof__(cuMemPrefetchBatchAsync) local_cuMemPrefetchBatchAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemPrefetchBatchAsync_ptsz) local_cuMemPrefetchBatchAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemDiscardBatchAsync) local_cuMemDiscardBatchAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemDiscardBatchAsync_ptsz) local_cuMemDiscardBatchAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemDiscardAndPrefetchBatchAsync) local_cuMemDiscardAndPrefetchBatchAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemDiscardAndPrefetchBatchAsync_ptsz) local_cuMemDiscardAndPrefetchBatchAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchCooperativeKernel) local_cuLaunchCooperativeKernel
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuLaunchCooperativeKernel_ptsz) local_cuLaunchCooperativeKernel_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuSignalExternalSemaphoresAsync) local_cuSignalExternalSemaphoresAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuSignalExternalSemaphoresAsync_ptsz) local_cuSignalExternalSemaphoresAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuWaitExternalSemaphoresAsync) local_cuWaitExternalSemaphoresAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuWaitExternalSemaphoresAsync_ptsz) local_cuWaitExternalSemaphoresAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBeginCapture) local_cuStreamBeginCapture
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBeginCapture_ptsz) local_cuStreamBeginCapture_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBeginCapture_v2) local_cuStreamBeginCapture_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBeginCapture_v2_ptsz) local_cuStreamBeginCapture_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBeginCaptureToGraph) local_cuStreamBeginCaptureToGraph
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamBeginCaptureToGraph_ptsz) local_cuStreamBeginCaptureToGraph_ptsz
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuStreamBeginRecaptureToGraph(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuStreamBeginRecaptureToGraph_ptsz(void)
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuFabricCpyBatchAsync(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuFabricCpyBatchAsync_ptsz(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuStreamEndCapture) local_cuStreamEndCapture
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamEndCapture_ptsz) local_cuStreamEndCapture_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamIsCapturing) local_cuStreamIsCapturing
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamIsCapturing_ptsz) local_cuStreamIsCapturing_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCaptureInfo) local_cuStreamGetCaptureInfo
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCaptureInfo_ptsz) local_cuStreamGetCaptureInfo_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCaptureInfo_v2) local_cuStreamGetCaptureInfo_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCaptureInfo_v2_ptsz) local_cuStreamGetCaptureInfo_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCaptureInfo_v3) local_cuStreamGetCaptureInfo_v3
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetCaptureInfo_v3_ptsz) local_cuStreamGetCaptureInfo_v3_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddKernelNode) local_cuGraphAddKernelNode
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphKernelNodeGetParams) local_cuGraphKernelNodeGetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphKernelNodeSetParams) local_cuGraphKernelNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecKernelNodeSetParams) local_cuGraphExecKernelNodeSetParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphInstantiateWithParams) local_cuGraphInstantiateWithParams
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphInstantiateWithParams_ptsz) local_cuGraphInstantiateWithParams_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphExecUpdate) local_cuGraphExecUpdate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphUpload) local_cuGraphUpload __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphUpload_ptsz) local_cuGraphUpload_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphLaunch) local_cuGraphLaunch __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphLaunch_ptsz) local_cuGraphLaunch_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphGetEdges) local_cuGraphGetEdges __attribute__((visibility("hidden")));
-extern __typeof__(cuGraphNodeGetDependencies) local_cuGraphNodeGetDependencies
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphNodeGetDependentNodes) local_cuGraphNodeGetDependentNodes
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddDependencies) local_cuGraphAddDependencies
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphRemoveDependencies) local_cuGraphRemoveDependencies
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphAddNode) local_cuGraphAddNode __attribute__((visibility("hidden")));
-extern __typeof__(cuStreamCopyAttributes) local_cuStreamCopyAttributes
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamCopyAttributes_ptsz) local_cuStreamCopyAttributes_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetAttribute) local_cuStreamGetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamGetAttribute_ptsz) local_cuStreamGetAttribute_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamSetAttribute) local_cuStreamSetAttribute
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamSetAttribute_ptsz) local_cuStreamSetAttribute_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuIpcOpenMemHandle) local_cuIpcOpenMemHandle
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphInstantiate) local_cuGraphInstantiate
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGraphInstantiate_v2) local_cuGraphInstantiate_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemMapArrayAsync) local_cuMemMapArrayAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemMapArrayAsync_ptsz) local_cuMemMapArrayAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemFreeAsync) local_cuMemFreeAsync __attribute__((visibility("hidden")));
-extern __typeof__(cuMemFreeAsync_ptsz) local_cuMemFreeAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAllocAsync) local_cuMemAllocAsync __attribute__((visibility("hidden")));
-extern __typeof__(cuMemAllocAsync_ptsz) local_cuMemAllocAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAllocFromPoolAsync) local_cuMemAllocFromPoolAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemAllocFromPoolAsync_ptsz) local_cuMemAllocFromPoolAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamUpdateCaptureDependencies) local_cuStreamUpdateCaptureDependencies
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamUpdateCaptureDependencies_ptsz) local_cuStreamUpdateCaptureDependencies_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamUpdateCaptureDependencies_v2) local_cuStreamUpdateCaptureDependencies_v2
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuStreamUpdateCaptureDependencies_v2_ptsz) local_cuStreamUpdateCaptureDependencies_v2_ptsz
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuStreamBeginCaptureToCig(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuStreamBeginCaptureToCig_ptsz(void)
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuStreamEndCaptureToCig(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuStreamEndCaptureToCig_ptsz(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuMemBatchDecompressAsync) local_cuMemBatchDecompressAsync
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuMemBatchDecompressAsync_ptsz) local_cuMemBatchDecompressAsync_ptsz
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuGetProcAddress) local_cuGetProcAddress
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCheckpointProcessGetRestoreThreadId) local_cuCheckpointProcessGetRestoreThreadId
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCheckpointProcessGetState) local_cuCheckpointProcessGetState
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCheckpointProcessLock) local_cuCheckpointProcessLock
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCheckpointProcessCheckpoint) local_cuCheckpointProcessCheckpoint
-		__attribute__((visibility("hidden")));
-extern __typeof__(cuCheckpointProcessRestore) local_cuCheckpointProcessRestore
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuCheckpointOperationComplete(void) __attribute__((visibility("hidden")));
-extern __typeof__(cuCheckpointProcessUnlock) local_cuCheckpointProcessUnlock
-		__attribute__((visibility("hidden")));
-extern CUresult local_cuProfilerInitialize(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuProfilerStart(void) __attribute__((visibility("hidden")));
-extern CUresult local_cuProfilerStop(void) __attribute__((visibility("hidden")));
+/* The stubs under names that only this library has; see cuda_stubs.c. */
+#define VCUDA_LOCAL(name) \
+	extern __typeof__(name) local_##name __attribute__((visibility("hidden")))
+
+VCUDA_LOCAL(cuGetErrorString);
+VCUDA_LOCAL(cuGetErrorName);
+VCUDA_LOCAL(cuInit);
+VCUDA_LOCAL(cuDriverGetVersion);
+VCUDA_LOCAL(cuDeviceGet);
+VCUDA_LOCAL(cuDeviceGetCount);
+VCUDA_LOCAL(cuDeviceGetName);
+VCUDA_LOCAL(cuDeviceGetUuid_v2);
+VCUDA_LOCAL(cuDeviceGetLuid);
+VCUDA_LOCAL(cuDeviceTotalMem_v2);
+VCUDA_LOCAL(cuDeviceGetTexture1DLinearMaxWidth);
+VCUDA_LOCAL(cuDeviceGetAttribute);
+VCUDA_LOCAL(cuDeviceGetHostAtomicCapabilities);
+VCUDA_LOCAL(cuDeviceGetNvSciSyncAttributes);
+VCUDA_LOCAL(cuDeviceSetMemPool);
+VCUDA_LOCAL(cuDeviceGetMemPool);
+VCUDA_LOCAL(cuDeviceGetDefaultMemPool);
+VCUDA_LOCAL(cuDeviceGetExecAffinitySupport);
+VCUDA_LOCAL(cuFlushGPUDirectRDMAWrites);
+VCUDA_LOCAL(cuDeviceGetProperties);
+VCUDA_LOCAL(cuDeviceComputeCapability);
+VCUDA_LOCAL(cuDevicePrimaryCtxRetain);
+VCUDA_LOCAL(cuDevicePrimaryCtxRelease_v2);
+VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags_v2);
+VCUDA_LOCAL(cuDevicePrimaryCtxGetState);
+VCUDA_LOCAL(cuDevicePrimaryCtxReset_v2);
+VCUDA_LOCAL(cuCtxCreate_v4);
+VCUDA_LOCAL(cuCtxDestroy_v2);
+VCUDA_LOCAL(cuCtxPushCurrent_v2);
+VCUDA_LOCAL(cuCtxPopCurrent_v2);
+VCUDA_LOCAL(cuCtxSetCurrent);
+VCUDA_LOCAL(cuCtxGetCurrent);
+VCUDA_LOCAL(cuCtxGetDevice);
+VCUDA_LOCAL(cuCtxGetDevice_v2);
+VCUDA_LOCAL(cuCtxGetFlags);
+VCUDA_LOCAL(cuCtxSetFlags);
+VCUDA_LOCAL(cuCtxGetId);
+VCUDA_LOCAL(cuCtxSynchronize);
+VCUDA_LOCAL(cuCtxSynchronize_v2);
+VCUDA_LOCAL(cuCtxSetLimit);
+VCUDA_LOCAL(cuCtxGetLimit);
+VCUDA_LOCAL(cuCtxGetCacheConfig);
+VCUDA_LOCAL(cuCtxSetCacheConfig);
+VCUDA_LOCAL(cuCtxGetApiVersion);
+VCUDA_LOCAL(cuCtxGetStreamPriorityRange);
+VCUDA_LOCAL(cuCtxResetPersistingL2Cache);
+VCUDA_LOCAL(cuCtxGetExecAffinity);
+VCUDA_LOCAL(cuCtxRecordEvent);
+VCUDA_LOCAL(cuCtxWaitEvent);
+VCUDA_LOCAL(cuCtxAttach);
+VCUDA_LOCAL(cuCtxDetach);
+VCUDA_LOCAL(cuCtxGetSharedMemConfig);
+VCUDA_LOCAL(cuCtxSetSharedMemConfig);
+VCUDA_LOCAL(cuModuleLoad);
+VCUDA_LOCAL(cuModuleLoadData);
+VCUDA_LOCAL(cuModuleLoadDataEx);
+VCUDA_LOCAL(cuModuleLoadFatBinary);
+VCUDA_LOCAL(cuModuleUnload);
+VCUDA_LOCAL(cuModuleGetLoadingMode);
+VCUDA_LOCAL(cuModuleGetFunction);
+VCUDA_LOCAL(cuModuleGetFunctionCount);
+VCUDA_LOCAL(cuModuleEnumerateFunctions);
+VCUDA_LOCAL(cuModuleGetGlobal_v2);
+VCUDA_LOCAL(cuLinkCreate_v2);
+VCUDA_LOCAL(cuLinkAddData_v2);
+VCUDA_LOCAL(cuLinkAddFile_v2);
+VCUDA_LOCAL(cuLinkComplete);
+VCUDA_LOCAL(cuLinkDestroy);
+VCUDA_LOCAL(cuModuleGetTexRef);
+VCUDA_LOCAL(cuModuleGetSurfRef);
+VCUDA_LOCAL(cuLibraryLoadData);
+VCUDA_LOCAL(cuLibraryLoadFromFile);
+VCUDA_LOCAL(cuLibraryUnload);
+VCUDA_LOCAL(cuLibraryGetKernel);
+VCUDA_LOCAL(cuLibraryGetKernelCount);
+VCUDA_LOCAL(cuLibraryEnumerateKernels);
+VCUDA_LOCAL(cuLibraryGetModule);
+VCUDA_LOCAL(cuKernelGetFunction);
+VCUDA_LOCAL(cuKernelGetLibrary);
+VCUDA_LOCAL(cuLibraryGetGlobal);
+VCUDA_LOCAL(cuLibraryGetManaged);
+VCUDA_LOCAL(cuLibraryGetUnifiedFunction);
+VCUDA_LOCAL(cuKernelGetAttribute);
+VCUDA_LOCAL(cuKernelSetAttribute);
+VCUDA_LOCAL(cuKernelSetCacheConfig);
+VCUDA_LOCAL(cuKernelGetName);
+VCUDA_LOCAL(cuKernelGetParamInfo);
+CUresult cuKernelGetParamCount(void);
+VCUDA_LOCAL(cuKernelGetParamCount);
+VCUDA_LOCAL(cuMemGetInfo_v2);
+VCUDA_LOCAL(cuMemAlloc_v2);
+VCUDA_LOCAL(cuMemAllocPitch_v2);
+VCUDA_LOCAL(cuMemFree_v2);
+VCUDA_LOCAL(cuMemGetAddressRange_v2);
+VCUDA_LOCAL(cuMemAllocHost_v2);
+VCUDA_LOCAL(cuMemFreeHost);
+VCUDA_LOCAL(cuMemHostAlloc);
+VCUDA_LOCAL(cuMemHostGetDevicePointer_v2);
+VCUDA_LOCAL(cuMemHostGetFlags);
+VCUDA_LOCAL(cuMemAllocManaged);
+VCUDA_LOCAL(cuDeviceRegisterAsyncNotification);
+VCUDA_LOCAL(cuDeviceUnregisterAsyncNotification);
+VCUDA_LOCAL(cuDeviceGetByPCIBusId);
+VCUDA_LOCAL(cuDeviceGetPCIBusId);
+VCUDA_LOCAL(cuIpcGetEventHandle);
+VCUDA_LOCAL(cuIpcOpenEventHandle);
+VCUDA_LOCAL(cuIpcGetMemHandle);
+VCUDA_LOCAL(cuIpcOpenMemHandle_v2);
+VCUDA_LOCAL(cuIpcCloseMemHandle);
+VCUDA_LOCAL(cuMemHostRegister_v2);
+VCUDA_LOCAL(cuMemHostUnregister);
+VCUDA_LOCAL(cuArrayCreate_v2);
+VCUDA_LOCAL(cuArrayGetDescriptor_v2);
+VCUDA_LOCAL(cuArrayGetSparseProperties);
+VCUDA_LOCAL(cuMipmappedArrayGetSparseProperties);
+VCUDA_LOCAL(cuArrayGetMemoryRequirements);
+VCUDA_LOCAL(cuMipmappedArrayGetMemoryRequirements);
+VCUDA_LOCAL(cuArrayGetPlane);
+VCUDA_LOCAL(cuArrayDestroy);
+VCUDA_LOCAL(cuArray3DCreate_v2);
+VCUDA_LOCAL(cuArray3DGetDescriptor_v2);
+VCUDA_LOCAL(cuMipmappedArrayCreate);
+VCUDA_LOCAL(cuMipmappedArrayGetLevel);
+VCUDA_LOCAL(cuMipmappedArrayDestroy);
+VCUDA_LOCAL(cuMemGetHandleForAddressRange);
+VCUDA_LOCAL(cuMemAddressReserve);
+VCUDA_LOCAL(cuMemAddressFree);
+VCUDA_LOCAL(cuMemCreate);
+VCUDA_LOCAL(cuMemRelease);
+VCUDA_LOCAL(cuMemMap);
+VCUDA_LOCAL(cuMemUnmap);
+VCUDA_LOCAL(cuMemSetAccess);
+VCUDA_LOCAL(cuMemGetAccess);
+VCUDA_LOCAL(cuMemExportToShareableHandle);
+VCUDA_LOCAL(cuMemImportFromShareableHandle);
+VCUDA_LOCAL(cuMemGetAllocationGranularity);
+VCUDA_LOCAL(cuMemGetAllocationPropertiesFromHandle);
+VCUDA_LOCAL(cuMemRetainAllocationHandle);
+VCUDA_LOCAL(cuMemPoolTrimTo);
+VCUDA_LOCAL(cuMemPoolSetAttribute);
+VCUDA_LOCAL(cuMemPoolGetAttribute);
+VCUDA_LOCAL(cuMemPoolSetAccess);
+VCUDA_LOCAL(cuMemPoolGetAccess);
+VCUDA_LOCAL(cuMemPoolCreate);
+VCUDA_LOCAL(cuMemPoolDestroy);
+VCUDA_LOCAL(cuMemGetDefaultMemPool);
+VCUDA_LOCAL(cuMemGetMemPool);
+VCUDA_LOCAL(cuMemSetMemPool);
+VCUDA_LOCAL(cuMemPoolExportToShareableHandle);
+VCUDA_LOCAL(cuMemPoolImportFromShareableHandle);
+VCUDA_LOCAL(cuMemPoolExportPointer);
+VCUDA_LOCAL(cuMemPoolImportPointer);
+VCUDA_LOCAL(cuMulticastCreate);
+VCUDA_LOCAL(cuMulticastAddDevice);
+VCUDA_LOCAL(cuMulticastBindMem);
+CUresult cuMulticastBindMem_v2(void);
+VCUDA_LOCAL(cuMulticastBindMem_v2);
+VCUDA_LOCAL(cuMulticastBindAddr);
+CUresult cuMulticastBindAddr_v2(void);
+VCUDA_LOCAL(cuMulticastBindAddr_v2);
+VCUDA_LOCAL(cuMulticastUnbind);
+VCUDA_LOCAL(cuMulticastGetGranularity);
+CUresult cuDeviceGetFabricClusterUuid(void);
+VCUDA_LOCAL(cuDeviceGetFabricClusterUuid);
+CUresult cuDeviceGetCliqueCount(void);
+VCUDA_LOCAL(cuDeviceGetCliqueCount);
+CUresult cuDeviceGetCliqueInfo(void);
+VCUDA_LOCAL(cuDeviceGetCliqueInfo);
+CUresult cuLogicalEndpointIdReserve(void);
+VCUDA_LOCAL(cuLogicalEndpointIdReserve);
+CUresult cuLogicalEndpointIdRelease(void);
+VCUDA_LOCAL(cuLogicalEndpointIdRelease);
+CUresult cuLogicalEndpointCreate(void);
+VCUDA_LOCAL(cuLogicalEndpointCreate);
+CUresult cuLogicalEndpointAddDevice(void);
+VCUDA_LOCAL(cuLogicalEndpointAddDevice);
+CUresult cuLogicalEndpointDestroy(void);
+VCUDA_LOCAL(cuLogicalEndpointDestroy);
+CUresult cuLogicalEndpointBindAddr(void);
+VCUDA_LOCAL(cuLogicalEndpointBindAddr);
+CUresult cuLogicalEndpointBindMem(void);
+VCUDA_LOCAL(cuLogicalEndpointBindMem);
+CUresult cuLogicalEndpointUnbind(void);
+VCUDA_LOCAL(cuLogicalEndpointUnbind);
+CUresult cuLogicalEndpointExport(void);
+VCUDA_LOCAL(cuLogicalEndpointExport);
+CUresult cuLogicalEndpointImport(void);
+VCUDA_LOCAL(cuLogicalEndpointImport);
+CUresult cuLogicalEndpointGetLimits(void);
+VCUDA_LOCAL(cuLogicalEndpointGetLimits);
+CUresult cuLogicalEndpointQuery(void);
+VCUDA_LOCAL(cuLogicalEndpointQuery);
+VCUDA_LOCAL(cuPointerGetAttribute);
+VCUDA_LOCAL(cuMemAdvise_v2);
+CUresult cuMemGetLocationInfo(void);
+VCUDA_LOCAL(cuMemGetLocationInfo);
+VCUDA_LOCAL(cuMemRangeGetAttribute);
+VCUDA_LOCAL(cuMemRangeGetAttributes);
+VCUDA_LOCAL(cuPointerSetAttribute);
+VCUDA_LOCAL(cuPointerGetAttributes);
+VCUDA_LOCAL(cuStreamCreate);
+VCUDA_LOCAL(cuStreamCreateWithPriority);
+VCUDA_LOCAL(cuThreadExchangeStreamCaptureMode);
+VCUDA_LOCAL(cuStreamDestroy_v2);
+VCUDA_LOCAL(cuEventCreate);
+VCUDA_LOCAL(cuEventQuery);
+VCUDA_LOCAL(cuEventSynchronize);
+VCUDA_LOCAL(cuEventDestroy_v2);
+VCUDA_LOCAL(cuEventElapsedTime_v2);
+VCUDA_LOCAL(cuImportExternalMemory);
+VCUDA_LOCAL(cuExternalMemoryGetMappedBuffer);
+VCUDA_LOCAL(cuExternalMemoryGetMappedMipmappedArray);
+VCUDA_LOCAL(cuDestroyExternalMemory);
+VCUDA_LOCAL(cuImportExternalSemaphore);
+VCUDA_LOCAL(cuDestroyExternalSemaphore);
+VCUDA_LOCAL(cuFuncGetAttribute);
+VCUDA_LOCAL(cuFuncSetAttribute);
+VCUDA_LOCAL(cuFuncSetCacheConfig);
+VCUDA_LOCAL(cuFuncGetModule);
+VCUDA_LOCAL(cuFuncGetName);
+VCUDA_LOCAL(cuFuncGetParamInfo);
+CUresult cuFuncGetParamCount(void);
+VCUDA_LOCAL(cuFuncGetParamCount);
+VCUDA_LOCAL(cuFuncIsLoaded);
+VCUDA_LOCAL(cuFuncLoad);
+VCUDA_LOCAL(cuFuncSetBlockShape);
+VCUDA_LOCAL(cuFuncSetSharedSize);
+VCUDA_LOCAL(cuParamSetSize);
+VCUDA_LOCAL(cuParamSeti);
+VCUDA_LOCAL(cuParamSetf);
+VCUDA_LOCAL(cuParamSetv);
+VCUDA_LOCAL(cuLaunch);
+VCUDA_LOCAL(cuLaunchGrid);
+VCUDA_LOCAL(cuLaunchGridAsync);
+VCUDA_LOCAL(cuLaunchCooperativeKernelMultiDevice);
+VCUDA_LOCAL(cuParamSetTexRef);
+VCUDA_LOCAL(cuFuncSetSharedMemConfig);
+VCUDA_LOCAL(cuGraphCreate);
+VCUDA_LOCAL(cuGraphAddKernelNode_v2);
+VCUDA_LOCAL(cuGraphKernelNodeGetParams_v2);
+VCUDA_LOCAL(cuGraphKernelNodeSetParams_v2);
+VCUDA_LOCAL(cuGraphAddMemcpyNode);
+VCUDA_LOCAL(cuGraphMemcpyNodeGetParams);
+VCUDA_LOCAL(cuGraphMemcpyNodeSetParams);
+VCUDA_LOCAL(cuGraphAddMemsetNode);
+VCUDA_LOCAL(cuGraphMemsetNodeGetParams);
+VCUDA_LOCAL(cuGraphMemsetNodeSetParams);
+VCUDA_LOCAL(cuGraphAddHostNode);
+VCUDA_LOCAL(cuGraphHostNodeGetParams);
+VCUDA_LOCAL(cuGraphHostNodeSetParams);
+VCUDA_LOCAL(cuGraphAddChildGraphNode);
+VCUDA_LOCAL(cuGraphChildGraphNodeGetGraph);
+VCUDA_LOCAL(cuGraphAddEmptyNode);
+VCUDA_LOCAL(cuGraphAddEventRecordNode);
+VCUDA_LOCAL(cuGraphEventRecordNodeGetEvent);
+VCUDA_LOCAL(cuGraphEventRecordNodeSetEvent);
+VCUDA_LOCAL(cuGraphAddEventWaitNode);
+VCUDA_LOCAL(cuGraphEventWaitNodeGetEvent);
+VCUDA_LOCAL(cuGraphEventWaitNodeSetEvent);
+VCUDA_LOCAL(cuGraphAddExternalSemaphoresSignalNode);
+VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeGetParams);
+VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeSetParams);
+VCUDA_LOCAL(cuGraphAddExternalSemaphoresWaitNode);
+VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeGetParams);
+VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeSetParams);
+VCUDA_LOCAL(cuGraphAddBatchMemOpNode);
+VCUDA_LOCAL(cuGraphBatchMemOpNodeGetParams);
+VCUDA_LOCAL(cuGraphBatchMemOpNodeSetParams);
+VCUDA_LOCAL(cuGraphExecBatchMemOpNodeSetParams);
+VCUDA_LOCAL(cuGraphAddMemAllocNode);
+VCUDA_LOCAL(cuGraphMemAllocNodeGetParams);
+VCUDA_LOCAL(cuGraphAddMemFreeNode);
+VCUDA_LOCAL(cuGraphMemFreeNodeGetParams);
+VCUDA_LOCAL(cuDeviceGraphMemTrim);
+VCUDA_LOCAL(cuDeviceGetGraphMemAttribute);
+VCUDA_LOCAL(cuDeviceSetGraphMemAttribute);
+VCUDA_LOCAL(cuGraphClone);
+VCUDA_LOCAL(cuGraphNodeFindInClone);
+VCUDA_LOCAL(cuGraphNodeGetType);
+CUresult cuGraphNodeGetContainingGraph(void);
+VCUDA_LOCAL(cuGraphNodeGetContainingGraph);
+CUresult cuGraphNodeGetLocalId(void);
+VCUDA_LOCAL(cuGraphNodeGetLocalId);
+CUresult cuGraphNodeGetToolsId(void);
+VCUDA_LOCAL(cuGraphNodeGetToolsId);
+CUresult cuGraphGetId(void);
+VCUDA_LOCAL(cuGraphGetId);
+CUresult cuGraphExecGetId(void);
+VCUDA_LOCAL(cuGraphExecGetId);
+VCUDA_LOCAL(cuGraphGetNodes);
+VCUDA_LOCAL(cuGraphGetRootNodes);
+VCUDA_LOCAL(cuGraphGetEdges_v2);
+VCUDA_LOCAL(cuGraphNodeGetDependencies_v2);
+VCUDA_LOCAL(cuGraphNodeGetDependentNodes_v2);
+VCUDA_LOCAL(cuGraphAddDependencies_v2);
+VCUDA_LOCAL(cuGraphRemoveDependencies_v2);
+VCUDA_LOCAL(cuGraphDestroyNode);
+VCUDA_LOCAL(cuGraphInstantiateWithFlags);
+VCUDA_LOCAL(cuGraphExecGetFlags);
+VCUDA_LOCAL(cuGraphExecKernelNodeSetParams_v2);
+VCUDA_LOCAL(cuGraphExecMemcpyNodeSetParams);
+VCUDA_LOCAL(cuGraphExecMemsetNodeSetParams);
+VCUDA_LOCAL(cuGraphExecHostNodeSetParams);
+VCUDA_LOCAL(cuGraphExecChildGraphNodeSetParams);
+VCUDA_LOCAL(cuGraphExecEventRecordNodeSetEvent);
+VCUDA_LOCAL(cuGraphExecEventWaitNodeSetEvent);
+VCUDA_LOCAL(cuGraphExecExternalSemaphoresSignalNodeSetParams);
+VCUDA_LOCAL(cuGraphExecExternalSemaphoresWaitNodeSetParams);
+VCUDA_LOCAL(cuGraphNodeSetEnabled);
+VCUDA_LOCAL(cuGraphNodeGetEnabled);
+VCUDA_LOCAL(cuGraphExecDestroy);
+VCUDA_LOCAL(cuGraphDestroy);
+VCUDA_LOCAL(cuGraphExecUpdate_v2);
+VCUDA_LOCAL(cuGraphKernelNodeCopyAttributes);
+VCUDA_LOCAL(cuGraphKernelNodeGetAttribute);
+VCUDA_LOCAL(cuGraphKernelNodeSetAttribute);
+VCUDA_LOCAL(cuGraphDebugDotPrint);
+VCUDA_LOCAL(cuUserObjectCreate);
+VCUDA_LOCAL(cuUserObjectRetain);
+VCUDA_LOCAL(cuUserObjectRelease);
+VCUDA_LOCAL(cuGraphRetainUserObject);
+VCUDA_LOCAL(cuGraphReleaseUserObject);
+VCUDA_LOCAL(cuGraphAddNode_v2);
+CUresult cuGraphAddNode_v3(void);
+VCUDA_LOCAL(cuGraphAddNode_v3);
+VCUDA_LOCAL(cuGraphNodeSetParams);
+CUresult cuGraphNodeSetParams_v2(void);
+VCUDA_LOCAL(cuGraphNodeSetParams_v2);
+CUresult cuGraphNodeGetParams(void);
+VCUDA_LOCAL(cuGraphNodeGetParams);
+VCUDA_LOCAL(cuGraphExecNodeSetParams);
+VCUDA_LOCAL(cuGraphConditionalHandleCreate);
+VCUDA_LOCAL(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+VCUDA_LOCAL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+VCUDA_LOCAL(cuOccupancyMaxPotentialBlockSize);
+VCUDA_LOCAL(cuOccupancyMaxPotentialBlockSizeWithFlags);
+VCUDA_LOCAL(cuOccupancyAvailableDynamicSMemPerBlock);
+VCUDA_LOCAL(cuOccupancyMaxPotentialClusterSize);
+VCUDA_LOCAL(cuOccupancyMaxActiveClusters);
+VCUDA_LOCAL(cuTexRefSetArray);
+VCUDA_LOCAL(cuTexRefSetMipmappedArray);
+VCUDA_LOCAL(cuTexRefSetAddress_v2);
+VCUDA_LOCAL(cuTexRefSetAddress2D_v3);
+VCUDA_LOCAL(cuTexRefSetFormat);
+VCUDA_LOCAL(cuTexRefSetAddressMode);
+VCUDA_LOCAL(cuTexRefSetFilterMode);
+VCUDA_LOCAL(cuTexRefSetMipmapFilterMode);
+VCUDA_LOCAL(cuTexRefSetMipmapLevelBias);
+VCUDA_LOCAL(cuTexRefSetMipmapLevelClamp);
+VCUDA_LOCAL(cuTexRefSetMaxAnisotropy);
+VCUDA_LOCAL(cuTexRefSetBorderColor);
+VCUDA_LOCAL(cuTexRefSetFlags);
+VCUDA_LOCAL(cuTexRefGetAddress_v2);
+VCUDA_LOCAL(cuTexRefGetArray);
+VCUDA_LOCAL(cuTexRefGetMipmappedArray);
+VCUDA_LOCAL(cuTexRefGetAddressMode);
+VCUDA_LOCAL(cuTexRefGetFilterMode);
+VCUDA_LOCAL(cuTexRefGetFormat);
+VCUDA_LOCAL(cuTexRefGetMipmapFilterMode);
+VCUDA_LOCAL(cuTexRefGetMipmapLevelBias);
+VCUDA_LOCAL(cuTexRefGetMipmapLevelClamp);
+VCUDA_LOCAL(cuTexRefGetMaxAnisotropy);
+VCUDA_LOCAL(cuTexRefGetBorderColor);
+VCUDA_LOCAL(cuTexRefGetFlags);
+VCUDA_LOCAL(cuTexRefCreate);
+VCUDA_LOCAL(cuTexRefDestroy);
+VCUDA_LOCAL(cuSurfRefSetArray);
+VCUDA_LOCAL(cuSurfRefGetArray);
+VCUDA_LOCAL(cuTexObjectCreate);
+VCUDA_LOCAL(cuTexObjectDestroy);
+VCUDA_LOCAL(cuTexObjectGetResourceDesc);
+VCUDA_LOCAL(cuTexObjectGetTextureDesc);
+VCUDA_LOCAL(cuTexObjectGetResourceViewDesc);
+VCUDA_LOCAL(cuSurfObjectCreate);
+VCUDA_LOCAL(cuSurfObjectDestroy);
+VCUDA_LOCAL(cuSurfObjectGetResourceDesc);
+VCUDA_LOCAL(cuTensorMapEncodeTiled);
+VCUDA_LOCAL(cuTensorMapEncodeIm2col);
+VCUDA_LOCAL(cuTensorMapEncodeIm2colWide);
+VCUDA_LOCAL(cuTensorMapReplaceAddress);
+CUresult cuTensorMapSetAllocationClass(void);
+VCUDA_LOCAL(cuTensorMapSetAllocationClass);
+VCUDA_LOCAL(cuDeviceCanAccessPeer);
+VCUDA_LOCAL(cuCtxEnablePeerAccess);
+VCUDA_LOCAL(cuCtxDisablePeerAccess);
+VCUDA_LOCAL(cuDeviceGetP2PAttribute);
+VCUDA_LOCAL(cuDeviceGetP2PAtomicCapabilities);
+VCUDA_LOCAL(cuGraphicsUnregisterResource);
+VCUDA_LOCAL(cuGraphicsSubResourceGetMappedArray);
+VCUDA_LOCAL(cuGraphicsResourceGetMappedMipmappedArray);
+VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer_v2);
+VCUDA_LOCAL(cuGraphicsResourceSetMapFlags_v2);
+VCUDA_LOCAL(cuGetProcAddress_v2);
+VCUDA_LOCAL(cuCoredumpGetAttribute);
+VCUDA_LOCAL(cuCoredumpGetAttributeGlobal);
+VCUDA_LOCAL(cuCoredumpSetAttribute);
+VCUDA_LOCAL(cuCoredumpSetAttributeGlobal);
+CUresult cuCoredumpRegisterStartCallback(void);
+VCUDA_LOCAL(cuCoredumpRegisterStartCallback);
+CUresult cuCoredumpRegisterCompleteCallback(void);
+VCUDA_LOCAL(cuCoredumpRegisterCompleteCallback);
+CUresult cuCoredumpDeregisterStartCallback(void);
+VCUDA_LOCAL(cuCoredumpDeregisterStartCallback);
+CUresult cuCoredumpDeregisterCompleteCallback(void);
+VCUDA_LOCAL(cuCoredumpDeregisterCompleteCallback);
+VCUDA_LOCAL(cuGetExportTable);
+VCUDA_LOCAL(cuGreenCtxCreate);
+VCUDA_LOCAL(cuGreenCtxDestroy);
+VCUDA_LOCAL(cuCtxFromGreenCtx);
+VCUDA_LOCAL(cuDeviceGetDevResource);
+VCUDA_LOCAL(cuCtxGetDevResource);
+VCUDA_LOCAL(cuGreenCtxGetDevResource);
+VCUDA_LOCAL(cuDevSmResourceSplitByCount);
+CUresult cuDevSmResourceSplit(void);
+VCUDA_LOCAL(cuDevSmResourceSplit);
+VCUDA_LOCAL(cuDevResourceGenerateDesc);
+VCUDA_LOCAL(cuGreenCtxRecordEvent);
+VCUDA_LOCAL(cuGreenCtxWaitEvent);
+VCUDA_LOCAL(cuStreamGetGreenCtx);
+VCUDA_LOCAL(cuGreenCtxStreamCreate);
+VCUDA_LOCAL(cuGreenCtxGetId);
+VCUDA_LOCAL(cuLogsRegisterCallback);
+VCUDA_LOCAL(cuLogsUnregisterCallback);
+VCUDA_LOCAL(cuLogsCurrent);
+VCUDA_LOCAL(cuLogsDumpToFile);
+VCUDA_LOCAL(cuLogsDumpToMemory);
+VCUDA_LOCAL(cuMemHostRegister);
+VCUDA_LOCAL(cuGraphicsResourceSetMapFlags);
+VCUDA_LOCAL(cuLinkCreate);
+VCUDA_LOCAL(cuLinkAddData);
+VCUDA_LOCAL(cuLinkAddFile);
+VCUDA_LOCAL(cuTexRefSetAddress2D_v2);
+VCUDA_LOCAL(cuDeviceTotalMem);
+VCUDA_LOCAL(cuCtxCreate);
+VCUDA_LOCAL(cuCtxCreate_v2);
+VCUDA_LOCAL(cuCtxCreate_v3);
+VCUDA_LOCAL(cuModuleGetGlobal);
+VCUDA_LOCAL(cuMemGetInfo);
+VCUDA_LOCAL(cuMemAlloc);
+VCUDA_LOCAL(cuMemAllocPitch);
+VCUDA_LOCAL(cuMemFree);
+VCUDA_LOCAL(cuMemGetAddressRange);
+VCUDA_LOCAL(cuMemAllocHost);
+VCUDA_LOCAL(cuMemHostGetDevicePointer);
+VCUDA_LOCAL(cuMemcpyHtoD);
+VCUDA_LOCAL(cuMemcpyDtoH);
+VCUDA_LOCAL(cuMemcpyDtoD);
+VCUDA_LOCAL(cuMemcpyDtoA);
+VCUDA_LOCAL(cuMemcpyAtoD);
+VCUDA_LOCAL(cuMemcpyHtoA);
+VCUDA_LOCAL(cuMemcpyAtoH);
+VCUDA_LOCAL(cuMemcpyAtoA);
+VCUDA_LOCAL(cuMemcpyHtoAAsync);
+VCUDA_LOCAL(cuMemcpyAtoHAsync);
+VCUDA_LOCAL(cuMemcpy2D);
+VCUDA_LOCAL(cuMemcpy2DUnaligned);
+VCUDA_LOCAL(cuMemcpy3D);
+VCUDA_LOCAL(cuMemcpyHtoDAsync);
+VCUDA_LOCAL(cuMemcpyDtoHAsync);
+VCUDA_LOCAL(cuMemcpyDtoDAsync);
+VCUDA_LOCAL(cuMemcpy2DAsync);
+VCUDA_LOCAL(cuMemcpy3DAsync);
+VCUDA_LOCAL(cuMemsetD8);
+VCUDA_LOCAL(cuMemsetD16);
+VCUDA_LOCAL(cuMemsetD32);
+VCUDA_LOCAL(cuMemsetD2D8);
+VCUDA_LOCAL(cuMemsetD2D16);
+VCUDA_LOCAL(cuMemsetD2D32);
+VCUDA_LOCAL(cuArrayCreate);
+VCUDA_LOCAL(cuArrayGetDescriptor);
+VCUDA_LOCAL(cuArray3DCreate);
+VCUDA_LOCAL(cuArray3DGetDescriptor);
+VCUDA_LOCAL(cuTexRefSetAddress);
+VCUDA_LOCAL(cuTexRefSetAddress2D);
+VCUDA_LOCAL(cuTexRefGetAddress);
+VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer);
+VCUDA_LOCAL(cuCtxDestroy);
+VCUDA_LOCAL(cuCtxPopCurrent);
+VCUDA_LOCAL(cuCtxPushCurrent);
+VCUDA_LOCAL(cuStreamDestroy);
+VCUDA_LOCAL(cuEventDestroy);
+VCUDA_LOCAL(cuEventElapsedTime);
+VCUDA_LOCAL(cuDevicePrimaryCtxRelease);
+VCUDA_LOCAL(cuDevicePrimaryCtxReset);
+VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags);
+VCUDA_LOCAL(cuDeviceGetUuid);
+VCUDA_LOCAL(cuMemcpyHtoD_v2);
+VCUDA_LOCAL(cuMemcpyHtoD_v2_ptds);
+VCUDA_LOCAL(cuMemcpyDtoH_v2);
+VCUDA_LOCAL(cuMemcpyDtoH_v2_ptds);
+VCUDA_LOCAL(cuMemcpyDtoD_v2);
+VCUDA_LOCAL(cuMemcpyDtoD_v2_ptds);
+VCUDA_LOCAL(cuMemcpyDtoA_v2);
+VCUDA_LOCAL(cuMemcpyDtoA_v2_ptds);
+VCUDA_LOCAL(cuMemcpyAtoD_v2);
+VCUDA_LOCAL(cuMemcpyAtoD_v2_ptds);
+VCUDA_LOCAL(cuMemcpyHtoA_v2);
+VCUDA_LOCAL(cuMemcpyHtoA_v2_ptds);
+VCUDA_LOCAL(cuMemcpyAtoH_v2);
+VCUDA_LOCAL(cuMemcpyAtoH_v2_ptds);
+VCUDA_LOCAL(cuMemcpyAtoA_v2);
+VCUDA_LOCAL(cuMemcpyAtoA_v2_ptds);
+VCUDA_LOCAL(cuMemcpyHtoAAsync_v2);
+VCUDA_LOCAL(cuMemcpyHtoAAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpyAtoHAsync_v2);
+VCUDA_LOCAL(cuMemcpyAtoHAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpy2D_v2);
+VCUDA_LOCAL(cuMemcpy2D_v2_ptds);
+VCUDA_LOCAL(cuMemcpy2DUnaligned_v2);
+VCUDA_LOCAL(cuMemcpy2DUnaligned_v2_ptds);
+VCUDA_LOCAL(cuMemcpy3D_v2);
+VCUDA_LOCAL(cuMemcpy3D_v2_ptds);
+VCUDA_LOCAL(cuMemcpyHtoDAsync_v2);
+VCUDA_LOCAL(cuMemcpyHtoDAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpyDtoHAsync_v2);
+VCUDA_LOCAL(cuMemcpyDtoHAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpyDtoDAsync_v2);
+VCUDA_LOCAL(cuMemcpyDtoDAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpy2DAsync_v2);
+VCUDA_LOCAL(cuMemcpy2DAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpy3DAsync_v2);
+VCUDA_LOCAL(cuMemcpy3DAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemsetD8_v2);
+VCUDA_LOCAL(cuMemsetD8_v2_ptds);
+VCUDA_LOCAL(cuMemsetD16_v2);
+VCUDA_LOCAL(cuMemsetD16_v2_ptds);
+VCUDA_LOCAL(cuMemsetD32_v2);
+VCUDA_LOCAL(cuMemsetD32_v2_ptds);
+VCUDA_LOCAL(cuMemsetD2D8_v2);
+VCUDA_LOCAL(cuMemsetD2D8_v2_ptds);
+VCUDA_LOCAL(cuMemsetD2D16_v2);
+VCUDA_LOCAL(cuMemsetD2D16_v2_ptds);
+VCUDA_LOCAL(cuMemsetD2D32_v2);
+VCUDA_LOCAL(cuMemsetD2D32_v2_ptds);
+VCUDA_LOCAL(cuMemcpy);
+VCUDA_LOCAL(cuMemcpy_ptds);
+VCUDA_LOCAL(cuMemcpyAsync);
+VCUDA_LOCAL(cuMemcpyAsync_ptsz);
+VCUDA_LOCAL(cuMemcpyPeer);
+VCUDA_LOCAL(cuMemcpyPeer_ptds);
+VCUDA_LOCAL(cuMemcpyPeerAsync);
+VCUDA_LOCAL(cuMemcpyPeerAsync_ptsz);
+VCUDA_LOCAL(cuMemcpy3DPeer);
+VCUDA_LOCAL(cuMemcpy3DPeer_ptds);
+VCUDA_LOCAL(cuMemcpy3DPeerAsync);
+VCUDA_LOCAL(cuMemcpy3DPeerAsync_ptsz);
+VCUDA_LOCAL(cuMemcpyBatchAsync);
+VCUDA_LOCAL(cuMemcpyBatchAsync_ptsz);
+VCUDA_LOCAL(cuMemcpy3DBatchAsync);
+VCUDA_LOCAL(cuMemcpy3DBatchAsync_ptsz);
+VCUDA_LOCAL(cuMemcpyBatchAsync_v2);
+VCUDA_LOCAL(cuMemcpyBatchAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2);
+VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2_ptsz);
+CUresult cuMemcpyWithAttributesAsync(void);
+VCUDA_LOCAL(cuMemcpyWithAttributesAsync);
+CUresult cuMemcpyWithAttributesAsync_ptsz(void);
+VCUDA_LOCAL(cuMemcpyWithAttributesAsync_ptsz);
+CUresult cuMemcpy3DWithAttributesAsync(void);
+VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync);
+CUresult cuMemcpy3DWithAttributesAsync_ptsz(void);
+VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync_ptsz);
+VCUDA_LOCAL(cuMemsetD8Async);
+VCUDA_LOCAL(cuMemsetD8Async_ptsz);
+VCUDA_LOCAL(cuMemsetD16Async);
+VCUDA_LOCAL(cuMemsetD16Async_ptsz);
+VCUDA_LOCAL(cuMemsetD32Async);
+VCUDA_LOCAL(cuMemsetD32Async_ptsz);
+VCUDA_LOCAL(cuMemsetD2D8Async);
+VCUDA_LOCAL(cuMemsetD2D8Async_ptsz);
+VCUDA_LOCAL(cuMemsetD2D16Async);
+VCUDA_LOCAL(cuMemsetD2D16Async_ptsz);
+VCUDA_LOCAL(cuMemsetD2D32Async);
+VCUDA_LOCAL(cuMemsetD2D32Async_ptsz);
+VCUDA_LOCAL(cuStreamGetPriority);
+VCUDA_LOCAL(cuStreamGetPriority_ptsz);
+VCUDA_LOCAL(cuStreamGetId);
+VCUDA_LOCAL(cuStreamGetId_ptsz);
+VCUDA_LOCAL(cuStreamGetFlags);
+VCUDA_LOCAL(cuStreamGetFlags_ptsz);
+VCUDA_LOCAL(cuStreamGetDevice);
+VCUDA_LOCAL(cuStreamGetDevice_ptsz);
+CUresult cuStreamGetDevResource(void);
+VCUDA_LOCAL(cuStreamGetDevResource);
+CUresult cuStreamGetDevResource_ptsz(void);
+VCUDA_LOCAL(cuStreamGetDevResource_ptsz);
+VCUDA_LOCAL(cuStreamGetCtx);
+VCUDA_LOCAL(cuStreamGetCtx_ptsz);
+VCUDA_LOCAL(cuStreamGetCtx_v2);
+VCUDA_LOCAL(cuStreamGetCtx_v2_ptsz);
+VCUDA_LOCAL(cuStreamWaitEvent);
+VCUDA_LOCAL(cuStreamWaitEvent_ptsz);
+VCUDA_LOCAL(cuStreamAddCallback);
+VCUDA_LOCAL(cuStreamAddCallback_ptsz);
+VCUDA_LOCAL(cuStreamAttachMemAsync);
+VCUDA_LOCAL(cuStreamAttachMemAsync_ptsz);
+VCUDA_LOCAL(cuStreamQuery);
+VCUDA_LOCAL(cuStreamQuery_ptsz);
+VCUDA_LOCAL(cuStreamSynchronize);
+VCUDA_LOCAL(cuStreamSynchronize_ptsz);
+VCUDA_LOCAL(cuEventRecord);
+VCUDA_LOCAL(cuEventRecord_ptsz);
+VCUDA_LOCAL(cuEventRecordWithFlags);
+VCUDA_LOCAL(cuEventRecordWithFlags_ptsz);
+VCUDA_LOCAL(cuLaunchKernel);
+VCUDA_LOCAL(cuLaunchKernel_ptsz);
+VCUDA_LOCAL(cuLaunchKernelEx);
+VCUDA_LOCAL(cuLaunchKernelEx_ptsz);
+VCUDA_LOCAL(cuLaunchHostFunc);
+VCUDA_LOCAL(cuLaunchHostFunc_ptsz);
+CUresult cuLaunchHostFunc_v2(void);
+VCUDA_LOCAL(cuLaunchHostFunc_v2);
+CUresult cuLaunchHostFunc_v2_ptsz(void);
+VCUDA_LOCAL(cuLaunchHostFunc_v2_ptsz);
+VCUDA_LOCAL(cuGraphicsMapResources);
+VCUDA_LOCAL(cuGraphicsMapResources_ptsz);
+VCUDA_LOCAL(cuGraphicsUnmapResources);
+VCUDA_LOCAL(cuGraphicsUnmapResources_ptsz);
+VCUDA_LOCAL(cuStreamWriteValue32);
+VCUDA_LOCAL(cuStreamWriteValue32_ptsz);
+VCUDA_LOCAL(cuStreamWaitValue32);
+VCUDA_LOCAL(cuStreamWaitValue32_ptsz);
+VCUDA_LOCAL(cuStreamWriteValue64);
+VCUDA_LOCAL(cuStreamWriteValue64_ptsz);
+VCUDA_LOCAL(cuStreamWaitValue64);
+VCUDA_LOCAL(cuStreamWaitValue64_ptsz);
+VCUDA_LOCAL(cuStreamBatchMemOp);
+VCUDA_LOCAL(cuStreamBatchMemOp_ptsz);
+VCUDA_LOCAL(cuStreamWriteValue32_v2);
+VCUDA_LOCAL(cuStreamWriteValue32_v2_ptsz);
+VCUDA_LOCAL(cuStreamWaitValue32_v2);
+VCUDA_LOCAL(cuStreamWaitValue32_v2_ptsz);
+VCUDA_LOCAL(cuStreamWriteValue64_v2);
+VCUDA_LOCAL(cuStreamWriteValue64_v2_ptsz);
+VCUDA_LOCAL(cuStreamWaitValue64_v2);
+VCUDA_LOCAL(cuStreamWaitValue64_v2_ptsz);
+VCUDA_LOCAL(cuStreamBatchMemOp_v2);
+VCUDA_LOCAL(cuStreamBatchMemOp_v2_ptsz);
+VCUDA_LOCAL(cuMemPrefetchAsync);
+VCUDA_LOCAL(cuMemPrefetchAsync_ptsz);
+VCUDA_LOCAL(cuMemPrefetchAsync_v2);
+VCUDA_LOCAL(cuMemPrefetchAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemAdvise);
+VCUDA_LOCAL(cuMemPrefetchBatchAsync);
+VCUDA_LOCAL(cuMemPrefetchBatchAsync_ptsz);
+VCUDA_LOCAL(cuMemDiscardBatchAsync);
+VCUDA_LOCAL(cuMemDiscardBatchAsync_ptsz);
+VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync);
+VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync_ptsz);
+VCUDA_LOCAL(cuLaunchCooperativeKernel);
+VCUDA_LOCAL(cuLaunchCooperativeKernel_ptsz);
+VCUDA_LOCAL(cuSignalExternalSemaphoresAsync);
+VCUDA_LOCAL(cuSignalExternalSemaphoresAsync_ptsz);
+VCUDA_LOCAL(cuWaitExternalSemaphoresAsync);
+VCUDA_LOCAL(cuWaitExternalSemaphoresAsync_ptsz);
+VCUDA_LOCAL(cuStreamBeginCapture);
+VCUDA_LOCAL(cuStreamBeginCapture_ptsz);
+VCUDA_LOCAL(cuStreamBeginCapture_v2);
+VCUDA_LOCAL(cuStreamBeginCapture_v2_ptsz);
+VCUDA_LOCAL(cuStreamBeginCaptureToGraph);
+VCUDA_LOCAL(cuStreamBeginCaptureToGraph_ptsz);
+CUresult cuStreamBeginRecaptureToGraph(void);
+VCUDA_LOCAL(cuStreamBeginRecaptureToGraph);
+CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
+VCUDA_LOCAL(cuStreamBeginRecaptureToGraph_ptsz);
+CUresult cuFabricCpyBatchAsync(void);
+VCUDA_LOCAL(cuFabricCpyBatchAsync);
+CUresult cuFabricCpyBatchAsync_ptsz(void);
+VCUDA_LOCAL(cuFabricCpyBatchAsync_ptsz);
+VCUDA_LOCAL(cuStreamEndCapture);
+VCUDA_LOCAL(cuStreamEndCapture_ptsz);
+VCUDA_LOCAL(cuStreamIsCapturing);
+VCUDA_LOCAL(cuStreamIsCapturing_ptsz);
+VCUDA_LOCAL(cuStreamGetCaptureInfo);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_ptsz);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_v2);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_v2_ptsz);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_v3);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_v3_ptsz);
+VCUDA_LOCAL(cuGraphAddKernelNode);
+VCUDA_LOCAL(cuGraphKernelNodeGetParams);
+VCUDA_LOCAL(cuGraphKernelNodeSetParams);
+VCUDA_LOCAL(cuGraphExecKernelNodeSetParams);
+VCUDA_LOCAL(cuGraphInstantiateWithParams);
+VCUDA_LOCAL(cuGraphInstantiateWithParams_ptsz);
+VCUDA_LOCAL(cuGraphExecUpdate);
+VCUDA_LOCAL(cuGraphUpload);
+VCUDA_LOCAL(cuGraphUpload_ptsz);
+VCUDA_LOCAL(cuGraphLaunch);
+VCUDA_LOCAL(cuGraphLaunch_ptsz);
+VCUDA_LOCAL(cuGraphGetEdges);
+VCUDA_LOCAL(cuGraphNodeGetDependencies);
+VCUDA_LOCAL(cuGraphNodeGetDependentNodes);
+VCUDA_LOCAL(cuGraphAddDependencies);
+VCUDA_LOCAL(cuGraphRemoveDependencies);
+VCUDA_LOCAL(cuGraphAddNode);
+VCUDA_LOCAL(cuStreamCopyAttributes);
+VCUDA_LOCAL(cuStreamCopyAttributes_ptsz);
+VCUDA_LOCAL(cuStreamGetAttribute);
+VCUDA_LOCAL(cuStreamGetAttribute_ptsz);
+VCUDA_LOCAL(cuStreamSetAttribute);
+VCUDA_LOCAL(cuStreamSetAttribute_ptsz);
+VCUDA_LOCAL(cuIpcOpenMemHandle);
+VCUDA_LOCAL(cuGraphInstantiate);
+VCUDA_LOCAL(cuGraphInstantiate_v2);
+VCUDA_LOCAL(cuMemMapArrayAsync);
+VCUDA_LOCAL(cuMemMapArrayAsync_ptsz);
+VCUDA_LOCAL(cuMemFreeAsync);
+VCUDA_LOCAL(cuMemFreeAsync_ptsz);
+VCUDA_LOCAL(cuMemAllocAsync);
+VCUDA_LOCAL(cuMemAllocAsync_ptsz);
+VCUDA_LOCAL(cuMemAllocFromPoolAsync);
+VCUDA_LOCAL(cuMemAllocFromPoolAsync_ptsz);
+VCUDA_LOCAL(cuStreamUpdateCaptureDependencies);
+VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_ptsz);
+VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2);
+VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2_ptsz);
+CUresult cuStreamBeginCaptureToCig(void);
+VCUDA_LOCAL(cuStreamBeginCaptureToCig);
+CUresult cuStreamBeginCaptureToCig_ptsz(void);
+VCUDA_LOCAL(cuStreamBeginCaptureToCig_ptsz);
+CUresult cuStreamEndCaptureToCig(void);
+VCUDA_LOCAL(cuStreamEndCaptureToCig);
+CUresult cuStreamEndCaptureToCig_ptsz(void);
+VCUDA_LOCAL(cuStreamEndCaptureToCig_ptsz);
+VCUDA_LOCAL(cuMemBatchDecompressAsync);
+VCUDA_LOCAL(cuMemBatchDecompressAsync_ptsz);
+VCUDA_LOCAL(cuGetProcAddress);
+VCUDA_LOCAL(cuCheckpointProcessGetRestoreThreadId);
+VCUDA_LOCAL(cuCheckpointProcessGetState);
+VCUDA_LOCAL(cuCheckpointProcessLock);
+VCUDA_LOCAL(cuCheckpointProcessCheckpoint);
+VCUDA_LOCAL(cuCheckpointProcessRestore);
+CUresult cuCheckpointOperationComplete(void);
+VCUDA_LOCAL(cuCheckpointOperationComplete);
+VCUDA_LOCAL(cuCheckpointProcessUnlock);
+CUresult cuProfilerInitialize(void);
+VCUDA_LOCAL(cuProfilerInitialize);
+CUresult cuProfilerStart(void);
+VCUDA_LOCAL(cuProfilerStart);
+CUresult cuProfilerStop(void);
+VCUDA_LOCAL(cuProfilerStop);
 
 static const struct cuda_proc_version cuArray3DCreate_versions[] = {
 	{2000, 0, (void *)local_cuArray3DCreate, NULL},
