@@ -283,7 +283,9 @@ def version_map(node, names):
 
 def maps(api):
     """{file name: text}"""
-    out = {"libcuda.map": version_map("", [n for _, n, _ in exported(api.of("cuda"))])}
+    # vcuda_*: what our other fronts ask of the driver front (counting calls).
+    out = {"libcuda.map": version_map("", ["vcuda_*"] + [
+        n for _, n, _ in exported(api.of("cuda"))])}
     for major in (12, 13):
         entries = [e for e in api.of("cudart") if major in abis(e)]
         out[f"libcudart{major}.map"] = version_map(
