@@ -7,13 +7,13 @@
  * Sequence and acknowledgement.  The shim numbers its frames 1, 2, 3 …; the agent's frames
  * carry in `seq` the highest number that the worker has taken over, so every one of them
  * acknowledges. A frame stays in the ring until it is acknowledged: that is what a resumed
- * session re-sends.
- * POST, CALL and BYE are numbered; PING and PONG from the sidecar carry seq 0 and stand outside.
+ * session re-sends. POST, CALL and BYE are numbered; PING and PONG from the sidecar carry seq 0
+ * and stand outside.
  *
  * In the ring an entry is header, struct frame_bulk where FRAME_BULK is set, body (and, without
  * FRAME_BULK, an inline payload), rounded up to 16 bytes and never wrapped around the ring's
- * end: a FRAME_PAD (a bare header: no seq, its length is of no matter) skips to the ring's
- * start, and where fewer than 32 bytes remain before the end both sides skip them without one.
+ * end: a FRAME_PAD (a bare header: no seq, length is of no matter) skips to the ring's start,
+ * and where fewer than 32 bytes remain before the end both sides skip them without one.
  */
 #ifndef VCUDA_PROTOCOL_FRAME_H
 #define VCUDA_PROTOCOL_FRAME_H
@@ -33,8 +33,7 @@ enum frame_kind {
 	FRAME_CALL = 2, /* awaited: a FRAME_REPLY with the same tag comes back */
 	/* agent -> app */
 	FRAME_REPLY = 16,  /* body: the op's reply struct, byte runs behind it.  With a payload
-			    * the body begins with struct frame_landing, which the sidecar
-			    * takes off: the slot's data starts with the reply struct */
+			    * the  body begins with struct frame_landing */
 	FRAME_DATA = 17,   /* body: struct frame_landing; payload: bytes for that place */
 	FRAME_UPDATE = 18, /* body: struct frame_update */
 	FRAME_UPCALL = 19, /* body: struct frame_upcall */

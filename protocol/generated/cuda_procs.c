@@ -548,10 +548,12 @@ static const struct cuda_proc_version cuGraphExecEventRecordNodeSetEvent_version
 static const struct cuda_proc_version cuGraphExecEventWaitNodeSetEvent_versions[] = {
 	{11010, 0, (void *)cuGraphExecEventWaitNodeSetEvent, NULL},
 };
-static const struct cuda_proc_version cuGraphExecExternalSemaphoresSignalNodeSetParams_versions[] = {
+static const struct cuda_proc_version
+	cuGraphExecExternalSemaphoresSignalNodeSetParams_versions[] = {
 	{11020, 0, (void *)cuGraphExecExternalSemaphoresSignalNodeSetParams, NULL},
 };
-static const struct cuda_proc_version cuGraphExecExternalSemaphoresWaitNodeSetParams_versions[] = {
+static const struct cuda_proc_version
+	cuGraphExecExternalSemaphoresWaitNodeSetParams_versions[] = {
 	{11020, 0, (void *)cuGraphExecExternalSemaphoresWaitNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExecGetFlags_versions[] = {
@@ -580,10 +582,12 @@ static const struct cuda_proc_version cuGraphExecUpdate_versions[] = {
 	{10020, 0, (void *)cuGraphExecUpdate, NULL},
 	{12000, 0, (void *)cuGraphExecUpdate_v2, NULL},
 };
-static const struct cuda_proc_version cuGraphExternalSemaphoresSignalNodeGetParams_versions[] = {
+static const struct cuda_proc_version
+	cuGraphExternalSemaphoresSignalNodeGetParams_versions[] = {
 	{11020, 0, (void *)cuGraphExternalSemaphoresSignalNodeGetParams, NULL},
 };
-static const struct cuda_proc_version cuGraphExternalSemaphoresSignalNodeSetParams_versions[] = {
+static const struct cuda_proc_version
+	cuGraphExternalSemaphoresSignalNodeSetParams_versions[] = {
 	{11020, 0, (void *)cuGraphExternalSemaphoresSignalNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExternalSemaphoresWaitNodeGetParams_versions[] = {
@@ -1326,7 +1330,8 @@ static const struct cuda_proc_version cuOccupancyAvailableDynamicSMemPerBlock_ve
 static const struct cuda_proc_version cuOccupancyMaxActiveBlocksPerMultiprocessor_versions[] = {
 	{6050, 0, (void *)cuOccupancyMaxActiveBlocksPerMultiprocessor, NULL},
 };
-static const struct cuda_proc_version cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_versions[] = {
+static const struct cuda_proc_version
+	cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_versions[] = {
 	{7000, 0, (void *)cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, NULL},
 };
 static const struct cuda_proc_version cuOccupancyMaxActiveClusters_versions[] = {

@@ -114,19 +114,41 @@ VCUDA_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 	return hand_cuDeviceTotalMem_v2(bytes, dev);
 }
 
-/* cuda.api:16: refused */
+static CUresult send_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
+		CUarray_format format, unsigned numChannels, CUdevice dev)
+{
+	struct shim_call call;
+	struct wire_cuDeviceGetTexture1DLinearMaxWidth *body;
+	const struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply *reply;
+
+	if (!maxWidthInElements)
+		return CUDA_ERROR_INVALID_VALUE;
+
+	body = shim_begin(&call, OP_cuDeviceGetTexture1DLinearMaxWidth, sizeof(*body));
+	body->format = (uint32_t)format;
+	body->numChannels = numChannels;
+	body->dev = dev;
+
+	reply = shim_wait_cached(&call, sizeof(*reply));
+	if (reply)
+		*maxWidthInElements = reply->maxWidthInElements;
+	return shim_end(&call);
+}
+
+/* cuda.api:16: cached */
 VCUDA_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
 		CUarray_format format, unsigned numChannels, CUdevice dev)
 {
-	(void)maxWidthInElements;
-	(void)format;
-	(void)numChannels;
-	(void)dev;
-	return shim_refused(CALL_cuDeviceGetTexture1DLinearMaxWidth,
-		"cuDeviceGetTexture1DLinearMaxWidth", "textures and surfaces: not served yet");
+	CUresult entered = shim_enter(CALL_cuDeviceGetTexture1DLinearMaxWidth);
+
+	if (entered)
+		return entered;
+
+	return send_cuDeviceGetTexture1DLinearMaxWidth(maxWidthInElements, format, numChannels,
+			dev);
 }
 
-/* cuda.api:19: local */
+/* cuda.api:18: local */
 VCUDA_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetAttribute);
@@ -137,19 +159,45 @@ VCUDA_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, C
 	return hand_cuDeviceGetAttribute(pi, attrib, dev);
 }
 
-/* cuda.api:20: refused */
+static CUresult send_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+		const CUatomicOperation *operations, unsigned int count, CUdevice dev)
+{
+	struct shim_call call;
+	struct wire_cuDeviceGetHostAtomicCapabilities *body;
+	const struct wire_cuDeviceGetHostAtomicCapabilities_reply *reply;
+	const void *from;
+	size_t got;
+
+	if (!capabilities || !operations)
+		return CUDA_ERROR_INVALID_VALUE;
+
+	body = shim_begin(&call, OP_cuDeviceGetHostAtomicCapabilities, sizeof(*body));
+	shim_put(&call, &body->operations, operations, count * sizeof(*operations));
+	body->count = count;
+	body->dev = dev;
+
+	reply = shim_wait_cached(&call, sizeof(*reply));
+	if (reply) {
+		from = shim_run(&call, &reply->capabilities, &got);
+		if (from && got <= count * sizeof(*capabilities))
+			memcpy(capabilities, from, got);
+	}
+	return shim_end(&call);
+}
+
+/* cuda.api:19: cached */
 VCUDA_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 		const CUatomicOperation *operations, unsigned int count, CUdevice dev)
 {
-	(void)capabilities;
-	(void)operations;
-	(void)count;
-	(void)dev;
-	return shim_refused(CALL_cuDeviceGetHostAtomicCapabilities,
-		"cuDeviceGetHostAtomicCapabilities", "atomic capabilities: not served yet");
+	CUresult entered = shim_enter(CALL_cuDeviceGetHostAtomicCapabilities);
+
+	if (entered)
+		return entered;
+
+	return send_cuDeviceGetHostAtomicCapabilities(capabilities, operations, count, dev);
 }
 
-/* cuda.api:23: refused */
+/* cuda.api:22: refused */
 VCUDA_EXPORT CUresult cuDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, CUdevice dev,
 		int flags)
 {
@@ -160,7 +208,7 @@ VCUDA_EXPORT CUresult cuDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, CU
 		"cuDeviceGetNvSciSyncAttributes", "NvSci: not served");
 }
 
-/* cuda.api:25: local */
+/* cuda.api:24: local */
 VCUDA_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceSetMemPool);
@@ -171,7 +219,7 @@ VCUDA_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return hand_cuDeviceSetMemPool(dev, pool);
 }
 
-/* cuda.api:26: local */
+/* cuda.api:25: local */
 VCUDA_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetMemPool);
@@ -182,7 +230,7 @@ VCUDA_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 	return hand_cuDeviceGetMemPool(pool, dev);
 }
 
-/* cuda.api:27: local */
+/* cuda.api:26: local */
 VCUDA_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetDefaultMemPool);
@@ -193,7 +241,7 @@ VCUDA_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice
 	return hand_cuDeviceGetDefaultMemPool(pool_out, dev);
 }
 
-/* cuda.api:28: local */
+/* cuda.api:27: local */
 VCUDA_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type,
 		CUdevice dev)
 {
@@ -205,7 +253,7 @@ VCUDA_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType
 	return hand_cuDeviceGetExecAffinitySupport(pi, type, dev);
 }
 
-/* cuda.api:30: local */
+/* cuda.api:29: local */
 VCUDA_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 		CUflushGPUDirectRDMAWritesScope scope)
 {
@@ -217,7 +265,7 @@ VCUDA_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarge
 	return hand_cuFlushGPUDirectRDMAWrites(target, scope);
 }
 
-/* cuda.api:32: local */
+/* cuda.api:31: local */
 VCUDA_EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetProperties);
@@ -228,7 +276,7 @@ VCUDA_EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 	return hand_cuDeviceGetProperties(prop, dev);
 }
 
-/* cuda.api:33: local */
+/* cuda.api:32: local */
 VCUDA_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceComputeCapability);
@@ -239,7 +287,7 @@ VCUDA_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice
 	return hand_cuDeviceComputeCapability(major, minor, dev);
 }
 
-/* cuda.api:34: local */
+/* cuda.api:33: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRetain);
@@ -250,7 +298,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	return hand_cuDevicePrimaryCtxRetain(pctx, dev);
 }
 
-/* cuda.api:35: local */
+/* cuda.api:34: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRelease_v2);
@@ -261,7 +309,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	return hand_cuDevicePrimaryCtxRelease_v2(dev);
 }
 
-/* cuda.api:36: local */
+/* cuda.api:35: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxSetFlags_v2);
@@ -272,7 +320,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int f
 	return hand_cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
-/* cuda.api:37: local */
+/* cuda.api:36: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxGetState);
@@ -283,7 +331,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *fla
 	return hand_cuDevicePrimaryCtxGetState(dev, flags, active);
 }
 
-/* cuda.api:38: call */
+/* cuda.api:37: call */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxReset_v2);
@@ -294,7 +342,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	return hand_cuDevicePrimaryCtxReset_v2(dev);
 }
 
-/* cuda.api:39: call */
+/* cuda.api:38: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
 		unsigned int flags, CUdevice dev)
 {
@@ -306,7 +354,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCrea
 	return hand_cuCtxCreate_v4(pctx, ctxCreateParams, flags, dev);
 }
 
-/* cuda.api:41: post */
+/* cuda.api:40: post */
 VCUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDestroy_v2);
@@ -317,7 +365,7 @@ VCUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 	return hand_cuCtxDestroy_v2(ctx);
 }
 
-/* cuda.api:42: local */
+/* cuda.api:41: local */
 VCUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPushCurrent_v2);
@@ -328,7 +376,7 @@ VCUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 	return hand_cuCtxPushCurrent_v2(ctx);
 }
 
-/* cuda.api:43: local */
+/* cuda.api:42: local */
 VCUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPopCurrent_v2);
@@ -339,7 +387,7 @@ VCUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
 	return hand_cuCtxPopCurrent_v2(pctx);
 }
 
-/* cuda.api:44: local */
+/* cuda.api:43: local */
 VCUDA_EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetCurrent);
@@ -350,7 +398,7 @@ VCUDA_EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)
 	return hand_cuCtxSetCurrent(ctx);
 }
 
-/* cuda.api:45: local */
+/* cuda.api:44: local */
 VCUDA_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetCurrent);
@@ -361,7 +409,7 @@ VCUDA_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx)
 	return hand_cuCtxGetCurrent(pctx);
 }
 
-/* cuda.api:46: local */
+/* cuda.api:45: local */
 VCUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetDevice);
@@ -372,7 +420,7 @@ VCUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 	return hand_cuCtxGetDevice(device);
 }
 
-/* cuda.api:47: local */
+/* cuda.api:46: local */
 VCUDA_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetDevice_v2);
@@ -383,7 +431,7 @@ VCUDA_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 	return hand_cuCtxGetDevice_v2(device, ctx);
 }
 
-/* cuda.api:48: local */
+/* cuda.api:47: local */
 VCUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetFlags);
@@ -394,7 +442,7 @@ VCUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 	return hand_cuCtxGetFlags(flags);
 }
 
-/* cuda.api:49: local */
+/* cuda.api:48: local */
 VCUDA_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetFlags);
@@ -405,7 +453,7 @@ VCUDA_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 	return hand_cuCtxSetFlags(flags);
 }
 
-/* cuda.api:50: local */
+/* cuda.api:49: local */
 VCUDA_EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetId);
@@ -416,7 +464,7 @@ VCUDA_EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 	return hand_cuCtxGetId(ctx, ctxId);
 }
 
-/* cuda.api:51: call */
+/* cuda.api:50: call */
 VCUDA_EXPORT CUresult cuCtxSynchronize(void)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSynchronize);
@@ -427,7 +475,7 @@ VCUDA_EXPORT CUresult cuCtxSynchronize(void)
 	return hand_cuCtxSynchronize();
 }
 
-/* cuda.api:52: call */
+/* cuda.api:51: call */
 VCUDA_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSynchronize_v2);
@@ -454,7 +502,7 @@ static CUresult send_cuCtxSetLimit(CUlimit limit, size_t value)
 	return status;
 }
 
-/* cuda.api:53: call */
+/* cuda.api:52: call */
 VCUDA_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetLimit);
@@ -483,7 +531,7 @@ static CUresult send_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	return shim_end(&call);
 }
 
-/* cuda.api:54: cached */
+/* cuda.api:53: cached */
 VCUDA_EXPORT CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetLimit);
@@ -512,7 +560,7 @@ static CUresult send_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 	return shim_end(&call);
 }
 
-/* cuda.api:55: cached */
+/* cuda.api:54: cached */
 VCUDA_EXPORT CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetCacheConfig);
@@ -537,7 +585,7 @@ static CUresult send_cuCtxSetCacheConfig(CUfunc_cache config)
 	return status;
 }
 
-/* cuda.api:56: post */
+/* cuda.api:55: post */
 VCUDA_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetCacheConfig);
@@ -548,7 +596,7 @@ VCUDA_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 	return send_cuCtxSetCacheConfig(config);
 }
 
-/* cuda.api:57: local */
+/* cuda.api:56: local */
 VCUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetApiVersion);
@@ -559,7 +607,7 @@ VCUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 	return hand_cuCtxGetApiVersion(ctx, version);
 }
 
-/* cuda.api:58: local */
+/* cuda.api:57: local */
 VCUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetStreamPriorityRange);
@@ -581,7 +629,7 @@ static CUresult send_cuCtxResetPersistingL2Cache(void)
 	return shim_post(&call);
 }
 
-/* cuda.api:59: post */
+/* cuda.api:58: post */
 VCUDA_EXPORT CUresult cuCtxResetPersistingL2Cache(void)
 {
 	CUresult entered = shim_enter(CALL_cuCtxResetPersistingL2Cache);
@@ -592,7 +640,7 @@ VCUDA_EXPORT CUresult cuCtxResetPersistingL2Cache(void)
 	return send_cuCtxResetPersistingL2Cache();
 }
 
-/* cuda.api:60: refused */
+/* cuda.api:59: refused */
 VCUDA_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity,
 		CUexecAffinityType type)
 {
@@ -602,7 +650,7 @@ VCUDA_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity,
 		"execution affinity: not served yet");
 }
 
-/* cuda.api:62: refused */
+/* cuda.api:61: refused */
 VCUDA_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -611,7 +659,7 @@ VCUDA_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 		"events of a whole context: not served yet");
 }
 
-/* cuda.api:64: refused */
+/* cuda.api:63: refused */
 VCUDA_EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -620,7 +668,7 @@ VCUDA_EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 		"events of a whole context: not served yet");
 }
 
-/* cuda.api:66: local */
+/* cuda.api:65: local */
 VCUDA_EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxAttach);
@@ -631,7 +679,7 @@ VCUDA_EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 	return hand_cuCtxAttach(pctx, flags);
 }
 
-/* cuda.api:67: local */
+/* cuda.api:66: local */
 VCUDA_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDetach);
@@ -660,7 +708,7 @@ static CUresult send_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 	return shim_end(&call);
 }
 
-/* cuda.api:68: cached */
+/* cuda.api:67: cached */
 VCUDA_EXPORT CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetSharedMemConfig);
@@ -685,7 +733,7 @@ static CUresult send_cuCtxSetSharedMemConfig(CUsharedconfig config)
 	return status;
 }
 
-/* cuda.api:69: post */
+/* cuda.api:68: post */
 VCUDA_EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetSharedMemConfig);
@@ -696,7 +744,7 @@ VCUDA_EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 	return send_cuCtxSetSharedMemConfig(config);
 }
 
-/* cuda.api:71: call */
+/* cuda.api:70: call */
 VCUDA_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname)
 {
 	CUresult entered = shim_enter(CALL_cuModuleLoad);
@@ -707,7 +755,7 @@ VCUDA_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname)
 	return hand_cuModuleLoad(module, fname);
 }
 
-/* cuda.api:72: call */
+/* cuda.api:71: call */
 VCUDA_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
 	CUresult entered = shim_enter(CALL_cuModuleLoadData);
@@ -718,7 +766,7 @@ VCUDA_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
 	return hand_cuModuleLoadData(module, image);
 }
 
-/* cuda.api:73: call */
+/* cuda.api:72: call */
 VCUDA_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -730,7 +778,7 @@ VCUDA_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
 	return hand_cuModuleLoadDataEx(module, image, numOptions, options, optionValues);
 }
 
-/* cuda.api:75: call */
+/* cuda.api:74: call */
 VCUDA_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 {
 	CUresult entered = shim_enter(CALL_cuModuleLoadFatBinary);
@@ -741,7 +789,7 @@ VCUDA_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCub
 	return hand_cuModuleLoadFatBinary(module, fatCubin);
 }
 
-/* cuda.api:76: post */
+/* cuda.api:75: post */
 VCUDA_EXPORT CUresult cuModuleUnload(CUmodule hmod)
 {
 	CUresult entered = shim_enter(CALL_cuModuleUnload);
@@ -752,7 +800,7 @@ VCUDA_EXPORT CUresult cuModuleUnload(CUmodule hmod)
 	return hand_cuModuleUnload(hmod);
 }
 
-/* cuda.api:77: local */
+/* cuda.api:76: local */
 VCUDA_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
 	CUresult entered = shim_enter(CALL_cuModuleGetLoadingMode);
@@ -763,7 +811,7 @@ VCUDA_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 	return hand_cuModuleGetLoadingMode(mode);
 }
 
-/* cuda.api:78: call */
+/* cuda.api:77: call */
 VCUDA_EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
 	CUresult entered = shim_enter(CALL_cuModuleGetFunction);
@@ -774,7 +822,7 @@ VCUDA_EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, cons
 	return hand_cuModuleGetFunction(hfunc, hmod, name);
 }
 
-/* cuda.api:80: local */
+/* cuda.api:79: local */
 VCUDA_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 {
 	CUresult entered = shim_enter(CALL_cuModuleGetFunctionCount);
@@ -785,7 +833,7 @@ VCUDA_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod
 	return hand_cuModuleGetFunctionCount(count, mod);
 }
 
-/* cuda.api:81: cached */
+/* cuda.api:80: cached */
 VCUDA_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions,
 		unsigned int numFunctions, CUmodule mod)
 {
@@ -797,7 +845,7 @@ VCUDA_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions,
 	return hand_cuModuleEnumerateFunctions(functions, numFunctions, mod);
 }
 
-/* cuda.api:83: call */
+/* cuda.api:82: call */
 VCUDA_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
 		const char *name)
 {
@@ -809,7 +857,7 @@ VCUDA_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUm
 	return hand_cuModuleGetGlobal_v2(dptr, bytes, hmod, name);
 }
 
-/* cuda.api:85: refused */
+/* cuda.api:84: refused */
 VCUDA_EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 		void **optionValues, CUlinkState *stateOut)
 {
@@ -820,7 +868,7 @@ VCUDA_EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *opt
 	return shim_refused(CALL_cuLinkCreate_v2, "cuLinkCreate_v2", "links: not served yet");
 }
 
-/* cuda.api:87: refused */
+/* cuda.api:86: refused */
 VCUDA_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data,
 		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
 		void **optionValues)
@@ -836,7 +884,7 @@ VCUDA_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, v
 	return shim_refused(CALL_cuLinkAddData_v2, "cuLinkAddData_v2", "links: not served yet");
 }
 
-/* cuda.api:90: refused */
+/* cuda.api:89: refused */
 VCUDA_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -849,7 +897,7 @@ VCUDA_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, c
 	return shim_refused(CALL_cuLinkAddFile_v2, "cuLinkAddFile_v2", "links: not served yet");
 }
 
-/* cuda.api:93: refused */
+/* cuda.api:92: refused */
 VCUDA_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
 	(void)state;
@@ -858,14 +906,14 @@ VCUDA_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t 
 	return shim_refused(CALL_cuLinkComplete, "cuLinkComplete", "links: not served yet");
 }
 
-/* cuda.api:95: refused */
+/* cuda.api:94: refused */
 VCUDA_EXPORT CUresult cuLinkDestroy(CUlinkState state)
 {
 	(void)state;
 	return shim_refused(CALL_cuLinkDestroy, "cuLinkDestroy", "links: not served yet");
 }
 
-/* cuda.api:96: refused */
+/* cuda.api:95: refused */
 VCUDA_EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
 {
 	(void)pTexRef;
@@ -875,7 +923,7 @@ VCUDA_EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const 
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:98: refused */
+/* cuda.api:97: refused */
 VCUDA_EXPORT CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
 {
 	(void)pSurfRef;
@@ -885,7 +933,7 @@ VCUDA_EXPORT CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, con
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:100: call */
+/* cuda.api:99: call */
 VCUDA_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code,
 		CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -900,7 +948,7 @@ VCUDA_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code,
 			numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
 }
 
-/* cuda.api:103: call */
+/* cuda.api:102: call */
 VCUDA_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 		CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -915,7 +963,7 @@ VCUDA_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *file
 			numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
 }
 
-/* cuda.api:107: post */
+/* cuda.api:106: post */
 VCUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryUnload);
@@ -926,7 +974,7 @@ VCUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 	return hand_cuLibraryUnload(library);
 }
 
-/* cuda.api:108: call */
+/* cuda.api:107: call */
 VCUDA_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetKernel);
@@ -937,7 +985,7 @@ VCUDA_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, c
 	return hand_cuLibraryGetKernel(pKernel, library, name);
 }
 
-/* cuda.api:110: local */
+/* cuda.api:109: local */
 VCUDA_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetKernelCount);
@@ -948,7 +996,7 @@ VCUDA_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib
 	return hand_cuLibraryGetKernelCount(count, lib);
 }
 
-/* cuda.api:111: cached */
+/* cuda.api:110: cached */
 VCUDA_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels,
 		CUlibrary lib)
 {
@@ -960,7 +1008,7 @@ VCUDA_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int 
 	return hand_cuLibraryEnumerateKernels(kernels, numKernels, lib);
 }
 
-/* cuda.api:113: local */
+/* cuda.api:112: local */
 VCUDA_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetModule);
@@ -971,7 +1019,7 @@ VCUDA_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	return hand_cuLibraryGetModule(pMod, library);
 }
 
-/* cuda.api:114: local */
+/* cuda.api:113: local */
 VCUDA_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
 	CUresult entered = shim_enter(CALL_cuKernelGetFunction);
@@ -982,7 +1030,7 @@ VCUDA_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	return hand_cuKernelGetFunction(pFunc, kernel);
 }
 
-/* cuda.api:115: local */
+/* cuda.api:114: local */
 VCUDA_EXPORT CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 {
 	CUresult entered = shim_enter(CALL_cuKernelGetLibrary);
@@ -993,7 +1041,7 @@ VCUDA_EXPORT CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 	return hand_cuKernelGetLibrary(pLib, kernel);
 }
 
-/* cuda.api:116: call */
+/* cuda.api:115: call */
 VCUDA_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		const char *name)
 {
@@ -1005,7 +1053,7 @@ VCUDA_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlib
 	return hand_cuLibraryGetGlobal(dptr, bytes, library, name);
 }
 
-/* cuda.api:118: refused */
+/* cuda.api:117: refused */
 VCUDA_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		const char *name)
 {
@@ -1017,7 +1065,7 @@ VCUDA_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUli
 		"managed memory: not served yet");
 }
 
-/* cuda.api:120: refused */
+/* cuda.api:119: refused */
 VCUDA_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library,
 		const char *symbol)
 {
@@ -1028,7 +1076,7 @@ VCUDA_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library
 		"unified functions: not served yet");
 }
 
-/* cuda.api:122: local */
+/* cuda.api:121: local */
 VCUDA_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib,
 		CUkernel kernel, CUdevice dev)
 {
@@ -1040,7 +1088,7 @@ VCUDA_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib,
 	return hand_cuKernelGetAttribute(pi, attrib, kernel, dev);
 }
 
-/* cuda.api:124: post */
+/* cuda.api:123: post */
 VCUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val,
 		CUkernel kernel, CUdevice dev)
 {
@@ -1052,7 +1100,7 @@ VCUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val,
 	return hand_cuKernelSetAttribute(attrib, val, kernel, dev);
 }
 
-/* cuda.api:126: post */
+/* cuda.api:125: post */
 VCUDA_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuKernelSetCacheConfig);
@@ -1063,7 +1111,7 @@ VCUDA_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache confi
 	return hand_cuKernelSetCacheConfig(kernel, config, dev);
 }
 
-/* cuda.api:128: local */
+/* cuda.api:127: local */
 VCUDA_EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuKernelGetName);
@@ -1074,7 +1122,7 @@ VCUDA_EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 	return hand_cuKernelGetName(name, hfunc);
 }
 
-/* cuda.api:129: local */
+/* cuda.api:128: local */
 VCUDA_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex,
 		size_t *paramOffset, size_t *paramSize)
 {
@@ -1087,7 +1135,7 @@ VCUDA_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex,
 }
 
 CUresult cuKernelGetParamCount(void);
-/* cuda.api:131: refused */
+/* cuda.api:130: refused */
 VCUDA_EXPORT CUresult cuKernelGetParamCount(void)
 {
 	return shim_refused(CALL_cuKernelGetParamCount, "cuKernelGetParamCount",
@@ -1114,7 +1162,7 @@ static CUresult send_cuMemGetInfo_v2(size_t *free, size_t *total)
 	return shim_end(&call);
 }
 
-/* cuda.api:133: call */
+/* cuda.api:132: call */
 VCUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	CUresult entered = shim_enter(CALL_cuMemGetInfo_v2);
@@ -1125,7 +1173,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 	return send_cuMemGetInfo_v2(free, total);
 }
 
-/* cuda.api:134: post */
+/* cuda.api:133: post */
 VCUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	CUresult entered = shim_enter(CALL_cuMemAlloc_v2);
@@ -1136,7 +1184,7 @@ VCUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	return hand_cuMemAlloc_v2(dptr, bytesize);
 }
 
-/* cuda.api:135: post */
+/* cuda.api:134: post */
 VCUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
 		size_t Height, unsigned int ElementSizeBytes)
 {
@@ -1148,7 +1196,7 @@ VCUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size
 	return hand_cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
 }
 
-/* cuda.api:137: post */
+/* cuda.api:136: post */
 VCUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	CUresult entered = shim_enter(CALL_cuMemFree_v2);
@@ -1159,7 +1207,7 @@ VCUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 	return hand_cuMemFree_v2(dptr);
 }
 
-/* cuda.api:138: local */
+/* cuda.api:137: local */
 VCUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize,
 		CUdeviceptr dptr)
 {
@@ -1171,7 +1219,7 @@ VCUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize,
 	return hand_cuMemGetAddressRange_v2(pbase, psize, dptr);
 }
 
-/* cuda.api:140: local */
+/* cuda.api:139: local */
 VCUDA_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocHost_v2);
@@ -1182,7 +1230,7 @@ VCUDA_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 	return hand_cuMemAllocHost_v2(pp, bytesize);
 }
 
-/* cuda.api:141: local */
+/* cuda.api:140: local */
 VCUDA_EXPORT CUresult cuMemFreeHost(void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeHost);
@@ -1193,7 +1241,7 @@ VCUDA_EXPORT CUresult cuMemFreeHost(void *p)
 	return hand_cuMemFreeHost(p);
 }
 
-/* cuda.api:142: local */
+/* cuda.api:141: local */
 VCUDA_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostAlloc);
@@ -1204,7 +1252,7 @@ VCUDA_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Fl
 	return hand_cuMemHostAlloc(pp, bytesize, Flags);
 }
 
-/* cuda.api:143: local */
+/* cuda.api:142: local */
 VCUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p,
 		unsigned int Flags)
 {
@@ -1216,7 +1264,7 @@ VCUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p,
 	return hand_cuMemHostGetDevicePointer_v2(pdptr, p, Flags);
 }
 
-/* cuda.api:145: local */
+/* cuda.api:144: local */
 VCUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostGetFlags);
@@ -1227,7 +1275,7 @@ VCUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 	return hand_cuMemHostGetFlags(pFlags, p);
 }
 
-/* cuda.api:146: refused */
+/* cuda.api:145: refused */
 VCUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
 	(void)dptr;
@@ -1237,7 +1285,7 @@ VCUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsi
 		"managed memory: not served yet");
 }
 
-/* cuda.api:148: refused */
+/* cuda.api:147: refused */
 VCUDA_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device,
 		CUasyncCallback callbackFunc, void *userData, CUasyncCallbackHandle *callback)
 {
@@ -1249,7 +1297,7 @@ VCUDA_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device,
 		"cuDeviceRegisterAsyncNotification", "notifications: not served yet");
 }
 
-/* cuda.api:151: refused */
+/* cuda.api:150: refused */
 VCUDA_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device,
 		CUasyncCallbackHandle callback)
 {
@@ -1259,7 +1307,7 @@ VCUDA_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device,
 		"cuDeviceUnregisterAsyncNotification", "notifications: not served yet");
 }
 
-/* cuda.api:153: local */
+/* cuda.api:152: local */
 VCUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetByPCIBusId);
@@ -1270,7 +1318,7 @@ VCUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 	return hand_cuDeviceGetByPCIBusId(dev, pciBusId);
 }
 
-/* cuda.api:154: local */
+/* cuda.api:153: local */
 VCUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetPCIBusId);
@@ -1281,7 +1329,7 @@ VCUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 	return hand_cuDeviceGetPCIBusId(pciBusId, len, dev);
 }
 
-/* cuda.api:155: refused */
+/* cuda.api:154: refused */
 VCUDA_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
 	(void)pHandle;
@@ -1290,7 +1338,7 @@ VCUDA_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent eve
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:157: refused */
+/* cuda.api:156: refused */
 VCUDA_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
 	(void)phEvent;
@@ -1299,7 +1347,7 @@ VCUDA_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle ha
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:159: refused */
+/* cuda.api:158: refused */
 VCUDA_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
 	(void)pHandle;
@@ -1308,7 +1356,7 @@ VCUDA_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dpt
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:161: refused */
+/* cuda.api:160: refused */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {
@@ -1319,7 +1367,7 @@ VCUDA_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle h
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:163: refused */
+/* cuda.api:162: refused */
 VCUDA_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
 	(void)dptr;
@@ -1327,7 +1375,7 @@ VCUDA_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:165: local */
+/* cuda.api:164: local */
 VCUDA_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister_v2);
@@ -1338,7 +1386,7 @@ VCUDA_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned in
 	return hand_cuMemHostRegister_v2(p, bytesize, Flags);
 }
 
-/* cuda.api:166: local */
+/* cuda.api:165: local */
 VCUDA_EXPORT CUresult cuMemHostUnregister(void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostUnregister);
@@ -1349,7 +1397,7 @@ VCUDA_EXPORT CUresult cuMemHostUnregister(void *p)
 	return hand_cuMemHostUnregister(p);
 }
 
-/* cuda.api:167: refused */
+/* cuda.api:166: refused */
 VCUDA_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
@@ -1359,7 +1407,7 @@ VCUDA_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle,
 		"arrays: not served yet");
 }
 
-/* cuda.api:169: refused */
+/* cuda.api:168: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -1369,7 +1417,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescr
 		"arrays: not served yet");
 }
 
-/* cuda.api:171: refused */
+/* cuda.api:170: refused */
 VCUDA_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 		CUarray array)
 {
@@ -1379,7 +1427,7 @@ VCUDA_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *s
 		"arrays: not served yet");
 }
 
-/* cuda.api:173: refused */
+/* cuda.api:172: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
 		CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
 {
@@ -1389,7 +1437,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
 		"cuMipmappedArrayGetSparseProperties", "arrays: not served yet");
 }
 
-/* cuda.api:175: refused */
+/* cuda.api:174: refused */
 VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(
 		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
 		CUdevice device)
@@ -1401,7 +1449,7 @@ VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(
 		"arrays: not served yet");
 }
 
-/* cuda.api:177: refused */
+/* cuda.api:176: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
 		CUdevice device)
@@ -1413,7 +1461,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 		"cuMipmappedArrayGetMemoryRequirements", "arrays: not served yet");
 }
 
-/* cuda.api:180: refused */
+/* cuda.api:179: refused */
 VCUDA_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray,
 		unsigned int planeIdx)
 {
@@ -1423,14 +1471,14 @@ VCUDA_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray,
 	return shim_refused(CALL_cuArrayGetPlane, "cuArrayGetPlane", "arrays: not served yet");
 }
 
-/* cuda.api:182: refused */
+/* cuda.api:181: refused */
 VCUDA_EXPORT CUresult cuArrayDestroy(CUarray hArray)
 {
 	(void)hArray;
 	return shim_refused(CALL_cuArrayDestroy, "cuArrayDestroy", "arrays: not served yet");
 }
 
-/* cuda.api:183: refused */
+/* cuda.api:182: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
@@ -1440,7 +1488,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
 		"arrays: not served yet");
 }
 
-/* cuda.api:185: refused */
+/* cuda.api:184: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -1450,7 +1498,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayD
 		"arrays: not served yet");
 }
 
-/* cuda.api:187: refused */
+/* cuda.api:186: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
 		unsigned int numMipmapLevels)
@@ -1462,7 +1510,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 		"arrays: not served yet");
 }
 
-/* cuda.api:190: refused */
+/* cuda.api:189: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray,
 		CUmipmappedArray hMipmappedArray, unsigned int level)
 {
@@ -1473,7 +1521,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray,
 		"arrays: not served yet");
 }
 
-/* cuda.api:192: refused */
+/* cuda.api:191: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
 	(void)hMipmappedArray;
@@ -1481,7 +1529,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 		"arrays: not served yet");
 }
 
-/* cuda.api:194: refused */
+/* cuda.api:193: refused */
 VCUDA_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 		CUmemRangeHandleType handleType, unsigned long long flags)
 {
@@ -1494,7 +1542,7 @@ VCUDA_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dp
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:197: local */
+/* cuda.api:196: local */
 VCUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 		CUdeviceptr addr, unsigned long long flags)
 {
@@ -1506,7 +1554,7 @@ VCUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t 
 	return hand_cuMemAddressReserve(ptr, size, alignment, addr, flags);
 }
 
-/* cuda.api:199: local */
+/* cuda.api:198: local */
 VCUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
 	CUresult entered = shim_enter(CALL_cuMemAddressFree);
@@ -1517,7 +1565,7 @@ VCUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	return hand_cuMemAddressFree(ptr, size);
 }
 
-/* cuda.api:200: local */
+/* cuda.api:199: local */
 VCUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -1529,7 +1577,7 @@ VCUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t s
 	return hand_cuMemCreate(handle, size, prop, flags);
 }
 
-/* cuda.api:202: local */
+/* cuda.api:201: local */
 VCUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	CUresult entered = shim_enter(CALL_cuMemRelease);
@@ -1540,7 +1588,7 @@ VCUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 	return hand_cuMemRelease(handle);
 }
 
-/* cuda.api:203: post */
+/* cuda.api:202: post */
 VCUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
@@ -1552,7 +1600,7 @@ VCUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	return hand_cuMemMap(ptr, size, offset, handle, flags);
 }
 
-/* cuda.api:206: post */
+/* cuda.api:205: post */
 VCUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	CUresult entered = shim_enter(CALL_cuMemUnmap);
@@ -1563,7 +1611,7 @@ VCUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return hand_cuMemUnmap(ptr, size);
 }
 
-/* cuda.api:207: local */
+/* cuda.api:206: local */
 VCUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
 		size_t count)
 {
@@ -1575,7 +1623,7 @@ VCUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAc
 	return hand_cuMemSetAccess(ptr, size, desc, count);
 }
 
-/* cuda.api:209: local */
+/* cuda.api:208: local */
 VCUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
 		CUdeviceptr ptr)
 {
@@ -1587,7 +1635,7 @@ VCUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocat
 	return hand_cuMemGetAccess(flags, location, ptr);
 }
 
-/* cuda.api:211: refused */
+/* cuda.api:210: refused */
 VCUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
 		CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
 		unsigned long long flags)
@@ -1600,7 +1648,7 @@ VCUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:214: refused */
+/* cuda.api:213: refused */
 VCUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
 		void *osHandle, CUmemAllocationHandleType shHandleType)
 {
@@ -1611,7 +1659,7 @@ VCUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandl
 		"cuMemImportFromShareableHandle", "sharing between processes: not served yet");
 }
 
-/* cuda.api:217: local */
+/* cuda.api:216: local */
 VCUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 		const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
 {
@@ -1623,7 +1671,7 @@ VCUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 	return hand_cuMemGetAllocationGranularity(granularity, prop, option);
 }
 
-/* cuda.api:219: local */
+/* cuda.api:218: local */
 VCUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 		CUmemGenericAllocationHandle handle)
 {
@@ -1635,7 +1683,7 @@ VCUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp
 	return hand_cuMemGetAllocationPropertiesFromHandle(prop, handle);
 }
 
-/* cuda.api:221: local */
+/* cuda.api:220: local */
 VCUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
 		void *addr)
 {
@@ -1647,7 +1695,7 @@ VCUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *
 	return hand_cuMemRetainAllocationHandle(handle, addr);
 }
 
-/* cuda.api:223: local */
+/* cuda.api:222: local */
 VCUDA_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolTrimTo);
@@ -1658,7 +1706,7 @@ VCUDA_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 	return hand_cuMemPoolTrimTo(pool, minBytesToKeep);
 }
 
-/* cuda.api:224: local */
+/* cuda.api:223: local */
 VCUDA_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		void *value)
 {
@@ -1670,7 +1718,7 @@ VCUDA_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
 	return hand_cuMemPoolSetAttribute(pool, attr, value);
 }
 
-/* cuda.api:226: local */
+/* cuda.api:225: local */
 VCUDA_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		void *value)
 {
@@ -1682,7 +1730,7 @@ VCUDA_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribu
 	return hand_cuMemPoolGetAttribute(pool, attr, value);
 }
 
-/* cuda.api:228: local */
+/* cuda.api:227: local */
 VCUDA_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map,
 		size_t count)
 {
@@ -1694,7 +1742,7 @@ VCUDA_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDes
 	return hand_cuMemPoolSetAccess(pool, map, count);
 }
 
-/* cuda.api:230: local */
+/* cuda.api:229: local */
 VCUDA_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
 		CUmemLocation *location)
 {
@@ -1706,7 +1754,7 @@ VCUDA_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool 
 	return hand_cuMemPoolGetAccess(flags, memPool, location);
 }
 
-/* cuda.api:232: local */
+/* cuda.api:231: local */
 VCUDA_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolCreate);
@@ -1717,7 +1765,7 @@ VCUDA_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
 	return hand_cuMemPoolCreate(pool, poolProps);
 }
 
-/* cuda.api:233: local */
+/* cuda.api:232: local */
 VCUDA_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolDestroy);
@@ -1728,7 +1776,7 @@ VCUDA_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	return hand_cuMemPoolDestroy(pool);
 }
 
-/* cuda.api:234: local */
+/* cuda.api:233: local */
 VCUDA_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
 		CUmemAllocationType type)
 {
@@ -1740,7 +1788,7 @@ VCUDA_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocati
 	return hand_cuMemGetDefaultMemPool(pool_out, location, type);
 }
 
-/* cuda.api:236: local */
+/* cuda.api:235: local */
 VCUDA_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
 		CUmemAllocationType type)
 {
@@ -1752,7 +1800,7 @@ VCUDA_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *locatio
 	return hand_cuMemGetMemPool(pool, location, type);
 }
 
-/* cuda.api:238: local */
+/* cuda.api:237: local */
 VCUDA_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
 		CUmemoryPool pool)
 {
@@ -1764,7 +1812,7 @@ VCUDA_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationTy
 	return hand_cuMemSetMemPool(location, type, pool);
 }
 
-/* cuda.api:240: refused */
+/* cuda.api:239: refused */
 VCUDA_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 		CUmemAllocationHandleType handleType, unsigned long long flags)
 {
@@ -1777,7 +1825,7 @@ VCUDA_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemor
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:243: refused */
+/* cuda.api:242: refused */
 VCUDA_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 		CUmemAllocationHandleType handleType, unsigned long long flags)
 {
@@ -1790,7 +1838,7 @@ VCUDA_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out,
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:246: refused */
+/* cuda.api:245: refused */
 VCUDA_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out,
 		CUdeviceptr ptr)
 {
@@ -1800,7 +1848,7 @@ VCUDA_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_o
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:248: refused */
+/* cuda.api:247: refused */
 VCUDA_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
 		CUmemPoolPtrExportData *shareData)
 {
@@ -1811,7 +1859,7 @@ VCUDA_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool 
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:251: refused */
+/* cuda.api:250: refused */
 VCUDA_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
 		const CUmulticastObjectProp *prop)
 {
@@ -1821,7 +1869,7 @@ VCUDA_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
 		"multicast: not served yet");
 }
 
-/* cuda.api:253: refused */
+/* cuda.api:252: refused */
 VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
 {
 	(void)mcHandle;
@@ -1830,7 +1878,7 @@ VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle
 		"multicast: not served yet");
 }
 
-/* cuda.api:255: refused */
+/* cuda.api:254: refused */
 VCUDA_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
 		CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
 		unsigned long long flags)
@@ -1846,14 +1894,14 @@ VCUDA_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, 
 }
 
 CUresult cuMulticastBindMem_v2(void);
-/* cuda.api:258: refused */
+/* cuda.api:257: refused */
 VCUDA_EXPORT CUresult cuMulticastBindMem_v2(void)
 {
 	return shim_refused(CALL_cuMulticastBindMem_v2, "cuMulticastBindMem_v2",
 		"multicast: not served yet");
 }
 
-/* cuda.api:261: refused */
+/* cuda.api:260: refused */
 VCUDA_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
 		size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags)
 {
@@ -1867,14 +1915,14 @@ VCUDA_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
 }
 
 CUresult cuMulticastBindAddr_v2(void);
-/* cuda.api:264: refused */
+/* cuda.api:263: refused */
 VCUDA_EXPORT CUresult cuMulticastBindAddr_v2(void)
 {
 	return shim_refused(CALL_cuMulticastBindAddr_v2, "cuMulticastBindAddr_v2",
 		"multicast: not served yet");
 }
 
-/* cuda.api:267: refused */
+/* cuda.api:266: refused */
 VCUDA_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev,
 		size_t mcOffset, size_t size)
 {
@@ -1886,7 +1934,7 @@ VCUDA_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, C
 		"multicast: not served yet");
 }
 
-/* cuda.api:269: refused */
+/* cuda.api:268: refused */
 VCUDA_EXPORT CUresult cuMulticastGetGranularity(size_t *granularity,
 		const CUmulticastObjectProp *prop, CUmulticastGranularity_flags option)
 {
@@ -1898,7 +1946,7 @@ VCUDA_EXPORT CUresult cuMulticastGetGranularity(size_t *granularity,
 }
 
 CUresult cuDeviceGetFabricClusterUuid(void);
-/* cuda.api:271: refused */
+/* cuda.api:270: refused */
 VCUDA_EXPORT CUresult cuDeviceGetFabricClusterUuid(void)
 {
 	return shim_refused(CALL_cuDeviceGetFabricClusterUuid, "cuDeviceGetFabricClusterUuid",
@@ -1906,7 +1954,7 @@ VCUDA_EXPORT CUresult cuDeviceGetFabricClusterUuid(void)
 }
 
 CUresult cuDeviceGetCliqueCount(void);
-/* cuda.api:273: refused */
+/* cuda.api:272: refused */
 VCUDA_EXPORT CUresult cuDeviceGetCliqueCount(void)
 {
 	return shim_refused(CALL_cuDeviceGetCliqueCount, "cuDeviceGetCliqueCount",
@@ -1914,7 +1962,7 @@ VCUDA_EXPORT CUresult cuDeviceGetCliqueCount(void)
 }
 
 CUresult cuDeviceGetCliqueInfo(void);
-/* cuda.api:275: refused */
+/* cuda.api:274: refused */
 VCUDA_EXPORT CUresult cuDeviceGetCliqueInfo(void)
 {
 	return shim_refused(CALL_cuDeviceGetCliqueInfo, "cuDeviceGetCliqueInfo",
@@ -1922,7 +1970,7 @@ VCUDA_EXPORT CUresult cuDeviceGetCliqueInfo(void)
 }
 
 CUresult cuLogicalEndpointIdReserve(void);
-/* cuda.api:277: refused */
+/* cuda.api:276: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointIdReserve(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointIdReserve, "cuLogicalEndpointIdReserve",
@@ -1930,7 +1978,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointIdReserve(void)
 }
 
 CUresult cuLogicalEndpointIdRelease(void);
-/* cuda.api:279: refused */
+/* cuda.api:278: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointIdRelease(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointIdRelease, "cuLogicalEndpointIdRelease",
@@ -1938,7 +1986,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointIdRelease(void)
 }
 
 CUresult cuLogicalEndpointCreate(void);
-/* cuda.api:281: refused */
+/* cuda.api:280: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointCreate(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointCreate, "cuLogicalEndpointCreate",
@@ -1946,7 +1994,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointCreate(void)
 }
 
 CUresult cuLogicalEndpointAddDevice(void);
-/* cuda.api:283: refused */
+/* cuda.api:282: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointAddDevice(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointAddDevice, "cuLogicalEndpointAddDevice",
@@ -1954,7 +2002,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointAddDevice(void)
 }
 
 CUresult cuLogicalEndpointDestroy(void);
-/* cuda.api:285: refused */
+/* cuda.api:284: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointDestroy(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointDestroy, "cuLogicalEndpointDestroy",
@@ -1962,7 +2010,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointDestroy(void)
 }
 
 CUresult cuLogicalEndpointBindAddr(void);
-/* cuda.api:287: refused */
+/* cuda.api:286: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointBindAddr(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointBindAddr, "cuLogicalEndpointBindAddr",
@@ -1970,7 +2018,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointBindAddr(void)
 }
 
 CUresult cuLogicalEndpointBindMem(void);
-/* cuda.api:290: refused */
+/* cuda.api:289: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointBindMem(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointBindMem, "cuLogicalEndpointBindMem",
@@ -1978,7 +2026,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointBindMem(void)
 }
 
 CUresult cuLogicalEndpointUnbind(void);
-/* cuda.api:293: refused */
+/* cuda.api:292: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointUnbind(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointUnbind, "cuLogicalEndpointUnbind",
@@ -1986,7 +2034,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointUnbind(void)
 }
 
 CUresult cuLogicalEndpointExport(void);
-/* cuda.api:295: refused */
+/* cuda.api:294: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointExport(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointExport, "cuLogicalEndpointExport",
@@ -1994,7 +2042,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointExport(void)
 }
 
 CUresult cuLogicalEndpointImport(void);
-/* cuda.api:297: refused */
+/* cuda.api:296: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointImport(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointImport, "cuLogicalEndpointImport",
@@ -2002,7 +2050,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointImport(void)
 }
 
 CUresult cuLogicalEndpointGetLimits(void);
-/* cuda.api:299: refused */
+/* cuda.api:298: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointGetLimits(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointGetLimits, "cuLogicalEndpointGetLimits",
@@ -2010,14 +2058,14 @@ VCUDA_EXPORT CUresult cuLogicalEndpointGetLimits(void)
 }
 
 CUresult cuLogicalEndpointQuery(void);
-/* cuda.api:301: refused */
+/* cuda.api:300: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointQuery(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointQuery, "cuLogicalEndpointQuery",
 		"fabric: not served yet");
 }
 
-/* cuda.api:303: local */
+/* cuda.api:302: local */
 VCUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 		CUdeviceptr ptr)
 {
@@ -2029,7 +2077,7 @@ VCUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attr
 	return hand_cuPointerGetAttribute(data, attribute, ptr);
 }
 
-/* cuda.api:305: refused */
+/* cuda.api:304: refused */
 VCUDA_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUmemLocation location)
 {
@@ -2042,14 +2090,14 @@ VCUDA_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_adv
 }
 
 CUresult cuMemGetLocationInfo(void);
-/* cuda.api:307: refused */
+/* cuda.api:306: refused */
 VCUDA_EXPORT CUresult cuMemGetLocationInfo(void)
 {
 	return shim_refused(CALL_cuMemGetLocationInfo, "cuMemGetLocationInfo",
 		"managed memory: not served yet");
 }
 
-/* cuda.api:310: refused */
+/* cuda.api:309: refused */
 VCUDA_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize,
 		CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
 {
@@ -2062,7 +2110,7 @@ VCUDA_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize,
 		"managed memory: not served yet");
 }
 
-/* cuda.api:312: refused */
+/* cuda.api:311: refused */
 VCUDA_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 		CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr,
 		size_t count)
@@ -2077,7 +2125,7 @@ VCUDA_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 		"managed memory: not served yet");
 }
 
-/* cuda.api:315: local */
+/* cuda.api:314: local */
 VCUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 		CUdeviceptr ptr)
 {
@@ -2089,7 +2137,7 @@ VCUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribu
 	return hand_cuPointerSetAttribute(value, attribute, ptr);
 }
 
-/* cuda.api:317: local */
+/* cuda.api:316: local */
 VCUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
 		CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
@@ -2101,7 +2149,7 @@ VCUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
 	return hand_cuPointerGetAttributes(numAttributes, attributes, data, ptr);
 }
 
-/* cuda.api:319: post */
+/* cuda.api:318: post */
 VCUDA_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCreate);
@@ -2112,7 +2160,7 @@ VCUDA_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 	return hand_cuStreamCreate(phStream, Flags);
 }
 
-/* cuda.api:320: post */
+/* cuda.api:319: post */
 VCUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
 		int priority)
 {
@@ -2124,7 +2172,7 @@ VCUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned in
 	return hand_cuStreamCreateWithPriority(phStream, flags, priority);
 }
 
-/* cuda.api:322: local */
+/* cuda.api:321: local */
 VCUDA_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	CUresult entered = shim_enter(CALL_cuThreadExchangeStreamCaptureMode);
@@ -2135,7 +2183,7 @@ VCUDA_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mod
 	return hand_cuThreadExchangeStreamCaptureMode(mode);
 }
 
-/* cuda.api:323: post */
+/* cuda.api:322: post */
 VCUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy_v2);
@@ -2146,7 +2194,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 	return hand_cuStreamDestroy_v2(hStream);
 }
 
-/* cuda.api:324: post */
+/* cuda.api:323: post */
 VCUDA_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuEventCreate);
@@ -2157,7 +2205,7 @@ VCUDA_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	return hand_cuEventCreate(phEvent, Flags);
 }
 
-/* cuda.api:325: call */
+/* cuda.api:324: call */
 VCUDA_EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventQuery);
@@ -2168,7 +2216,7 @@ VCUDA_EXPORT CUresult cuEventQuery(CUevent hEvent)
 	return hand_cuEventQuery(hEvent);
 }
 
-/* cuda.api:326: call */
+/* cuda.api:325: call */
 VCUDA_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventSynchronize);
@@ -2179,7 +2227,7 @@ VCUDA_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 	return hand_cuEventSynchronize(hEvent);
 }
 
-/* cuda.api:327: post */
+/* cuda.api:326: post */
 VCUDA_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy_v2);
@@ -2209,7 +2257,7 @@ static CUresult send_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
 	return shim_end(&call);
 }
 
-/* cuda.api:328: call */
+/* cuda.api:327: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime_v2);
@@ -2220,7 +2268,7 @@ VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart
 	return send_cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
 }
 
-/* cuda.api:330: refused */
+/* cuda.api:329: refused */
 VCUDA_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 		const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
 {
@@ -2230,7 +2278,7 @@ VCUDA_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:333: refused */
+/* cuda.api:332: refused */
 VCUDA_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr,
 		CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
 {
@@ -2242,7 +2290,7 @@ VCUDA_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr,
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:336: refused */
+/* cuda.api:335: refused */
 VCUDA_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap,
 		CUexternalMemory extMem,
 		const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
@@ -2255,7 +2303,7 @@ VCUDA_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:339: refused */
+/* cuda.api:338: refused */
 VCUDA_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
 {
 	(void)extMem;
@@ -2263,7 +2311,7 @@ VCUDA_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:341: refused */
+/* cuda.api:340: refused */
 VCUDA_EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 		const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
 {
@@ -2273,7 +2321,7 @@ VCUDA_EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:344: refused */
+/* cuda.api:343: refused */
 VCUDA_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 {
 	(void)extSem;
@@ -2281,7 +2329,7 @@ VCUDA_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:346: local */
+/* cuda.api:345: local */
 VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetAttribute);
@@ -2292,7 +2340,7 @@ VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, C
 	return hand_cuFuncGetAttribute(pi, attrib, hfunc);
 }
 
-/* cuda.api:347: post */
+/* cuda.api:346: post */
 VCUDA_EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib,
 		int value)
 {
@@ -2316,7 +2364,7 @@ static CUresult send_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	return shim_post(&call);
 }
 
-/* cuda.api:349: post */
+/* cuda.api:348: post */
 VCUDA_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetCacheConfig);
@@ -2327,7 +2375,7 @@ VCUDA_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config
 	return send_cuFuncSetCacheConfig(hfunc, config);
 }
 
-/* cuda.api:350: local */
+/* cuda.api:349: local */
 VCUDA_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetModule);
@@ -2338,7 +2386,7 @@ VCUDA_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 	return hand_cuFuncGetModule(hmod, hfunc);
 }
 
-/* cuda.api:351: local */
+/* cuda.api:350: local */
 VCUDA_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetName);
@@ -2349,7 +2397,7 @@ VCUDA_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 	return hand_cuFuncGetName(name, hfunc);
 }
 
-/* cuda.api:352: local */
+/* cuda.api:351: local */
 VCUDA_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
 		size_t *paramOffset, size_t *paramSize)
 {
@@ -2362,14 +2410,14 @@ VCUDA_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
 }
 
 CUresult cuFuncGetParamCount(void);
-/* cuda.api:354: refused */
+/* cuda.api:353: refused */
 VCUDA_EXPORT CUresult cuFuncGetParamCount(void)
 {
 	return shim_refused(CALL_cuFuncGetParamCount, "cuFuncGetParamCount",
 		"new in CUDA 13.5: not served yet");
 }
 
-/* cuda.api:356: local */
+/* cuda.api:355: local */
 VCUDA_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
 	CUresult entered = shim_enter(CALL_cuFuncIsLoaded);
@@ -2380,7 +2428,7 @@ VCUDA_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction f
 	return hand_cuFuncIsLoaded(state, function);
 }
 
-/* cuda.api:357: local */
+/* cuda.api:356: local */
 VCUDA_EXPORT CUresult cuFuncLoad(CUfunction function)
 {
 	CUresult entered = shim_enter(CALL_cuFuncLoad);
@@ -2391,7 +2439,7 @@ VCUDA_EXPORT CUresult cuFuncLoad(CUfunction function)
 	return hand_cuFuncLoad(function);
 }
 
-/* cuda.api:358: refused */
+/* cuda.api:357: refused */
 VCUDA_EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 {
 	(void)hfunc;
@@ -2402,7 +2450,7 @@ VCUDA_EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 		"launches of CUDA 3 and older: not served");
 }
 
-/* cuda.api:360: refused */
+/* cuda.api:359: refused */
 VCUDA_EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 {
 	(void)hfunc;
@@ -2411,7 +2459,7 @@ VCUDA_EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 		"launches of CUDA 3 and older: not served");
 }
 
-/* cuda.api:362: refused */
+/* cuda.api:361: refused */
 VCUDA_EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 {
 	(void)hfunc;
@@ -2420,7 +2468,7 @@ VCUDA_EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 		"launches of CUDA 3 and older: not served");
 }
 
-/* cuda.api:364: refused */
+/* cuda.api:363: refused */
 VCUDA_EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
 {
 	(void)hfunc;
@@ -2430,7 +2478,7 @@ VCUDA_EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int val
 		"launches of CUDA 3 and older: not served");
 }
 
-/* cuda.api:366: refused */
+/* cuda.api:365: refused */
 VCUDA_EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
 {
 	(void)hfunc;
@@ -2440,7 +2488,7 @@ VCUDA_EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
 		"launches of CUDA 3 and older: not served");
 }
 
-/* cuda.api:368: refused */
+/* cuda.api:367: refused */
 VCUDA_EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr,
 		unsigned int numbytes)
 {
@@ -2452,7 +2500,7 @@ VCUDA_EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr,
 		"launches of CUDA 3 and older: not served");
 }
 
-/* cuda.api:370: refused */
+/* cuda.api:369: refused */
 VCUDA_EXPORT CUresult cuLaunch(CUfunction f)
 {
 	(void)f;
@@ -2460,7 +2508,7 @@ VCUDA_EXPORT CUresult cuLaunch(CUfunction f)
 		"launches of CUDA 3 and older: not served");
 }
 
-/* cuda.api:371: refused */
+/* cuda.api:370: refused */
 VCUDA_EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
 	(void)f;
@@ -2470,7 +2518,7 @@ VCUDA_EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height
 		"launches of CUDA 3 and older: not served");
 }
 
-/* cuda.api:373: refused */
+/* cuda.api:372: refused */
 VCUDA_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
 		CUstream hStream)
 {
@@ -2482,7 +2530,7 @@ VCUDA_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_h
 		"launches of CUDA 3 and older: not served");
 }
 
-/* cuda.api:375: refused */
+/* cuda.api:374: refused */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 		unsigned int numDevices, unsigned int flags)
 {
@@ -2494,7 +2542,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *l
 		"launches on several devices at once: not served");
 }
 
-/* cuda.api:378: refused */
+/* cuda.api:377: refused */
 VCUDA_EXPORT CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 {
 	(void)hfunc;
@@ -2516,7 +2564,7 @@ static CUresult send_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig c
 	return shim_post(&call);
 }
 
-/* cuda.api:380: post */
+/* cuda.api:379: post */
 VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetSharedMemConfig);
@@ -2527,7 +2575,7 @@ VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig 
 	return send_cuFuncSetSharedMemConfig(hfunc, config);
 }
 
-/* cuda.api:381: refused */
+/* cuda.api:380: refused */
 VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
 	(void)phGraph;
@@ -2535,7 +2583,7 @@ VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 	return shim_refused(CALL_cuGraphCreate, "cuGraphCreate", "graphs: not served yet");
 }
 
-/* cuda.api:383: refused */
+/* cuda.api:382: refused */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
@@ -2549,7 +2597,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph 
 		"graphs: not served yet");
 }
 
-/* cuda.api:386: refused */
+/* cuda.api:385: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -2559,7 +2607,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:388: refused */
+/* cuda.api:387: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -2569,7 +2617,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:390: refused */
+/* cuda.api:389: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
@@ -2584,7 +2632,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGr
 		"graphs: not served yet");
 }
 
-/* cuda.api:393: refused */
+/* cuda.api:392: refused */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
 	(void)hNode;
@@ -2593,7 +2641,7 @@ VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3
 		"graphs: not served yet");
 }
 
-/* cuda.api:395: refused */
+/* cuda.api:394: refused */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMCPY3D *nodeParams)
 {
@@ -2603,7 +2651,7 @@ VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:397: refused */
+/* cuda.api:396: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
@@ -2618,7 +2666,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGr
 		"graphs: not served yet");
 }
 
-/* cuda.api:401: refused */
+/* cuda.api:400: refused */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 		CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
@@ -2628,7 +2676,7 @@ VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:403: refused */
+/* cuda.api:402: refused */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
@@ -2638,7 +2686,7 @@ VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:405: refused */
+/* cuda.api:404: refused */
 VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
@@ -2652,7 +2700,7 @@ VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGrap
 		"graphs: not served yet");
 }
 
-/* cuda.api:408: refused */
+/* cuda.api:407: refused */
 VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 		CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -2662,7 +2710,7 @@ VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:410: refused */
+/* cuda.api:409: refused */
 VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -2672,7 +2720,7 @@ VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:412: refused */
+/* cuda.api:411: refused */
 VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
@@ -2685,7 +2733,7 @@ VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph
 		"graphs: not served yet");
 }
 
-/* cuda.api:415: refused */
+/* cuda.api:414: refused */
 VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 {
 	(void)hNode;
@@ -2694,7 +2742,7 @@ VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *
 		"graphs: not served yet");
 }
 
-/* cuda.api:417: refused */
+/* cuda.api:416: refused */
 VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies)
 {
@@ -2706,7 +2754,7 @@ VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGra
 		"graphs: not served yet");
 }
 
-/* cuda.api:420: refused */
+/* cuda.api:419: refused */
 VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
@@ -2719,7 +2767,7 @@ VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgrap
 		"graphs: not served yet");
 }
 
-/* cuda.api:423: refused */
+/* cuda.api:422: refused */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	(void)hNode;
@@ -2728,7 +2776,7 @@ VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent 
 		"cuGraphEventRecordNodeGetEvent", "graphs: not served yet");
 }
 
-/* cuda.api:425: refused */
+/* cuda.api:424: refused */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	(void)hNode;
@@ -2737,7 +2785,7 @@ VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent 
 		"cuGraphEventRecordNodeSetEvent", "graphs: not served yet");
 }
 
-/* cuda.api:427: refused */
+/* cuda.api:426: refused */
 VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
@@ -2750,7 +2798,7 @@ VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph 
 		"graphs: not served yet");
 }
 
-/* cuda.api:430: refused */
+/* cuda.api:429: refused */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	(void)hNode;
@@ -2759,7 +2807,7 @@ VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *e
 		"graphs: not served yet");
 }
 
-/* cuda.api:432: refused */
+/* cuda.api:431: refused */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	(void)hNode;
@@ -2768,7 +2816,7 @@ VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent ev
 		"graphs: not served yet");
 }
 
-/* cuda.api:434: refused */
+/* cuda.api:433: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
@@ -2782,7 +2830,7 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGrap
 		"cuGraphAddExternalSemaphoresSignalNode", "graphs: not served yet");
 }
 
-/* cuda.api:438: refused */
+/* cuda.api:437: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out)
 {
@@ -2792,7 +2840,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode h
 		"cuGraphExternalSemaphoresSignalNodeGetParams", "graphs: not served yet");
 }
 
-/* cuda.api:440: refused */
+/* cuda.api:439: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -2802,7 +2850,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode h
 		"cuGraphExternalSemaphoresSignalNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:443: refused */
+/* cuda.api:442: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
@@ -2816,7 +2864,7 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphN
 		"cuGraphAddExternalSemaphoresWaitNode", "graphs: not served yet");
 }
 
-/* cuda.api:447: refused */
+/* cuda.api:446: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out)
 {
@@ -2826,7 +2874,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNo
 		"cuGraphExternalSemaphoresWaitNodeGetParams", "graphs: not served yet");
 }
 
-/* cuda.api:449: refused */
+/* cuda.api:448: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -2836,7 +2884,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNo
 		"cuGraphExternalSemaphoresWaitNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:452: refused */
+/* cuda.api:451: refused */
 VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
@@ -2850,7 +2898,7 @@ VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph
 		"graphs: not served yet");
 }
 
-/* cuda.api:456: refused */
+/* cuda.api:455: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
@@ -2860,7 +2908,7 @@ VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 		"cuGraphBatchMemOpNodeGetParams", "graphs: not served yet");
 }
 
-/* cuda.api:458: refused */
+/* cuda.api:457: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -2870,7 +2918,7 @@ VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 		"cuGraphBatchMemOpNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:461: refused */
+/* cuda.api:460: refused */
 VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -2881,7 +2929,7 @@ VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 		"cuGraphExecBatchMemOpNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:464: refused */
+/* cuda.api:463: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
@@ -2895,7 +2943,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph h
 		"graphs: not served yet");
 }
 
-/* cuda.api:467: refused */
+/* cuda.api:466: refused */
 VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 		CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
@@ -2905,7 +2953,7 @@ VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:469: refused */
+/* cuda.api:468: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
@@ -2918,7 +2966,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hG
 		"graphs: not served yet");
 }
 
-/* cuda.api:472: refused */
+/* cuda.api:471: refused */
 VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 {
 	(void)hNode;
@@ -2927,7 +2975,7 @@ VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr
 		"graphs: not served yet");
 }
 
-/* cuda.api:474: refused */
+/* cuda.api:473: refused */
 VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
 	(void)device;
@@ -2935,7 +2983,7 @@ VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 		"graphs: not served yet");
 }
 
-/* cuda.api:475: refused */
+/* cuda.api:474: refused */
 VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
@@ -2946,7 +2994,7 @@ VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_a
 		"graphs: not served yet");
 }
 
-/* cuda.api:477: refused */
+/* cuda.api:476: refused */
 VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
@@ -2957,7 +3005,7 @@ VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_a
 		"graphs: not served yet");
 }
 
-/* cuda.api:479: refused */
+/* cuda.api:478: refused */
 VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
 	(void)phGraphClone;
@@ -2965,7 +3013,7 @@ VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 	return shim_refused(CALL_cuGraphClone, "cuGraphClone", "graphs: not served yet");
 }
 
-/* cuda.api:481: refused */
+/* cuda.api:480: refused */
 VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
 		CUgraph hClonedGraph)
 {
@@ -2976,7 +3024,7 @@ VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hO
 		"graphs: not served yet");
 }
 
-/* cuda.api:483: refused */
+/* cuda.api:482: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 {
 	(void)hNode;
@@ -2986,7 +3034,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *typ
 }
 
 CUresult cuGraphNodeGetContainingGraph(void);
-/* cuda.api:485: refused */
+/* cuda.api:484: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetContainingGraph, "cuGraphNodeGetContainingGraph",
@@ -2994,7 +3042,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 }
 
 CUresult cuGraphNodeGetLocalId(void);
-/* cuda.api:487: refused */
+/* cuda.api:486: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetLocalId, "cuGraphNodeGetLocalId",
@@ -3002,7 +3050,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 }
 
 CUresult cuGraphNodeGetToolsId(void);
-/* cuda.api:489: refused */
+/* cuda.api:488: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetToolsId, "cuGraphNodeGetToolsId",
@@ -3010,21 +3058,21 @@ VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 }
 
 CUresult cuGraphGetId(void);
-/* cuda.api:491: refused */
+/* cuda.api:490: refused */
 VCUDA_EXPORT CUresult cuGraphGetId(void)
 {
 	return shim_refused(CALL_cuGraphGetId, "cuGraphGetId", "graphs: not served yet");
 }
 
 CUresult cuGraphExecGetId(void);
-/* cuda.api:493: refused */
+/* cuda.api:492: refused */
 VCUDA_EXPORT CUresult cuGraphExecGetId(void)
 {
 	return shim_refused(CALL_cuGraphExecGetId, "cuGraphExecGetId",
 		"graphs: not served yet");
 }
 
-/* cuda.api:495: refused */
+/* cuda.api:494: refused */
 VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 {
 	(void)hGraph;
@@ -3033,7 +3081,7 @@ VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t
 	return shim_refused(CALL_cuGraphGetNodes, "cuGraphGetNodes", "graphs: not served yet");
 }
 
-/* cuda.api:497: refused */
+/* cuda.api:496: refused */
 VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes,
 		size_t *numRootNodes)
 {
@@ -3044,7 +3092,7 @@ VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes
 		"graphs: not served yet");
 }
 
-/* cuda.api:499: refused */
+/* cuda.api:498: refused */
 VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		CUgraphEdgeData *edgeData, size_t *numEdges)
 {
@@ -3057,7 +3105,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgr
 		"graphs: not served yet");
 }
 
-/* cuda.api:501: refused */
+/* cuda.api:500: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 		CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
@@ -3069,7 +3117,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:504: refused */
+/* cuda.api:503: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
 		size_t *numDependentNodes)
@@ -3082,7 +3130,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 		"cuGraphNodeGetDependentNodes_v2", "graphs: not served yet");
 }
 
-/* cuda.api:507: refused */
+/* cuda.api:506: refused */
 VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
@@ -3095,7 +3143,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNod
 		"graphs: not served yet");
 }
 
-/* cuda.api:510: refused */
+/* cuda.api:509: refused */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
@@ -3108,7 +3156,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraph
 		"graphs: not served yet");
 }
 
-/* cuda.api:513: refused */
+/* cuda.api:512: refused */
 VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 {
 	(void)hNode;
@@ -3116,7 +3164,7 @@ VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 		"graphs: not served yet");
 }
 
-/* cuda.api:514: refused */
+/* cuda.api:513: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
 		unsigned long long flags)
 {
@@ -3127,7 +3175,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgr
 		"graphs: not served yet");
 }
 
-/* cuda.api:516: refused */
+/* cuda.api:515: refused */
 VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 {
 	(void)hGraphExec;
@@ -3136,7 +3184,7 @@ VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *fl
 		"graphs: not served yet");
 }
 
-/* cuda.api:518: refused */
+/* cuda.api:517: refused */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -3147,7 +3195,7 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 		"cuGraphExecKernelNodeSetParams_v2", "graphs: not served yet");
 }
 
-/* cuda.api:520: refused */
+/* cuda.api:519: refused */
 VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
@@ -3159,7 +3207,7 @@ VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUg
 		"cuGraphExecMemcpyNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:522: refused */
+/* cuda.api:521: refused */
 VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
@@ -3171,7 +3219,7 @@ VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUg
 		"cuGraphExecMemsetNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:525: refused */
+/* cuda.api:524: refused */
 VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -3182,7 +3230,7 @@ VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgra
 		"graphs: not served yet");
 }
 
-/* cuda.api:527: refused */
+/* cuda.api:526: refused */
 VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUgraph childGraph)
 {
@@ -3193,7 +3241,7 @@ VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 		"cuGraphExecChildGraphNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:529: refused */
+/* cuda.api:528: refused */
 VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
@@ -3204,7 +3252,7 @@ VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 		"cuGraphExecEventRecordNodeSetEvent", "graphs: not served yet");
 }
 
-/* cuda.api:531: refused */
+/* cuda.api:530: refused */
 VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
@@ -3215,7 +3263,7 @@ VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 		"cuGraphExecEventWaitNodeSetEvent", "graphs: not served yet");
 }
 
-/* cuda.api:533: refused */
+/* cuda.api:532: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -3226,7 +3274,7 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphEx
 		"cuGraphExecExternalSemaphoresSignalNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:536: refused */
+/* cuda.api:535: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -3237,7 +3285,7 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec
 		"cuGraphExecExternalSemaphoresWaitNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:539: refused */
+/* cuda.api:538: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int isEnabled)
 {
@@ -3248,7 +3296,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode 
 		"graphs: not served yet");
 }
 
-/* cuda.api:541: refused */
+/* cuda.api:540: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int *isEnabled)
 {
@@ -3259,7 +3307,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode 
 		"graphs: not served yet");
 }
 
-/* cuda.api:543: refused */
+/* cuda.api:542: refused */
 VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	(void)hGraphExec;
@@ -3267,14 +3315,14 @@ VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 		"graphs: not served yet");
 }
 
-/* cuda.api:544: refused */
+/* cuda.api:543: refused */
 VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
 	(void)hGraph;
 	return shim_refused(CALL_cuGraphDestroy, "cuGraphDestroy", "graphs: not served yet");
 }
 
-/* cuda.api:545: refused */
+/* cuda.api:544: refused */
 VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo)
 {
@@ -3285,7 +3333,7 @@ VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGrap
 		"graphs: not served yet");
 }
 
-/* cuda.api:547: refused */
+/* cuda.api:546: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
 	(void)dst;
@@ -3294,7 +3342,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNo
 		"cuGraphKernelNodeCopyAttributes", "graphs: not served yet");
 }
 
-/* cuda.api:549: refused */
+/* cuda.api:548: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		CUkernelNodeAttrValue *value_out)
 {
@@ -3305,7 +3353,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelN
 		"graphs: not served yet");
 }
 
-/* cuda.api:551: refused */
+/* cuda.api:550: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		const CUkernelNodeAttrValue *value)
 {
@@ -3316,7 +3364,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelN
 		"graphs: not served yet");
 }
 
-/* cuda.api:553: refused */
+/* cuda.api:552: refused */
 VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
 	(void)hGraph;
@@ -3326,7 +3374,7 @@ VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, uns
 		"graphs: not served yet");
 }
 
-/* cuda.api:555: refused */
+/* cuda.api:554: refused */
 VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
 		unsigned int initialRefcount, unsigned int flags)
 {
@@ -3339,7 +3387,7 @@ VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CU
 		"user objects: not served yet");
 }
 
-/* cuda.api:558: refused */
+/* cuda.api:557: refused */
 VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3348,7 +3396,7 @@ VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count
 		"user objects: not served yet");
 }
 
-/* cuda.api:560: refused */
+/* cuda.api:559: refused */
 VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3357,7 +3405,7 @@ VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int coun
 		"user objects: not served yet");
 }
 
-/* cuda.api:562: refused */
+/* cuda.api:561: refused */
 VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count, unsigned int flags)
 {
@@ -3369,7 +3417,7 @@ VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object
 		"graphs: not served yet");
 }
 
-/* cuda.api:564: refused */
+/* cuda.api:563: refused */
 VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count)
 {
@@ -3380,7 +3428,7 @@ VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject objec
 		"graphs: not served yet");
 }
 
-/* cuda.api:566: refused */
+/* cuda.api:565: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
@@ -3396,14 +3444,14 @@ VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph
 }
 
 CUresult cuGraphAddNode_v3(void);
-/* cuda.api:570: refused */
+/* cuda.api:569: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode_v3(void)
 {
 	return shim_refused(CALL_cuGraphAddNode_v3, "cuGraphAddNode_v3",
 		"graphs: not served yet");
 }
 
-/* cuda.api:574: refused */
+/* cuda.api:573: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	(void)hNode;
@@ -3413,7 +3461,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams 
 }
 
 CUresult cuGraphNodeSetParams_v2(void);
-/* cuda.api:576: refused */
+/* cuda.api:575: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 {
 	return shim_refused(CALL_cuGraphNodeSetParams_v2, "cuGraphNodeSetParams_v2",
@@ -3421,14 +3469,14 @@ VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 }
 
 CUresult cuGraphNodeGetParams(void);
-/* cuda.api:578: refused */
+/* cuda.api:577: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetParams(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetParams, "cuGraphNodeGetParams",
 		"graphs: not served yet");
 }
 
-/* cuda.api:580: refused */
+/* cuda.api:579: refused */
 VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraphNodeParams *nodeParams)
 {
@@ -3439,7 +3487,7 @@ VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
 		"graphs: not served yet");
 }
 
-/* cuda.api:582: refused */
+/* cuda.api:581: refused */
 VCUDA_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
 		CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
 		unsigned int flags)
@@ -3474,7 +3522,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 	return shim_end(&call);
 }
 
-/* cuda.api:585: cached */
+/* cuda.api:584: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize)
 {
@@ -3510,7 +3558,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 	return shim_end(&call);
 }
 
-/* cuda.api:587: cached */
+/* cuda.api:586: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
@@ -3524,7 +3572,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *
 			blockSize, dynamicSMemSize, flags);
 }
 
-/* cuda.api:590: cached */
+/* cuda.api:589: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit)
@@ -3538,7 +3586,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bl
 			blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
 }
 
-/* cuda.api:593: cached */
+/* cuda.api:592: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize,
 		int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
@@ -3573,7 +3621,7 @@ static CUresult send_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmem
 	return shim_end(&call);
 }
 
-/* cuda.api:596: cached */
+/* cuda.api:595: cached */
 VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 		CUfunction func, int numBlocks, int blockSize)
 {
@@ -3586,7 +3634,7 @@ VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSme
 			blockSize);
 }
 
-/* cuda.api:598: refused */
+/* cuda.api:597: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -3597,7 +3645,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfun
 		"cuOccupancyMaxPotentialClusterSize", "cluster occupancy: not served yet");
 }
 
-/* cuda.api:600: refused */
+/* cuda.api:599: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -3608,7 +3656,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction 
 		"cluster occupancy: not served yet");
 }
 
-/* cuda.api:602: refused */
+/* cuda.api:601: refused */
 VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -3618,7 +3666,7 @@ VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigne
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:604: refused */
+/* cuda.api:603: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 		CUmipmappedArray hMipmappedArray, unsigned int Flags)
 {
@@ -3629,7 +3677,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:606: refused */
+/* cuda.api:605: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr dptr, size_t bytes)
 {
@@ -3641,7 +3689,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:608: refused */
+/* cuda.api:607: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -3653,7 +3701,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:610: refused */
+/* cuda.api:609: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 		int NumPackedComponents)
 {
@@ -3664,7 +3712,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:612: refused */
+/* cuda.api:611: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 {
 	(void)hTexRef;
@@ -3674,7 +3722,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddres
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:614: refused */
+/* cuda.api:613: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -3683,7 +3731,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:616: refused */
+/* cuda.api:615: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -3692,7 +3740,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mod
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:618: refused */
+/* cuda.api:617: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 {
 	(void)hTexRef;
@@ -3701,7 +3749,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:620: refused */
+/* cuda.api:619: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
 		float maxMipmapLevelClamp)
 {
@@ -3712,7 +3760,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMip
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:622: refused */
+/* cuda.api:621: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
 {
 	(void)hTexRef;
@@ -3721,7 +3769,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int ma
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:624: refused */
+/* cuda.api:623: refused */
 VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
 {
 	(void)hTexRef;
@@ -3730,7 +3778,7 @@ VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderCol
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:626: refused */
+/* cuda.api:625: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -3739,7 +3787,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:628: refused */
+/* cuda.api:627: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -3748,7 +3796,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:630: refused */
+/* cuda.api:629: refused */
 VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 {
 	(void)phArray;
@@ -3757,7 +3805,7 @@ VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:632: refused */
+/* cuda.api:631: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray,
 		CUtexref hTexRef)
 {
@@ -3767,7 +3815,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArr
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:634: refused */
+/* cuda.api:633: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
 {
 	(void)pam;
@@ -3777,7 +3825,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexR
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:636: refused */
+/* cuda.api:635: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -3786,7 +3834,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:638: refused */
+/* cuda.api:637: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels,
 		CUtexref hTexRef)
 {
@@ -3797,7 +3845,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChanne
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:640: refused */
+/* cuda.api:639: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -3806,7 +3854,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref h
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:642: refused */
+/* cuda.api:641: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 {
 	(void)pbias;
@@ -3815,7 +3863,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:644: refused */
+/* cuda.api:643: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 		float *pmaxMipmapLevelClamp, CUtexref hTexRef)
 {
@@ -3826,7 +3874,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:647: refused */
+/* cuda.api:646: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 {
 	(void)pmaxAniso;
@@ -3835,7 +3883,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:649: refused */
+/* cuda.api:648: refused */
 VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
 {
 	(void)pBorderColor;
@@ -3844,7 +3892,7 @@ VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexR
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:651: refused */
+/* cuda.api:650: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 {
 	(void)pFlags;
@@ -3853,7 +3901,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:653: refused */
+/* cuda.api:652: refused */
 VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 {
 	(void)pTexRef;
@@ -3861,7 +3909,7 @@ VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:654: refused */
+/* cuda.api:653: refused */
 VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 {
 	(void)hTexRef;
@@ -3869,7 +3917,7 @@ VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:655: refused */
+/* cuda.api:654: refused */
 VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hSurfRef;
@@ -3879,7 +3927,7 @@ VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsi
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:657: refused */
+/* cuda.api:656: refused */
 VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 {
 	(void)phArray;
@@ -3888,7 +3936,7 @@ VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:659: refused */
+/* cuda.api:658: refused */
 VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 		const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
 		const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
@@ -3901,7 +3949,7 @@ VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:662: refused */
+/* cuda.api:661: refused */
 VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 {
 	(void)texObject;
@@ -3909,7 +3957,7 @@ VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:664: refused */
+/* cuda.api:663: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUtexObject texObject)
 {
@@ -3919,7 +3967,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:666: refused */
+/* cuda.api:665: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 		CUtexObject texObject)
 {
@@ -3929,7 +3977,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:668: refused */
+/* cuda.api:667: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
 		CUtexObject texObject)
 {
@@ -3939,7 +3987,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pR
 		"cuTexObjectGetResourceViewDesc", "textures and surfaces: not served yet");
 }
 
-/* cuda.api:670: refused */
+/* cuda.api:669: refused */
 VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 		const CUDA_RESOURCE_DESC *pResDesc)
 {
@@ -3949,7 +3997,7 @@ VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:672: refused */
+/* cuda.api:671: refused */
 VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 {
 	(void)surfObject;
@@ -3957,7 +4005,7 @@ VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:674: refused */
+/* cuda.api:673: refused */
 VCUDA_EXPORT CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUsurfObject surfObject)
 {
@@ -4002,7 +4050,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:676: call */
+/* cuda.api:675: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4063,7 +4111,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:684: call */
+/* cuda.api:683: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4125,7 +4173,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:694: call */
+/* cuda.api:693: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4165,7 +4213,7 @@ static CUresult send_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *glo
 	return shim_end(&call);
 }
 
-/* cuda.api:703: call */
+/* cuda.api:702: call */
 VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
 	CUresult entered = shim_enter(CALL_cuTensorMapReplaceAddress);
@@ -4177,7 +4225,7 @@ VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *gl
 }
 
 CUresult cuTensorMapSetAllocationClass(void);
-/* cuda.api:705: refused */
+/* cuda.api:704: refused */
 VCUDA_EXPORT CUresult cuTensorMapSetAllocationClass(void)
 {
 	return shim_refused(CALL_cuTensorMapSetAllocationClass, "cuTensorMapSetAllocationClass",
@@ -4203,7 +4251,7 @@ static CUresult send_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUd
 	return shim_end(&call);
 }
 
-/* cuda.api:708: cached */
+/* cuda.api:707: cached */
 VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceCanAccessPeer);
@@ -4214,7 +4262,7 @@ VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CU
 	return send_cuDeviceCanAccessPeer(canAccessPeer, dev, peerDev);
 }
 
-/* cuda.api:710: local */
+/* cuda.api:709: local */
 VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxEnablePeerAccess);
@@ -4225,7 +4273,7 @@ VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int 
 	return hand_cuCtxEnablePeerAccess(peerContext, Flags);
 }
 
-/* cuda.api:711: local */
+/* cuda.api:710: local */
 VCUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDisablePeerAccess);
@@ -4257,7 +4305,7 @@ static CUresult send_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a
 	return shim_end(&call);
 }
 
-/* cuda.api:712: cached */
+/* cuda.api:711: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
 		CUdevice srcDevice, CUdevice dstDevice)
 {
@@ -4269,21 +4317,49 @@ VCUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute 
 	return send_cuDeviceGetP2PAttribute(value, attrib, srcDevice, dstDevice);
 }
 
-/* cuda.api:714: refused */
+static CUresult send_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+		const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
+		CUdevice dstDevice)
+{
+	struct shim_call call;
+	struct wire_cuDeviceGetP2PAtomicCapabilities *body;
+	const struct wire_cuDeviceGetP2PAtomicCapabilities_reply *reply;
+	const void *from;
+	size_t got;
+
+	if (!capabilities || !operations)
+		return CUDA_ERROR_INVALID_VALUE;
+
+	body = shim_begin(&call, OP_cuDeviceGetP2PAtomicCapabilities, sizeof(*body));
+	shim_put(&call, &body->operations, operations, count * sizeof(*operations));
+	body->count = count;
+	body->srcDevice = srcDevice;
+	body->dstDevice = dstDevice;
+
+	reply = shim_wait_cached(&call, sizeof(*reply));
+	if (reply) {
+		from = shim_run(&call, &reply->capabilities, &got);
+		if (from && got <= count * sizeof(*capabilities))
+			memcpy(capabilities, from, got);
+	}
+	return shim_end(&call);
+}
+
+/* cuda.api:713: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
 		CUdevice dstDevice)
 {
-	(void)capabilities;
-	(void)operations;
-	(void)count;
-	(void)srcDevice;
-	(void)dstDevice;
-	return shim_refused(CALL_cuDeviceGetP2PAtomicCapabilities,
-		"cuDeviceGetP2PAtomicCapabilities", "atomic capabilities: not served yet");
+	CUresult entered = shim_enter(CALL_cuDeviceGetP2PAtomicCapabilities);
+
+	if (entered)
+		return entered;
+
+	return send_cuDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice,
+			dstDevice);
 }
 
-/* cuda.api:717: refused */
+/* cuda.api:716: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
 	(void)resource;
@@ -4291,7 +4367,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 		"graphics interop: not served");
 }
 
-/* cuda.api:719: refused */
+/* cuda.api:718: refused */
 VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 		CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
@@ -4303,7 +4379,7 @@ VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 		"cuGraphicsSubResourceGetMappedArray", "graphics interop: not served");
 }
 
-/* cuda.api:722: refused */
+/* cuda.api:721: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 		CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
@@ -4313,7 +4389,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 		"cuGraphicsResourceGetMappedMipmappedArray", "graphics interop: not served");
 }
 
-/* cuda.api:724: refused */
+/* cuda.api:723: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize,
 		CUgraphicsResource resource)
 {
@@ -4324,7 +4400,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr
 		"cuGraphicsResourceGetMappedPointer_v2", "graphics interop: not served");
 }
 
-/* cuda.api:726: refused */
+/* cuda.api:725: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -4334,7 +4410,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resour
 		"cuGraphicsResourceSetMapFlags_v2", "graphics interop: not served");
 }
 
-/* cuda.api:728: local */
+/* cuda.api:727: local */
 VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
@@ -4342,7 +4418,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cu
 	return hand_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus);
 }
 
-/* cuda.api:730: refused */
+/* cuda.api:729: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4353,7 +4429,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *va
 		"core dumps: not served");
 }
 
-/* cuda.api:732: refused */
+/* cuda.api:731: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4364,7 +4440,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, vo
 		"core dumps: not served");
 }
 
-/* cuda.api:734: refused */
+/* cuda.api:733: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4375,7 +4451,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *va
 		"core dumps: not served");
 }
 
-/* cuda.api:736: refused */
+/* cuda.api:735: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4387,7 +4463,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, vo
 }
 
 CUresult cuCoredumpRegisterStartCallback(void);
-/* cuda.api:738: refused */
+/* cuda.api:737: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterStartCallback,
@@ -4395,7 +4471,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 }
 
 CUresult cuCoredumpRegisterCompleteCallback(void);
-/* cuda.api:740: refused */
+/* cuda.api:739: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterCompleteCallback,
@@ -4403,7 +4479,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 }
 
 CUresult cuCoredumpDeregisterStartCallback(void);
-/* cuda.api:743: refused */
+/* cuda.api:742: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterStartCallback,
@@ -4411,21 +4487,21 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 }
 
 CUresult cuCoredumpDeregisterCompleteCallback(void);
-/* cuda.api:745: refused */
+/* cuda.api:744: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterCompleteCallback,
 		"cuCoredumpDeregisterCompleteCallback", "core dumps: not served");
 }
 
-/* cuda.api:747: local */
+/* cuda.api:746: local */
 VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	shim_count(CALL_cuGetExportTable);
 	return hand_cuGetExportTable(ppExportTable, pExportTableId);
 }
 
-/* cuda.api:749: refused */
+/* cuda.api:748: refused */
 VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
 		unsigned int flags)
 {
@@ -4437,7 +4513,7 @@ VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc
 		"green contexts: not served yet");
 }
 
-/* cuda.api:751: refused */
+/* cuda.api:750: refused */
 VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
 	(void)hCtx;
@@ -4445,7 +4521,7 @@ VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 		"green contexts: not served yet");
 }
 
-/* cuda.api:752: refused */
+/* cuda.api:751: refused */
 VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
 	(void)pContext;
@@ -4454,7 +4530,7 @@ VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 		"green contexts: not served yet");
 }
 
-/* cuda.api:754: refused */
+/* cuda.api:753: refused */
 VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4465,7 +4541,7 @@ VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *res
 		"green contexts: not served yet");
 }
 
-/* cuda.api:756: refused */
+/* cuda.api:755: refused */
 VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4476,7 +4552,7 @@ VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resourc
 		"green contexts: not served yet");
 }
 
-/* cuda.api:758: refused */
+/* cuda.api:757: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4487,7 +4563,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *r
 		"green contexts: not served yet");
 }
 
-/* cuda.api:760: refused */
+/* cuda.api:759: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
 		const CUdevResource *input, CUdevResource *remainder, unsigned int flags,
 		unsigned int minCount)
@@ -4503,14 +4579,14 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigne
 }
 
 CUresult cuDevSmResourceSplit(void);
-/* cuda.api:763: refused */
+/* cuda.api:762: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 {
 	return shim_refused(CALL_cuDevSmResourceSplit, "cuDevSmResourceSplit",
 		"green contexts: not served yet");
 }
 
-/* cuda.api:767: refused */
+/* cuda.api:766: refused */
 VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 		CUdevResource *resources, unsigned int nbResources)
 {
@@ -4521,7 +4597,7 @@ VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 		"green contexts: not served yet");
 }
 
-/* cuda.api:769: refused */
+/* cuda.api:768: refused */
 VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -4530,7 +4606,7 @@ VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 		"green contexts: not served yet");
 }
 
-/* cuda.api:771: refused */
+/* cuda.api:770: refused */
 VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -4539,7 +4615,7 @@ VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 		"green contexts: not served yet");
 }
 
-/* cuda.api:773: refused */
+/* cuda.api:772: refused */
 VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 {
 	(void)hStream;
@@ -4548,7 +4624,7 @@ VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 		"green contexts: not served yet");
 }
 
-/* cuda.api:775: refused */
+/* cuda.api:774: refused */
 VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 		unsigned int flags, int priority)
 {
@@ -4560,7 +4636,7 @@ VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx gree
 		"green contexts: not served yet");
 }
 
-/* cuda.api:777: refused */
+/* cuda.api:776: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
 {
 	(void)greenCtx;
@@ -4569,7 +4645,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *g
 		"green contexts: not served yet");
 }
 
-/* cuda.api:779: refused */
+/* cuda.api:778: refused */
 VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 		CUlogsCallbackHandle *callback_out)
 {
@@ -4580,7 +4656,7 @@ VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *
 		"driver logs: not served yet");
 }
 
-/* cuda.api:781: refused */
+/* cuda.api:780: refused */
 VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	(void)callback;
@@ -4588,7 +4664,7 @@ VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 		"driver logs: not served yet");
 }
 
-/* cuda.api:783: refused */
+/* cuda.api:782: refused */
 VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
 	(void)iterator_out;
@@ -4596,7 +4672,7 @@ VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int fl
 	return shim_refused(CALL_cuLogsCurrent, "cuLogsCurrent", "driver logs: not served yet");
 }
 
-/* cuda.api:785: refused */
+/* cuda.api:784: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
 		unsigned int flags)
 {
@@ -4607,7 +4683,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path
 		"driver logs: not served yet");
 }
 
-/* cuda.api:787: refused */
+/* cuda.api:786: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 		unsigned int flags)
 {
@@ -4619,7 +4695,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, 
 		"driver logs: not served yet");
 }
 
-/* cuda.api:791: refused */
+/* cuda.api:790: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -4629,7 +4705,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 		"graphics interop: not served");
 }
 
-/* cuda.api:793: refused */
+/* cuda.api:792: refused */
 VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options,
 		void **optionValues, CUlinkState *stateOut)
 {
@@ -4640,7 +4716,7 @@ VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *option
 	return shim_refused(CALL_cuLinkCreate, "cuLinkCreate", "links: not served yet");
 }
 
-/* cuda.api:795: refused */
+/* cuda.api:794: refused */
 VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data,
 		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
 		void **optionValues)
@@ -4656,7 +4732,7 @@ VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void
 	return shim_refused(CALL_cuLinkAddData, "cuLinkAddData", "links: not served yet");
 }
 
-/* cuda.api:798: refused */
+/* cuda.api:797: refused */
 VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -4669,7 +4745,7 @@ VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, cons
 	return shim_refused(CALL_cuLinkAddFile, "cuLinkAddFile", "links: not served yet");
 }
 
-/* cuda.api:801: refused */
+/* cuda.api:800: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -4681,7 +4757,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:803: refused */
+/* cuda.api:802: refused */
 VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 {
 	(void)bytes;
@@ -4690,7 +4766,7 @@ VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:807: call */
+/* cuda.api:806: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate_v2);
@@ -4701,7 +4777,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevi
 	return hand_cuCtxCreate_v2(pctx, flags, dev);
 }
 
-/* cuda.api:808: call */
+/* cuda.api:807: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray,
 		int numParams, unsigned int flags, CUdevice dev)
 {
@@ -4713,7 +4789,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *param
 	return hand_cuCtxCreate_v3(pctx, paramsArray, numParams, flags, dev);
 }
 
-/* cuda.api:810: refused */
+/* cuda.api:809: refused */
 VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes,
 		CUmodule hmod, const char *name)
 {
@@ -4725,7 +4801,7 @@ VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *byte
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:813: refused */
+/* cuda.api:812: refused */
 VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
 	(void)free;
@@ -4734,7 +4810,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:815: refused */
+/* cuda.api:814: refused */
 VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
 	(void)dptr;
@@ -4743,7 +4819,7 @@ VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:817: refused */
+/* cuda.api:816: refused */
 VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
 		unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
@@ -4756,7 +4832,7 @@ VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:820: refused */
+/* cuda.api:819: refused */
 VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 {
 	(void)dptr;
@@ -4764,7 +4840,7 @@ VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:822: refused */
+/* cuda.api:821: refused */
 VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize,
 		CUdeviceptr_v1 dptr)
 {
@@ -4775,7 +4851,7 @@ VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:825: refused */
+/* cuda.api:824: refused */
 VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 {
 	(void)pp;
@@ -4784,7 +4860,7 @@ VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:827: refused */
+/* cuda.api:826: refused */
 VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 		unsigned int Flags)
 {
@@ -4795,7 +4871,7 @@ VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:829: refused */
+/* cuda.api:828: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount)
 {
@@ -4806,7 +4882,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:831: refused */
+/* cuda.api:830: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -4817,7 +4893,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:833: refused */
+/* cuda.api:832: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -4828,7 +4904,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcD
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:836: refused */
+/* cuda.api:835: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 		CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
@@ -4839,7 +4915,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 	return shim_refused(CALL_cuMemcpyDtoA, "cuMemcpyDtoA", "arrays: not served yet");
 }
 
-/* cuda.api:838: refused */
+/* cuda.api:837: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -4850,7 +4926,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 	return shim_refused(CALL_cuMemcpyAtoD, "cuMemcpyAtoD", "arrays: not served yet");
 }
 
-/* cuda.api:840: refused */
+/* cuda.api:839: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount)
 {
@@ -4861,7 +4937,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 	return shim_refused(CALL_cuMemcpyHtoA, "cuMemcpyHtoA", "arrays: not served yet");
 }
 
-/* cuda.api:842: refused */
+/* cuda.api:841: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount)
 {
@@ -4872,7 +4948,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int
 	return shim_refused(CALL_cuMemcpyAtoH, "cuMemcpyAtoH", "arrays: not served yet");
 }
 
-/* cuda.api:844: refused */
+/* cuda.api:843: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -4884,7 +4960,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUa
 	return shim_refused(CALL_cuMemcpyAtoA, "cuMemcpyAtoA", "arrays: not served yet");
 }
 
-/* cuda.api:846: refused */
+/* cuda.api:845: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
@@ -4897,7 +4973,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset
 		"arrays: not served yet");
 }
 
-/* cuda.api:848: refused */
+/* cuda.api:847: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -4910,7 +4986,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigne
 		"arrays: not served yet");
 }
 
-/* cuda.api:850: refused */
+/* cuda.api:849: refused */
 VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -4918,7 +4994,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:852: refused */
+/* cuda.api:851: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -4926,7 +5002,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:854: refused */
+/* cuda.api:853: refused */
 VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -4934,7 +5010,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:856: refused */
+/* cuda.api:855: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -4946,7 +5022,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *sr
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:859: refused */
+/* cuda.api:858: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -4958,7 +5034,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:862: refused */
+/* cuda.api:861: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -4970,7 +5046,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:865: refused */
+/* cuda.api:864: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -4979,7 +5055,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hS
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:867: refused */
+/* cuda.api:866: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -4988,7 +5064,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hS
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:869: refused */
+/* cuda.api:868: refused */
 VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
 	(void)dstDevice;
@@ -4998,7 +5074,7 @@ VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, uns
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:871: refused */
+/* cuda.api:870: refused */
 VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
 	(void)dstDevice;
@@ -5008,7 +5084,7 @@ VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, u
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:873: refused */
+/* cuda.api:872: refused */
 VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
 	(void)dstDevice;
@@ -5018,7 +5094,7 @@ VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, uns
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:875: refused */
+/* cuda.api:874: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned char uc, unsigned int Width, unsigned int Height)
 {
@@ -5031,7 +5107,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPit
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:878: refused */
+/* cuda.api:877: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned short us, unsigned int Width, unsigned int Height)
 {
@@ -5044,7 +5120,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:881: refused */
+/* cuda.api:880: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned int ui, unsigned int Width, unsigned int Height)
 {
@@ -5057,7 +5133,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 		"32-bit device addresses (CUDA 3.1 and older): not served");
 }
 
-/* cuda.api:884: refused */
+/* cuda.api:883: refused */
 VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5066,7 +5142,7 @@ VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 	return shim_refused(CALL_cuArrayCreate, "cuArrayCreate", "arrays: not served yet");
 }
 
-/* cuda.api:886: refused */
+/* cuda.api:885: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5076,7 +5152,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescr
 		"arrays: not served yet");
 }
 
-/* cuda.api:888: refused */
+/* cuda.api:887: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5085,7 +5161,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 	return shim_refused(CALL_cuArray3DCreate, "cuArray3DCreate", "arrays: not served yet");
 }
 
-/* cuda.api:890: refused */
+/* cuda.api:889: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5095,7 +5171,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayD
 		"arrays: not served yet");
 }
 
-/* cuda.api:892: refused */
+/* cuda.api:891: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr_v1 dptr, unsigned int bytes)
 {
@@ -5107,7 +5183,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTex
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:894: refused */
+/* cuda.api:893: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr, unsigned int Pitch)
 {
@@ -5119,7 +5195,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:897: refused */
+/* cuda.api:896: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -5128,7 +5204,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef
 		"textures and surfaces: not served yet");
 }
 
-/* cuda.api:899: refused */
+/* cuda.api:898: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr,
 		unsigned int *pSize, CUgraphicsResource resource)
 {
@@ -5139,7 +5215,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr
 		"cuGraphicsResourceGetMappedPointer", "graphics interop: not served");
 }
 
-/* cuda.api:913: post */
+/* cuda.api:912: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5151,7 +5227,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost
 	return hand_cuMemcpyHtoD_v2(dstDevice, srcHost, ByteCount, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:913: post */
+/* cuda.api:912: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5163,7 +5239,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *sr
 	return hand_cuMemcpyHtoD_v2(dstDevice, srcHost, ByteCount, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:915: call */
+/* cuda.api:914: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpyDtoH_v2);
@@ -5174,7 +5250,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size
 	return hand_cuMemcpyDtoH_v2(dstHost, srcDevice, ByteCount, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:915: call */
+/* cuda.api:914: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5186,7 +5262,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 	return hand_cuMemcpyDtoH_v2(dstHost, srcDevice, ByteCount, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:917: post */
+/* cuda.api:916: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5198,7 +5274,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevi
 	return hand_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:917: post */
+/* cuda.api:916: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5210,7 +5286,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr sr
 	return hand_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:919: refused */
+/* cuda.api:918: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5221,7 +5297,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevi
 	return shim_refused(CALL_cuMemcpyDtoA_v2, "cuMemcpyDtoA_v2", "arrays: not served yet");
 }
 
-/* cuda.api:919: refused */
+/* cuda.api:918: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		CUdeviceptr srcDevice, size_t ByteCount)
 {
@@ -5233,7 +5309,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		"arrays: not served yet");
 }
 
-/* cuda.api:921: refused */
+/* cuda.api:920: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5244,7 +5320,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, s
 	return shim_refused(CALL_cuMemcpyAtoD_v2, "cuMemcpyAtoD_v2", "arrays: not served yet");
 }
 
-/* cuda.api:921: refused */
+/* cuda.api:920: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5256,7 +5332,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArr
 		"arrays: not served yet");
 }
 
-/* cuda.api:923: refused */
+/* cuda.api:922: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5267,7 +5343,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const 
 	return shim_refused(CALL_cuMemcpyHtoA_v2, "cuMemcpyHtoA_v2", "arrays: not served yet");
 }
 
-/* cuda.api:923: refused */
+/* cuda.api:922: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount)
 {
@@ -5279,7 +5355,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		"arrays: not served yet");
 }
 
-/* cuda.api:925: refused */
+/* cuda.api:924: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5290,7 +5366,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t sr
 	return shim_refused(CALL_cuMemcpyAtoH_v2, "cuMemcpyAtoH_v2", "arrays: not served yet");
 }
 
-/* cuda.api:925: refused */
+/* cuda.api:924: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5302,7 +5378,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size
 		"arrays: not served yet");
 }
 
-/* cuda.api:927: refused */
+/* cuda.api:926: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5314,7 +5390,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarra
 	return shim_refused(CALL_cuMemcpyAtoA_v2, "cuMemcpyAtoA_v2", "arrays: not served yet");
 }
 
-/* cuda.api:927: refused */
+/* cuda.api:926: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5327,7 +5403,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, C
 		"arrays: not served yet");
 }
 
-/* cuda.api:929: refused */
+/* cuda.api:928: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5340,7 +5416,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 		"arrays: not served yet");
 }
 
-/* cuda.api:929: refused */
+/* cuda.api:928: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5353,7 +5429,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffs
 		"arrays: not served yet");
 }
 
-/* cuda.api:931: refused */
+/* cuda.api:930: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5366,7 +5442,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size
 		"arrays: not served yet");
 }
 
-/* cuda.api:931: refused */
+/* cuda.api:930: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
@@ -5379,7 +5455,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 		"arrays: not served yet");
 }
 
-/* cuda.api:933: call */
+/* cuda.api:932: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2);
@@ -5390,7 +5466,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 	return hand_cuMemcpy2D_v2(pCopy, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:933: call */
+/* cuda.api:932: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2_ptds);
@@ -5401,7 +5477,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 	return hand_cuMemcpy2D_v2(pCopy, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:934: call */
+/* cuda.api:933: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2);
@@ -5412,7 +5488,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 	return hand_cuMemcpy2DUnaligned_v2(pCopy, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:934: call */
+/* cuda.api:933: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2_ptds);
@@ -5423,7 +5499,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 	return hand_cuMemcpy2DUnaligned_v2(pCopy, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:935: call */
+/* cuda.api:934: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2);
@@ -5434,7 +5510,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 	return hand_cuMemcpy3D_v2(pCopy, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:935: call */
+/* cuda.api:934: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2_ptds);
@@ -5445,7 +5521,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 	return hand_cuMemcpy3D_v2(pCopy, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:936: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5457,7 +5533,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *sr
 	return hand_cuMemcpyHtoDAsync_v2(dstDevice, srcHost, ByteCount, hStream);
 }
 
-/* cuda.api:936: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5470,7 +5546,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const voi
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:938: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5482,7 +5558,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 	return hand_cuMemcpyDtoHAsync_v2(dstHost, srcDevice, ByteCount, hStream);
 }
 
-/* cuda.api:938: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5495,7 +5571,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDe
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:940: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5507,7 +5583,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr sr
 	return hand_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
 }
 
-/* cuda.api:940: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5520,7 +5596,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdevicep
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:942: post */
+/* cuda.api:941: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2);
@@ -5531,7 +5607,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hS
 	return hand_cuMemcpy2DAsync_v2(pCopy, hStream);
 }
 
-/* cuda.api:942: post */
+/* cuda.api:941: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2_ptsz);
@@ -5542,7 +5618,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstre
 	return hand_cuMemcpy2DAsync_v2(pCopy, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:944: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2);
@@ -5553,7 +5629,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hS
 	return hand_cuMemcpy3DAsync_v2(pCopy, hStream);
 }
 
-/* cuda.api:944: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2_ptsz);
@@ -5564,7 +5640,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstre
 	return hand_cuMemcpy3DAsync_v2(pCopy, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:946: post */
+/* cuda.api:945: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2);
@@ -5575,7 +5651,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, siz
 	return hand_cuMemsetD8_v2(dstDevice, uc, N, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:946: post */
+/* cuda.api:945: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2_ptds);
@@ -5586,7 +5662,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc
 	return hand_cuMemsetD8_v2(dstDevice, uc, N, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:948: post */
+/* cuda.api:947: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2);
@@ -5597,7 +5673,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, s
 	return hand_cuMemsetD16_v2(dstDevice, us, N, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:948: post */
+/* cuda.api:947: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2_ptds);
@@ -5608,7 +5684,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short 
 	return hand_cuMemsetD16_v2(dstDevice, us, N, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:950: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2);
@@ -5619,7 +5695,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, siz
 	return hand_cuMemsetD32_v2(dstDevice, ui, N, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:950: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2_ptds);
@@ -5630,7 +5706,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui
 	return hand_cuMemsetD32_v2(dstDevice, ui, N, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:952: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 		size_t Width, size_t Height)
 {
@@ -5642,7 +5718,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, un
 	return hand_cuMemsetD2D8_v2(dstDevice, dstPitch, uc, Width, Height, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:952: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height)
 {
@@ -5655,7 +5731,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
 			CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:954: post */
+/* cuda.api:953: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -5667,7 +5743,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 	return hand_cuMemsetD2D16_v2(dstDevice, dstPitch, us, Width, Height, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:954: post */
+/* cuda.api:953: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -5680,7 +5756,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 			CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:956: post */
+/* cuda.api:955: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 		size_t Width, size_t Height)
 {
@@ -5692,7 +5768,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, u
 	return hand_cuMemsetD2D32_v2(dstDevice, dstPitch, ui, Width, Height, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:956: post */
+/* cuda.api:955: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height)
 {
@@ -5705,7 +5781,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 			CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:958: call */
+/* cuda.api:957: call */
 VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy);
@@ -5716,7 +5792,7 @@ VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCoun
 	return hand_cuMemcpy(dst, src, ByteCount, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:958: call */
+/* cuda.api:957: call */
 VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy_ptds);
@@ -5727,7 +5803,7 @@ VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 	return hand_cuMemcpy(dst, src, ByteCount, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:960: post */
+/* cuda.api:959: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -5739,7 +5815,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 	return hand_cuMemcpyAsync(dst, src, ByteCount, hStream);
 }
 
-/* cuda.api:960: post */
+/* cuda.api:959: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -5752,7 +5828,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:962: post */
+/* cuda.api:961: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -5765,7 +5841,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 			CU_STREAM_LEGACY);
 }
 
-/* cuda.api:962: post */
+/* cuda.api:961: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -5778,7 +5854,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstCont
 			CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:964: post */
+/* cuda.api:963: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -5791,7 +5867,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstCont
 			hStream);
 }
 
-/* cuda.api:964: post */
+/* cuda.api:963: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -5804,7 +5880,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext ds
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:967: post */
+/* cuda.api:966: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer);
@@ -5815,7 +5891,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 	return hand_cuMemcpy3DPeer(pCopy, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:967: post */
+/* cuda.api:966: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer_ptds);
@@ -5826,7 +5902,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 	return hand_cuMemcpy3DPeer(pCopy, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:968: post */
+/* cuda.api:967: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeerAsync);
@@ -5837,7 +5913,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstr
 	return hand_cuMemcpy3DPeerAsync(pCopy, hStream);
 }
 
-/* cuda.api:968: post */
+/* cuda.api:967: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 		CUstream hStream)
 {
@@ -5849,7 +5925,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 	return hand_cuMemcpy3DPeerAsync(pCopy, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:970: refused */
+/* cuda.api:969: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		size_t *failIdx, CUstream hStream)
@@ -5867,7 +5943,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 		"batch copies: not served yet");
 }
 
-/* cuda.api:970: refused */
+/* cuda.api:969: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, CUstream hStream)
@@ -5885,7 +5961,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *sr
 		"batch copies: not served yet");
 }
 
-/* cuda.api:973: refused */
+/* cuda.api:972: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -5898,7 +5974,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP
 		"batch copies: not served yet");
 }
 
-/* cuda.api:973: refused */
+/* cuda.api:972: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -5911,7 +5987,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BAT
 		"batch copies: not served yet");
 }
 
-/* cuda.api:976: refused */
+/* cuda.api:975: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		CUstream hStream)
@@ -5928,7 +6004,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs
 		"batch copies: not served yet");
 }
 
-/* cuda.api:976: refused */
+/* cuda.api:975: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, CUstream hStream)
@@ -5945,7 +6021,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr 
 		"batch copies: not served yet");
 }
 
-/* cuda.api:979: refused */
+/* cuda.api:978: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		unsigned long long flags, CUstream hStream)
 {
@@ -5957,7 +6033,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH
 		"batch copies: not served yet");
 }
 
-/* cuda.api:979: refused */
+/* cuda.api:978: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 		CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
@@ -5970,7 +6046,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 }
 
 CUresult cuMemcpyWithAttributesAsync(void);
-/* cuda.api:982: refused */
+/* cuda.api:981: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync, "cuMemcpyWithAttributesAsync",
@@ -5978,7 +6054,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 }
 
 CUresult cuMemcpyWithAttributesAsync_ptsz(void);
-/* cuda.api:982: refused */
+/* cuda.api:981: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync_ptsz,
@@ -5986,7 +6062,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 }
 
 CUresult cuMemcpy3DWithAttributesAsync(void);
-/* cuda.api:985: refused */
+/* cuda.api:984: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync, "cuMemcpy3DWithAttributesAsync",
@@ -5994,14 +6070,14 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 }
 
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(void);
-/* cuda.api:985: refused */
+/* cuda.api:984: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync_ptsz,
 		"cuMemcpy3DWithAttributesAsync_ptsz", "batch copies: not served yet");
 }
 
-/* cuda.api:987: post */
+/* cuda.api:986: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6013,7 +6089,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, s
 	return hand_cuMemsetD8Async(dstDevice, uc, N, hStream);
 }
 
-/* cuda.api:987: post */
+/* cuda.api:986: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6025,7 +6101,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char 
 	return hand_cuMemsetD8Async(dstDevice, uc, N, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:989: post */
+/* cuda.api:988: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6037,7 +6113,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us,
 	return hand_cuMemsetD16Async(dstDevice, us, N, hStream);
 }
 
-/* cuda.api:989: post */
+/* cuda.api:988: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6050,7 +6126,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned shor
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:991: post */
+/* cuda.api:990: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6062,7 +6138,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, s
 	return hand_cuMemsetD32Async(dstDevice, ui, N, hStream);
 }
 
-/* cuda.api:991: post */
+/* cuda.api:990: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6075,7 +6151,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int 
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:993: post */
+/* cuda.api:992: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6087,7 +6163,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 	return hand_cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, hStream);
 }
 
-/* cuda.api:993: post */
+/* cuda.api:992: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6100,7 +6176,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:995: post */
+/* cuda.api:994: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6112,7 +6188,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 	return hand_cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, hStream);
 }
 
-/* cuda.api:995: post */
+/* cuda.api:994: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6125,7 +6201,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:997: post */
+/* cuda.api:996: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6137,7 +6213,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 	return hand_cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, hStream);
 }
 
-/* cuda.api:997: post */
+/* cuda.api:996: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6150,7 +6226,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:999: local */
+/* cuda.api:998: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority);
@@ -6161,7 +6237,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 	return hand_cuStreamGetPriority(hStream, priority);
 }
 
-/* cuda.api:999: local */
+/* cuda.api:998: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority_ptsz);
@@ -6172,7 +6248,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 	return hand_cuStreamGetPriority(hStream ? hStream : CU_STREAM_PER_THREAD, priority);
 }
 
-/* cuda.api:1000: local */
+/* cuda.api:999: local */
 VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId);
@@ -6183,7 +6259,7 @@ VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *stream
 	return hand_cuStreamGetId(hStream, streamId);
 }
 
-/* cuda.api:1000: local */
+/* cuda.api:999: local */
 VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId_ptsz);
@@ -6194,7 +6270,7 @@ VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *s
 	return hand_cuStreamGetId(hStream ? hStream : CU_STREAM_PER_THREAD, streamId);
 }
 
-/* cuda.api:1001: local */
+/* cuda.api:1000: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags);
@@ -6205,7 +6281,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 	return hand_cuStreamGetFlags(hStream, flags);
 }
 
-/* cuda.api:1001: local */
+/* cuda.api:1000: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags_ptsz);
@@ -6216,7 +6292,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flag
 	return hand_cuStreamGetFlags(hStream ? hStream : CU_STREAM_PER_THREAD, flags);
 }
 
-/* cuda.api:1002: local */
+/* cuda.api:1001: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice);
@@ -6227,7 +6303,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 	return hand_cuStreamGetDevice(hStream, device);
 }
 
-/* cuda.api:1002: local */
+/* cuda.api:1001: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice_ptsz);
@@ -6239,7 +6315,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 }
 
 CUresult cuStreamGetDevResource(void);
-/* cuda.api:1003: refused */
+/* cuda.api:1002: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource, "cuStreamGetDevResource",
@@ -6247,14 +6323,14 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 }
 
 CUresult cuStreamGetDevResource_ptsz(void);
-/* cuda.api:1003: refused */
+/* cuda.api:1002: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource_ptsz, "cuStreamGetDevResource_ptsz",
 		"green contexts: not served yet");
 }
 
-/* cuda.api:1005: local */
+/* cuda.api:1004: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx);
@@ -6265,7 +6341,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 	return hand_cuStreamGetCtx(hStream, pctx);
 }
 
-/* cuda.api:1005: local */
+/* cuda.api:1004: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx_ptsz);
@@ -6276,7 +6352,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 	return hand_cuStreamGetCtx(hStream ? hStream : CU_STREAM_PER_THREAD, pctx);
 }
 
-/* cuda.api:1006: local */
+/* cuda.api:1005: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6288,7 +6364,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 	return hand_cuStreamGetCtx_v2(hStream, pCtx, pGreenCtx);
 }
 
-/* cuda.api:1006: local */
+/* cuda.api:1005: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6314,7 +6390,7 @@ static CUresult send_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigne
 	return shim_post(&call);
 }
 
-/* cuda.api:1008: post */
+/* cuda.api:1007: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamWaitEvent);
@@ -6325,7 +6401,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsign
 	return send_cuStreamWaitEvent(hStream, hEvent, Flags);
 }
 
-/* cuda.api:1008: post */
+/* cuda.api:1007: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 		unsigned int Flags)
 {
@@ -6337,7 +6413,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 	return send_cuStreamWaitEvent(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags);
 }
 
-/* cuda.api:1010: post */
+/* cuda.api:1009: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6349,7 +6425,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback cal
 	return hand_cuStreamAddCallback(hStream, callback, userData, flags);
 }
 
-/* cuda.api:1010: post */
+/* cuda.api:1009: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6362,7 +6438,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallbac
 			userData, flags);
 }
 
-/* cuda.api:1012: refused */
+/* cuda.api:1011: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
 		unsigned int flags)
 {
@@ -6374,7 +6450,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr,
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1012: refused */
+/* cuda.api:1011: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr,
 		size_t length, unsigned int flags)
 {
@@ -6386,7 +6462,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr 
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1014: call */
+/* cuda.api:1013: call */
 VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery);
@@ -6397,7 +6473,7 @@ VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 	return hand_cuStreamQuery(hStream);
 }
 
-/* cuda.api:1014: call */
+/* cuda.api:1013: call */
 VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery_ptsz);
@@ -6408,7 +6484,7 @@ VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 	return hand_cuStreamQuery(hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:1015: call */
+/* cuda.api:1014: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize);
@@ -6419,7 +6495,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 	return hand_cuStreamSynchronize(hStream);
 }
 
-/* cuda.api:1015: call */
+/* cuda.api:1014: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize_ptsz);
@@ -6430,7 +6506,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 	return hand_cuStreamSynchronize(hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:1016: post */
+/* cuda.api:1015: post */
 VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord);
@@ -6441,7 +6517,7 @@ VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 	return hand_cuEventRecord(hEvent, hStream);
 }
 
-/* cuda.api:1016: post */
+/* cuda.api:1015: post */
 VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord_ptsz);
@@ -6452,7 +6528,7 @@ VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 	return hand_cuEventRecord(hEvent, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:1017: post */
+/* cuda.api:1016: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -6464,7 +6540,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 	return hand_cuEventRecordWithFlags(hEvent, hStream, flags);
 }
 
-/* cuda.api:1017: post */
+/* cuda.api:1016: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -6477,7 +6553,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStre
 			flags);
 }
 
-/* cuda.api:1019: post */
+/* cuda.api:1018: post */
 VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 		unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 		unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
@@ -6492,7 +6568,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsign
 			blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
 }
 
-/* cuda.api:1019: post */
+/* cuda.api:1018: post */
 VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -6508,7 +6584,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 			kernelParams, extra);
 }
 
-/* cuda.api:1023: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -6520,7 +6596,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction 
 	return hand_cuLaunchKernelEx(config, f, kernelParams, extra, CU_STREAM_LEGACY);
 }
 
-/* cuda.api:1023: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -6532,7 +6608,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunc
 	return hand_cuLaunchKernelEx(config, f, kernelParams, extra, CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:1025: post */
+/* cuda.api:1024: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc);
@@ -6543,7 +6619,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *user
 	return hand_cuLaunchHostFunc(hStream, fn, userData);
 }
 
-/* cuda.api:1025: post */
+/* cuda.api:1024: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc_ptsz);
@@ -6555,7 +6631,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void 
 }
 
 CUresult cuLaunchHostFunc_v2(void);
-/* cuda.api:1027: refused */
+/* cuda.api:1026: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2, "cuLaunchHostFunc_v2",
@@ -6563,14 +6639,14 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 }
 
 CUresult cuLaunchHostFunc_v2_ptsz(void);
-/* cuda.api:1027: refused */
+/* cuda.api:1026: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2_ptsz, "cuLaunchHostFunc_v2_ptsz",
 		"new in CUDA 13.5: not served yet");
 }
 
-/* cuda.api:1029: refused */
+/* cuda.api:1028: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources,
 		CUstream hStream)
 {
@@ -6581,7 +6657,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResou
 		"graphics interop: not served");
 }
 
-/* cuda.api:1029: refused */
+/* cuda.api:1028: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -6592,7 +6668,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 		"graphics interop: not served");
 }
 
-/* cuda.api:1031: refused */
+/* cuda.api:1030: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -6603,7 +6679,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 		"graphics interop: not served");
 }
 
-/* cuda.api:1031: refused */
+/* cuda.api:1030: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -6629,7 +6705,7 @@ static CUresult send_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1044: post */
+/* cuda.api:1043: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -6641,7 +6717,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 	return send_cuStreamWriteValue32_v2(stream, addr, value, flags);
 }
 
-/* cuda.api:1044: post */
+/* cuda.api:1043: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -6669,7 +6745,7 @@ static CUresult send_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1046: post */
+/* cuda.api:1045: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -6681,7 +6757,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 	return send_cuStreamWaitValue32_v2(stream, addr, value, flags);
 }
 
-/* cuda.api:1046: post */
+/* cuda.api:1045: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -6709,7 +6785,7 @@ static CUresult send_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1048: post */
+/* cuda.api:1047: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -6721,7 +6797,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 	return send_cuStreamWriteValue64_v2(stream, addr, value, flags);
 }
 
-/* cuda.api:1048: post */
+/* cuda.api:1047: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -6749,7 +6825,7 @@ static CUresult send_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1050: post */
+/* cuda.api:1049: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -6761,7 +6837,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 	return send_cuStreamWaitValue64_v2(stream, addr, value, flags);
 }
 
-/* cuda.api:1050: post */
+/* cuda.api:1049: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -6792,7 +6868,7 @@ static CUresult send_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	return shim_post(&call);
 }
 
-/* cuda.api:1052: post */
+/* cuda.api:1051: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -6804,7 +6880,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	return send_cuStreamBatchMemOp_v2(stream, count, paramArray, flags);
 }
 
-/* cuda.api:1052: post */
+/* cuda.api:1051: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -6817,7 +6893,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int c
 			paramArray, flags);
 }
 
-/* cuda.api:1054: refused */
+/* cuda.api:1053: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 		CUstream hStream)
 {
@@ -6829,7 +6905,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdev
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1054: refused */
+/* cuda.api:1053: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 		CUdevice dstDevice, CUstream hStream)
 {
@@ -6841,7 +6917,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1056: refused */
+/* cuda.api:1055: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -6854,7 +6930,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1056: refused */
+/* cuda.api:1055: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -6867,7 +6943,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t coun
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1059: refused */
+/* cuda.api:1058: refused */
 VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUdevice device)
 {
@@ -6878,7 +6954,7 @@ VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise
 	return shim_refused(CALL_cuMemAdvise, "cuMemAdvise", "managed memory: not served yet");
 }
 
-/* cuda.api:1061: refused */
+/* cuda.api:1060: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 		unsigned long long flags, CUstream hStream)
@@ -6895,7 +6971,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1061: refused */
+/* cuda.api:1060: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -6912,7 +6988,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *s
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1065: refused */
+/* cuda.api:1064: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		unsigned long long flags, CUstream hStream)
 {
@@ -6925,7 +7001,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, 
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1065: refused */
+/* cuda.api:1064: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, unsigned long long flags, CUstream hStream)
 {
@@ -6938,7 +7014,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *si
 		"managed memory: not served yet");
 }
 
-/* cuda.api:1068: refused */
+/* cuda.api:1067: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -6955,7 +7031,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size
 		"cuMemDiscardAndPrefetchBatchAsync", "managed memory: not served yet");
 }
 
-/* cuda.api:1068: refused */
+/* cuda.api:1067: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -6972,7 +7048,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs,
 		"cuMemDiscardAndPrefetchBatchAsync_ptsz", "managed memory: not served yet");
 }
 
-/* cuda.api:1072: post */
+/* cuda.api:1071: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -6987,7 +7063,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridD
 			blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
 }
 
-/* cuda.api:1072: post */
+/* cuda.api:1071: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7003,7 +7079,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int 
 			hStream ? hStream : CU_STREAM_PER_THREAD, kernelParams);
 }
 
-/* cuda.api:1076: refused */
+/* cuda.api:1075: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
@@ -7017,7 +7093,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore 
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:1076: refused */
+/* cuda.api:1075: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 		const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
@@ -7032,7 +7108,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:1079: refused */
+/* cuda.api:1078: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7045,7 +7121,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *e
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:1079: refused */
+/* cuda.api:1078: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7059,7 +7135,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemapho
 		"external memory and semaphores: not served");
 }
 
-/* cuda.api:1082: refused */
+/* cuda.api:1081: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	(void)hStream;
@@ -7067,7 +7143,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 		"graphs: not served yet");
 }
 
-/* cuda.api:1082: refused */
+/* cuda.api:1081: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
 	(void)hStream;
@@ -7075,7 +7151,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 		"graphs: not served yet");
 }
 
-/* cuda.api:1083: refused */
+/* cuda.api:1082: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
 	(void)hStream;
@@ -7084,7 +7160,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureM
 		"graphs: not served yet");
 }
 
-/* cuda.api:1083: refused */
+/* cuda.api:1082: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
 	(void)hStream;
@@ -7093,7 +7169,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCap
 		"graphs: not served yet");
 }
 
-/* cuda.api:1085: refused */
+/* cuda.api:1084: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7108,7 +7184,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGra
 		"graphs: not served yet");
 }
 
-/* cuda.api:1085: refused */
+/* cuda.api:1084: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7124,7 +7200,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph
 }
 
 CUresult cuStreamBeginRecaptureToGraph(void);
-/* cuda.api:1089: refused */
+/* cuda.api:1088: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph, "cuStreamBeginRecaptureToGraph",
@@ -7132,7 +7208,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 }
 
 CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
-/* cuda.api:1089: refused */
+/* cuda.api:1088: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph_ptsz,
@@ -7140,7 +7216,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 }
 
 CUresult cuFabricCpyBatchAsync(void);
-/* cuda.api:1092: refused */
+/* cuda.api:1091: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync",
@@ -7148,14 +7224,14 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 }
 
 CUresult cuFabricCpyBatchAsync_ptsz(void);
-/* cuda.api:1092: refused */
+/* cuda.api:1091: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync_ptsz, "cuFabricCpyBatchAsync_ptsz",
 		"fabric: not served yet");
 }
 
-/* cuda.api:1095: refused */
+/* cuda.api:1094: refused */
 VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	(void)hStream;
@@ -7164,7 +7240,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 		"graphs: not served yet");
 }
 
-/* cuda.api:1095: refused */
+/* cuda.api:1094: refused */
 VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
 	(void)hStream;
@@ -7173,7 +7249,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph
 		"graphs: not served yet");
 }
 
-/* cuda.api:1097: local */
+/* cuda.api:1096: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7185,7 +7261,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 	return hand_cuStreamIsCapturing(hStream, captureStatus);
 }
 
-/* cuda.api:1097: local */
+/* cuda.api:1096: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7198,7 +7274,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 			captureStatus);
 }
 
-/* cuda.api:1099: local */
+/* cuda.api:1098: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7210,7 +7286,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 	return hand_cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out);
 }
 
-/* cuda.api:1099: local */
+/* cuda.api:1098: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7223,7 +7299,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 			captureStatus_out, id_out);
 }
 
-/* cuda.api:1101: local */
+/* cuda.api:1100: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7238,7 +7314,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 			dependencies_out, numDependencies_out);
 }
 
-/* cuda.api:1101: local */
+/* cuda.api:1100: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7254,7 +7330,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 			numDependencies_out);
 }
 
-/* cuda.api:1104: local */
+/* cuda.api:1103: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7269,7 +7345,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 			dependencies_out, edgeData_out, numDependencies_out);
 }
 
-/* cuda.api:1104: local */
+/* cuda.api:1103: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7285,7 +7361,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 			numDependencies_out);
 }
 
-/* cuda.api:1107: refused */
+/* cuda.api:1106: refused */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
@@ -7299,7 +7375,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGr
 		"graphs: not served yet");
 }
 
-/* cuda.api:1110: refused */
+/* cuda.api:1109: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7309,7 +7385,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:1112: refused */
+/* cuda.api:1111: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7319,7 +7395,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:1114: refused */
+/* cuda.api:1113: refused */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7330,7 +7406,7 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUg
 		"cuGraphExecKernelNodeSetParams", "graphs: not served yet");
 }
 
-/* cuda.api:1116: refused */
+/* cuda.api:1115: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -7341,7 +7417,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUg
 		"graphs: not served yet");
 }
 
-/* cuda.api:1116: refused */
+/* cuda.api:1115: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec,
 		CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -7352,7 +7428,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec
 		"cuGraphInstantiateWithParams_ptsz", "graphs: not served yet");
 }
 
-/* cuda.api:1119: refused */
+/* cuda.api:1118: refused */
 VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
@@ -7364,7 +7440,7 @@ VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		"graphs: not served yet");
 }
 
-/* cuda.api:1122: refused */
+/* cuda.api:1121: refused */
 VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
 	(void)hGraph;
@@ -7372,7 +7448,7 @@ VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 	return shim_refused(CALL_cuGraphUpload, "cuGraphUpload", "graphs: not served yet");
 }
 
-/* cuda.api:1122: refused */
+/* cuda.api:1121: refused */
 VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	(void)hGraph;
@@ -7381,7 +7457,7 @@ VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 		"graphs: not served yet");
 }
 
-/* cuda.api:1124: refused */
+/* cuda.api:1123: refused */
 VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
 	(void)hGraph;
@@ -7389,7 +7465,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	return shim_refused(CALL_cuGraphLaunch, "cuGraphLaunch", "graphs: not served yet");
 }
 
-/* cuda.api:1124: refused */
+/* cuda.api:1123: refused */
 VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	(void)hGraph;
@@ -7398,7 +7474,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 		"graphs: not served yet");
 }
 
-/* cuda.api:1126: refused */
+/* cuda.api:1125: refused */
 VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		size_t *numEdges)
 {
@@ -7409,7 +7485,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraph
 	return shim_refused(CALL_cuGraphGetEdges, "cuGraphGetEdges", "graphs: not served yet");
 }
 
-/* cuda.api:1128: refused */
+/* cuda.api:1127: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
 		size_t *numDependencies)
 {
@@ -7420,7 +7496,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode 
 		"graphs: not served yet");
 }
 
-/* cuda.api:1130: refused */
+/* cuda.api:1129: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
@@ -7431,7 +7507,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 		"graphs: not served yet");
 }
 
-/* cuda.api:1132: refused */
+/* cuda.api:1131: refused */
 VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -7443,7 +7519,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *
 		"graphs: not served yet");
 }
 
-/* cuda.api:1134: refused */
+/* cuda.api:1133: refused */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -7455,7 +7531,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNod
 		"graphs: not served yet");
 }
 
-/* cuda.api:1136: refused */
+/* cuda.api:1135: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUgraphNodeParams *nodeParams)
@@ -7480,7 +7556,7 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 	return shim_post(&call);
 }
 
-/* cuda.api:1139: post */
+/* cuda.api:1138: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes);
@@ -7491,7 +7567,7 @@ VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStr
 	return send_cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1139: post */
+/* cuda.api:1138: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes_ptsz);
@@ -7523,7 +7599,7 @@ static CUresult send_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_end(&call);
 }
 
-/* cuda.api:1140: call */
+/* cuda.api:1139: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -7535,7 +7611,7 @@ VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr
 	return send_cuStreamGetAttribute(hStream, attr, value);
 }
 
-/* cuda.api:1140: call */
+/* cuda.api:1139: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -7564,7 +7640,7 @@ static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1142: post */
+/* cuda.api:1141: post */
 VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -7576,7 +7652,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr
 	return send_cuStreamSetAttribute(hStream, attr, param);
 }
 
-/* cuda.api:1142: post */
+/* cuda.api:1141: post */
 VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -7588,7 +7664,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID
 	return send_cuStreamSetAttribute(hStream ? hStream : CU_STREAM_PER_THREAD, attr, param);
 }
 
-/* cuda.api:1144: refused */
+/* cuda.api:1143: refused */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {
@@ -7599,7 +7675,7 @@ VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle hand
 		"sharing between processes: not served yet");
 }
 
-/* cuda.api:1146: refused */
+/* cuda.api:1145: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -7612,7 +7688,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGrap
 		"graphs: not served yet");
 }
 
-/* cuda.api:1149: refused */
+/* cuda.api:1148: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -7625,7 +7701,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hG
 		"graphs: not served yet");
 }
 
-/* cuda.api:1152: refused */
+/* cuda.api:1151: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -7636,7 +7712,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned i
 		"arrays: not served yet");
 }
 
-/* cuda.api:1152: refused */
+/* cuda.api:1151: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -7647,7 +7723,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsig
 		"arrays: not served yet");
 }
 
-/* cuda.api:1154: post */
+/* cuda.api:1153: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync);
@@ -7658,7 +7734,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	return hand_cuMemFreeAsync(dptr, hStream);
 }
 
-/* cuda.api:1154: post */
+/* cuda.api:1153: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync_ptsz);
@@ -7669,7 +7745,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 	return hand_cuMemFreeAsync(dptr, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:1155: post */
+/* cuda.api:1154: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync);
@@ -7680,7 +7756,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstre
 	return hand_cuMemAllocAsync(dptr, bytesize, hStream);
 }
 
-/* cuda.api:1155: post */
+/* cuda.api:1154: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync_ptsz);
@@ -7691,7 +7767,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, C
 	return hand_cuMemAllocAsync(dptr, bytesize, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:1157: post */
+/* cuda.api:1156: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -7703,7 +7779,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize
 	return hand_cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
 }
 
-/* cuda.api:1157: post */
+/* cuda.api:1156: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -7716,7 +7792,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t byt
 			hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 
-/* cuda.api:1159: refused */
+/* cuda.api:1158: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -7728,7 +7804,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 		"cuStreamUpdateCaptureDependencies", "graphs: not served yet");
 }
 
-/* cuda.api:1159: refused */
+/* cuda.api:1158: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -7740,7 +7816,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 		"cuStreamUpdateCaptureDependencies_ptsz", "graphs: not served yet");
 }
 
-/* cuda.api:1162: refused */
+/* cuda.api:1161: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -7754,7 +7830,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		"cuStreamUpdateCaptureDependencies_v2", "graphs: not served yet");
 }
 
-/* cuda.api:1162: refused */
+/* cuda.api:1161: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -7769,7 +7845,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream
 }
 
 CUresult cuStreamBeginCaptureToCig(void);
-/* cuda.api:1165: refused */
+/* cuda.api:1164: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig, "cuStreamBeginCaptureToCig",
@@ -7777,7 +7853,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 }
 
 CUresult cuStreamBeginCaptureToCig_ptsz(void);
-/* cuda.api:1165: refused */
+/* cuda.api:1164: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig_ptsz,
@@ -7785,7 +7861,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 }
 
 CUresult cuStreamEndCaptureToCig(void);
-/* cuda.api:1168: refused */
+/* cuda.api:1167: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig, "cuStreamEndCaptureToCig",
@@ -7793,14 +7869,14 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 }
 
 CUresult cuStreamEndCaptureToCig_ptsz(void);
-/* cuda.api:1168: refused */
+/* cuda.api:1167: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig_ptsz, "cuStreamEndCaptureToCig_ptsz",
 		"graphs: not served yet");
 }
 
-/* cuda.api:1169: refused */
+/* cuda.api:1168: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -7813,7 +7889,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArr
 		"batch copies: not served yet");
 }
 
-/* cuda.api:1169: refused */
+/* cuda.api:1168: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -7826,7 +7902,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *para
 		"cuMemBatchDecompressAsync_ptsz", "batch copies: not served yet");
 }
 
-/* cuda.api:1172: local */
+/* cuda.api:1171: local */
 VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags)
 {
@@ -7834,7 +7910,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaV
 	return hand_cuGetProcAddress(symbol, pfn, cudaVersion, flags);
 }
 
-/* cuda.api:1174: refused */
+/* cuda.api:1173: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
 	(void)pid;
@@ -7843,7 +7919,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 		"cuCheckpointProcessGetRestoreThreadId", "checkpoints: not served yet");
 }
 
-/* cuda.api:1176: refused */
+/* cuda.api:1175: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
 	(void)pid;
@@ -7852,7 +7928,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state
 		"checkpoints: not served yet");
 }
 
-/* cuda.api:1178: refused */
+/* cuda.api:1177: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
 	(void)pid;
@@ -7861,7 +7937,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arg
 		"checkpoints: not served yet");
 }
 
-/* cuda.api:1180: refused */
+/* cuda.api:1179: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	(void)pid;
@@ -7870,7 +7946,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpo
 		"checkpoints: not served yet");
 }
 
-/* cuda.api:1182: refused */
+/* cuda.api:1181: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
 	(void)pid;
@@ -7880,14 +7956,14 @@ VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArg
 }
 
 CUresult cuCheckpointOperationComplete(void);
-/* cuda.api:1184: refused */
+/* cuda.api:1183: refused */
 VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 {
 	return shim_refused(CALL_cuCheckpointOperationComplete, "cuCheckpointOperationComplete",
 		"checkpoints: not served yet");
 }
 
-/* cuda.api:1186: refused */
+/* cuda.api:1185: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
 	(void)pid;
@@ -7897,7 +7973,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 }
 
 CUresult cuProfilerInitialize(void);
-/* cuda.api:1190: refused */
+/* cuda.api:1189: refused */
 VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 {
 	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
@@ -7905,7 +7981,7 @@ VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 }
 
 CUresult cuProfilerStart(void);
-/* cuda.api:1192: refused */
+/* cuda.api:1191: refused */
 VCUDA_EXPORT CUresult cuProfilerStart(void)
 {
 	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
@@ -7913,13 +7989,13 @@ VCUDA_EXPORT CUresult cuProfilerStart(void)
 }
 
 CUresult cuProfilerStop(void);
-/* cuda.api:1193: refused */
+/* cuda.api:1192: refused */
 VCUDA_EXPORT CUresult cuProfilerStop(void)
 {
 	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");
 }
 
-/* cuda.api:789: local */
+/* cuda.api:788: local */
 VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister);
@@ -7930,7 +8006,7 @@ VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int F
 	return hand_cuMemHostRegister_v2(p, bytesize, Flags);
 }
 
-/* cuda.api:805: call */
+/* cuda.api:804: call */
 VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate);
@@ -7941,7 +8017,7 @@ VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice 
 	return hand_cuCtxCreate_v2(pctx, flags, dev);
 }
 
-/* cuda.api:901: post */
+/* cuda.api:900: post */
 VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDestroy);
@@ -7952,7 +8028,7 @@ VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 	return hand_cuCtxDestroy_v2(ctx);
 }
 
-/* cuda.api:902: local */
+/* cuda.api:901: local */
 VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPopCurrent);
@@ -7963,7 +8039,7 @@ VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 	return hand_cuCtxPopCurrent_v2(pctx);
 }
 
-/* cuda.api:903: local */
+/* cuda.api:902: local */
 VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPushCurrent);
@@ -7974,7 +8050,7 @@ VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 	return hand_cuCtxPushCurrent_v2(ctx);
 }
 
-/* cuda.api:904: post */
+/* cuda.api:903: post */
 VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy);
@@ -7985,7 +8061,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 	return hand_cuStreamDestroy_v2(hStream);
 }
 
-/* cuda.api:905: post */
+/* cuda.api:904: post */
 VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy);
@@ -7996,7 +8072,7 @@ VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 	return hand_cuEventDestroy_v2(hEvent);
 }
 
-/* cuda.api:906: call */
+/* cuda.api:905: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime);
@@ -8007,7 +8083,7 @@ VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, C
 	return send_cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
 }
 
-/* cuda.api:908: local */
+/* cuda.api:907: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRelease);
@@ -8018,7 +8094,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 	return hand_cuDevicePrimaryCtxRelease_v2(dev);
 }
 
-/* cuda.api:909: call */
+/* cuda.api:908: call */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxReset);
@@ -8029,7 +8105,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 	return hand_cuDevicePrimaryCtxReset_v2(dev);
 }
 
-/* cuda.api:910: local */
+/* cuda.api:909: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxSetFlags);
@@ -8040,7 +8116,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flag
 	return hand_cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
-/* cuda.api:912: local */
+/* cuda.api:911: local */
 VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetUuid);
@@ -8051,7 +8127,7 @@ VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 	return hand_cuDeviceGetUuid_v2(uuid, dev);
 }
 
-/* cuda.api:1033: post */
+/* cuda.api:1032: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8063,7 +8139,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cu
 	return send_cuStreamWriteValue32_v2(stream, addr, value, flags);
 }
 
-/* cuda.api:1033: post */
+/* cuda.api:1032: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8076,7 +8152,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr add
 			flags);
 }
 
-/* cuda.api:1035: post */
+/* cuda.api:1034: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8088,7 +8164,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuu
 	return send_cuStreamWaitValue32_v2(stream, addr, value, flags);
 }
 
-/* cuda.api:1035: post */
+/* cuda.api:1034: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8101,7 +8177,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr
 			flags);
 }
 
-/* cuda.api:1037: post */
+/* cuda.api:1036: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8113,7 +8189,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cu
 	return send_cuStreamWriteValue64_v2(stream, addr, value, flags);
 }
 
-/* cuda.api:1037: post */
+/* cuda.api:1036: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8126,7 +8202,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr add
 			flags);
 }
 
-/* cuda.api:1039: post */
+/* cuda.api:1038: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8138,7 +8214,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuu
 	return send_cuStreamWaitValue64_v2(stream, addr, value, flags);
 }
 
-/* cuda.api:1039: post */
+/* cuda.api:1038: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8151,7 +8227,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr
 			flags);
 }
 
-/* cuda.api:1041: post */
+/* cuda.api:1040: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -8163,7 +8239,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 	return send_cuStreamBatchMemOp_v2(stream, count, paramArray, flags);
 }
 
-/* cuda.api:1041: post */
+/* cuda.api:1040: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {

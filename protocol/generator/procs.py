@@ -14,14 +14,14 @@ def header(_api):
                     "VCUDA_PROTOCOL_GENERATED_CUDA_PROCS_H", [])
     return out + """
 struct cuda_proc_version {
-	int since;            /* e.g. 12050; the newest one that is not newer than asked for wins */
+	int since; /* e.g. 12050; the newest that is not newer than asked for wins */
 	int per_thread_since;
 	void *function;
-	void *per_thread;     /* NULL: the call has no per-thread form, use `function` */
+	void *per_thread; /* NULL: the call has no per-thread form, use `function` */
 };
 
 struct cuda_proc {
-	const char *name;     /* without _v2 */
+	const char *name; /* without _v2 */
 	unsigned count;
 	const struct cuda_proc_version *versions; /* oldest first */
 };
@@ -45,7 +45,8 @@ def source(api):
                 out += f"CUresult {name}(void);\n"
     out += "\n"
     for base in sorted(groups):
-        out += f"static const struct cuda_proc_version {base}_versions[] = {{\n"
+        out += text.wrap("static const struct cuda_proc_version", [f"{base}_versions[] ="], " {",
+                         "\t") + "\n"
         for e in sorted(groups[base], key=lambda e: (e.since, e.name)):
             twin = f"(void *){e.name}{e.twin}" if e.twin else "NULL"
             out += text.wrap("\t{", [str(e.since), str(twin_since(e)) if e.twin else "0",

@@ -106,8 +106,8 @@ def reply_lines(api, entry):
             continue
         n, kind = p.name, api.types.get(p.base)
         if p.size:
-            lines += [f"from = shim_run(&call, &reply->{n}, &n);",
-                      f"memcpy({n}, from, n < {bytes_of(p)} ? n : {bytes_of(p)});"]
+            lines += [f"from = shim_run(&call, &reply->{n}, &got);",
+                      f"if (from && got <= {bytes_of(p)})\n\t\t\tmemcpy({n}, from, got);"]
             continue
         if kind.wire == "bytes":
             line = f"memcpy({n}, reply->{n}, sizeof(reply->{n}));"
@@ -131,7 +131,7 @@ def crossing_body(api, entry):
     if reply:
         out += f"\tconst struct wire_{entry.name}_reply *reply;\n"
     if any(p.size and p.mark in ("out", "inout") for p in entry.params):
-        out += "\tconst void *from;\n\tsize_t n;\n"
+        out += "\tconst void *from;\n\tsize_t got;\n"
     forgets = forget_lines(entry)
     awaited = entry.verb in ("call", "cached")
     if forgets:
