@@ -50,7 +50,7 @@ def driver_source(api):
 	memset(d, 0, sizeof(*d));
 	d->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!d->library)
-		return error_set(error, ENOENT, "open %s: %s", library, dlerror());
+		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		void *symbol = dlsym(d->library, functions[i].name);
