@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fixed structs inside the bodies of vcuda.api's calls that C prototypes cannot spell.
+ */
+#ifndef VCUDA_PROTOCOL_OPEN_H
+#define VCUDA_PROTOCOL_OPEN_H
+
+#include <stdint.h>
+
+#define OPEN_VERSION 1u
+#define OPEN_ATTRIBUTES 256 /* CUdevice_attribute values 1..255; newer ones: NOT_SUPPORTED */
+#define OPEN_LIMITS 16	    /* CUlimit 0..15 */
+#define OPEN_DEVICES 16
+
+/* open_device.flags */
+#define OPEN_PTX_ONLY (1u << 0) /* the device runs PTX; machine code is of no use to it */
+
+struct open_info {
+	uint32_t version;
+	uint32_t driver_version; /* cuDriverGetVersion */
+	uint32_t device_count;
+	uint32_t device_bytes; /* sizeof(struct open_device) */
+	uint64_t features;
+	char agent_version[32];
+};
+
+struct open_device {
+	char name[256];
+	uint8_t uuid[16];
+	uint64_t total_memory;
+	uint64_t window; /* first address of this process's window on the device */
+	uint64_t window_bytes;
+	uint64_t granularity; /* of vcudaMemMap */
+	uint64_t lease;	      /* bytes that may be mapped without asking */
+	uint32_t flags;
+	int32_t stream_priority_least;
+	int32_t stream_priority_greatest;
+	uint32_t primary_flags;
+	uint64_t limits[OPEN_LIMITS]; /* cuCtxGetLimit; ~0 = not known */
+	char pci_bus_id[16];
+	uint8_t attribute_known[OPEN_ATTRIBUTES / 8]; /* bit a: attributes[a] is valid */
+	int32_t attributes[OPEN_ATTRIBUTES];
+};
+
+/* vcudaModuleLoad's kind */
+enum image_kind {
+	IMAGE_PTX = 1,
+	IMAGE_CUBIN = 2,
+	IMAGE_FATBIN = 3, /* one entry or more in NVIDIA's container, compressed or not */
+};
+
+/* vcudaModuleLoad's jit: CUjit_option and its value, scalars only. */
+struct image_option {
+	uint32_t option;
+	uint32_t reserved;
+	uint64_t value;
+};
+
+/* vcudaModuleLoad: the module came from cuLibraryLoadData (kernels are context-free) */
+
+#define FUNCTION_ATTRIBUTES 32
+#define FUNCTION_PARAMS_MAX                                                                    \
+	200 /* fit in one reply; a kernel with more: param_count says how many */
+
+struct function_info {
+	uint32_t param_count;
+	uint32_t param_bytes;
+	uint32_t attribute_known; /* bit a: attributes[a] is valid */
+	uint32_t reserved;
+	int32_t attributes[FUNCTION_ATTRIBUTES]; /* CUfunction_attribute */
+};
+
+struct function_param {
+	uint32_t offset;
+	uint32_t size;
+};
+
+/* vcudaLaunch's flags */
+enum launch_flag {
+	LAUNCH_COOPERATIVE = 1,
+};
+
+/* vcudaSync and vcudaQuery */
+enum sync_scope {
+	SYNC_CONTEXT = 0,
+	SYNC_STREAM = 1,
+	SYNC_EVENT = 2,
+};
+
+#endif
