@@ -140,7 +140,7 @@ static void group_free(struct ptx_group *group)
 		for (uint32_t n = 0; b->warps && n < b->nwarps; n++) {
 			struct ptx_warp *w = &b->warps[n];
 
-			for (uint32_t m = 0; m < w->nfragments; m++)
+			for (uint32_t m = 0; w->live && m < w->nfragments; m++)
 				while (w->fragments[m].frame) {
 					struct ptx_frame *frame = w->fragments[m].frame;
 

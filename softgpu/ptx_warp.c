@@ -104,6 +104,8 @@ void ptx_warp_exit(struct ptx_warp *w, uint32_t lanes)
 		if (!frame->lanes)
 			frame_release(w, frame);
 	}
+	if (!w->cur->mask)
+		w->cur->frame = NULL;
 	ptx_barriers_check(w->block);
 	ptx_cluster_check(w->block->group);
 }
