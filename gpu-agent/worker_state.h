@@ -227,8 +227,8 @@ struct worker {
 
 /* worker.c */
 CUresult worker_use(struct worker *w, uint16_t context); /* makes it current */
-void worker_end(struct worker *w, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void worker_end(struct worker *w, CUresult status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void worker_note(struct worker *w, CUresult status); /* keeps sticky errors */
 bool worker_is_sticky(CUresult status);
 

@@ -129,6 +129,10 @@ enum channel_op {
 		    * fd [0] (pod mode) or the name (host mode, then HELD with segment) */
 	CHANNEL_UNPIN =
 		4, /* segment; frames that name it must be acknowledged before. No answer */
+	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
+	   closes. */
+	CHANNEL_STATUS = 16, /* fd [0]: a memfd with JSON, `size` bytes */
+	CHANNEL_DRAIN = 17,  /* no new processes; root or the sidecar's own user only */
 };
 
 enum channel_mode {

@@ -7,7 +7,13 @@
  * Sequence and acknowledgement.  The shim numbers its frames 1, 2, 3 …; the agent's frames
  * carry in `seq` the highest number that the worker has taken over, so every one of them
  * acknowledges. A frame stays in the ring until it is acknowledged: that is what a resumed
- * session re-sends.
+ * session re-sends. POST, CALL and BYE are numbered; PING and PONG from the sidecar carry seq 0
+ * and stand outside.
+ *
+ * In the ring an entry is header, struct frame_bulk where FRAME_BULK is set, body (and, without
+ * FRAME_BULK, an inline payload), rounded up to 16 bytes and never wrapped around the ring's
+ * end: a FRAME_PAD (a bare header: no seq, length is of no matter) skips to the ring's start,
+ * and where fewer than 32 bytes remain before the end both sides skip them without one.
  */
 #ifndef VCUDA_PROTOCOL_FRAME_H
 #define VCUDA_PROTOCOL_FRAME_H

@@ -2,8 +2,9 @@
  *
  * How a session begins on the wire.  `native`: two TCP connections.  The sidecar dials the
  * agent's receive port and says HELLO for the commands; WELCOME names the session, its secret
- * and the port for the replies, where a second HELLO with both joins the second connection.
- * Then both carry frames (frame.h): commands one way, replies the other.
+ * and the port for the replies, where a second HELLO with both joins the second connection
+ * (version and token again) and is answered with a second WELCOME.  Then both carry frames
+ * (frame.h): commands one way, replies the other.
  *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.

@@ -24,7 +24,6 @@
 #include "protocol/session.h"
 
 struct link;
-struct listener;
 
 struct link_ops {
 	/* Bytes taken (may be fewer), -EAGAIN, or -errno: the link is dead. */
