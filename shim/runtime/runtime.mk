@@ -80,9 +80,27 @@ $(RUNTIME_TESTS)/table: tests/unit/runtime_table.c shim/runtime/table.c shim/run
 	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fsanitize=thread -D_GNU_SOURCE -I. \
 		-o $@ $(filter %.c,$^) -lcmocka
 
+# A driver that only counts, under the driver front's name.
+$(RUNTIME_TESTS)/counting/libvcuda-cuda.so: tests/unit/runtime_driver.c tests/unit/runtime_driver.h
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out $(SANFLAGS) -Wmissing-prototypes,$(ALL_CFLAGS)) -fvisibility=default \
+		-D_GNU_SOURCE -D__CUDA_API_VERSION_INTERNAL -I. -isystem $(CUDA13)/include \
+		-shared -fPIC -Wl,-soname,$(@F) -o $@ $<
+
+$(RUNTIME_TESTS)/register%: tests/unit/runtime_register.c $(RUNTIME_TEST_LIBS) \
+		$(RUNTIME_TESTS)/counting/libvcuda-cuda.so
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -I. -isystem $(CUDA$*)/include -o $@ $< \
+		-L$(CUDA$*)/lib -l:libcudart.so.$* $(RUNTIME_TESTS)/counting/libvcuda-cuda.so \
+		-lcmocka
+
 .PHONY: test-runtime
 test: test-runtime
-test-runtime: $(RUNTIME_TESTS)/table $(RUNTIME_TESTS)/api12 $(RUNTIME_TESTS)/api13 ## the runtime front
+test-runtime: $(RUNTIME_TESTS)/table $(foreach abi,12 13,$(RUNTIME_TESTS)/api$(abi) \
+		$(RUNTIME_TESTS)/register$(abi)) ## the runtime front
 	$(Q)timeout 60 $(RUNTIME_TESTS)/table
-	$(Q)for abi in 12 13; do LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib \
-		timeout 60 $(RUNTIME_TESTS)/api$$abi || exit 1; done
+	$(Q)for abi in 12 13; do \
+		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib timeout 60 $(RUNTIME_TESTS)/api$$abi && \
+		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/counting:$(RUNTIME_TESTS)/lib \
+			timeout 60 $(RUNTIME_TESTS)/register$$abi || exit 1; done
