@@ -157,8 +157,8 @@ CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool sync)
 	return copy_3d(&whole, stream, sync);
 }
 
-/* The calls without Async are in order with all that is queued in both contexts: it is waited for
- * before, and the copy after. */
+/* The calls without Async are in order with all that is queued in both contexts: it is waited
+ * for before, and the copy after. */
 static CUresult peers_drain(CUcontext dst, CUcontext src)
 {
 	if (!object_is(dst, OBJECT_CONTEXT) || !object_is(src, OBJECT_CONTEXT))
@@ -172,8 +172,8 @@ static CUresult peers_drain(CUcontext dst, CUcontext src)
 	return CUDA_SUCCESS;
 }
 
-CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
-	size_t size, CUstream stream)
+CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+	CUcontext src_context, size_t size, CUstream stream)
 {
 	CUresult ret = peers_drain(dst_context, src_context);
 
@@ -246,8 +246,9 @@ CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr s
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-	return copy_peer(
-		dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream, false);
+	if (!object_is(dstContext, OBJECT_CONTEXT) || !object_is(srcContext, OBJECT_CONTEXT))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return copy_dtod(dstDevice, srcDevice, ByteCount, hStream, false);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)

@@ -347,8 +347,8 @@ CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t
 CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount)
 {
-	return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount,
-		CU_STREAM_PER_THREAD);
+	return copy_peer(
+		dstDevice, dstContext, srcDevice, srcContext, ByteCount, CU_STREAM_PER_THREAD);
 }
 
 CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)

@@ -122,8 +122,8 @@ static void *new_thread(void *context)
 	static CUresult result;
 	CUdeviceptr p;
 
-	result = cuMemAlloc(&p, 4) == CUDA_ERROR_INVALID_CONTEXT ? cuCtxSetCurrent(context) :
-								    CUDA_ERROR_UNKNOWN;
+	result = cuMemAlloc(&p, 4) == CUDA_ERROR_INVALID_CONTEXT ? cuCtxSetCurrent(context)
+								 : CUDA_ERROR_UNKNOWN;
 	return &result;
 }
 
