@@ -87,7 +87,7 @@ def main():
             if agent.poll() is not None or time.time() > deadline:
                 sys.exit("bench: the agent did not start: " + open(f"{work}/agent.log").read()[-800:])
             time.sleep(0.05)
-        port = json.load(open(ready))["recv"]
+        port = json.load(open(ready))["ports"]["recv"]
         sidecar = subprocess.Popen(pinned(client, [
             f"{dist}/bin/vcuda-client", "run", "--agent", f"127.0.0.1:{port}",
             "--socket", socket]), stderr=open(f"{work}/sidecar.log", "w"))

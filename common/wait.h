@@ -45,6 +45,19 @@ static inline void wait_relax(void)
 #endif
 }
 
+/* The full fence between publishing and looking. ThreadSanitizer knows no fences: there an
+ * exchange on a word of its own orders the same. */
+static inline void wait_fence(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	static _Atomic uint32_t order;
+
+	atomic_fetch_add(&order, 1);
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
 /* Sleeps while *word == value, `ns` at the longest. The word may be shared between processes.
  */
 static inline void wait_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t ns)

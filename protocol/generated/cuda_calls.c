@@ -19,10 +19,10 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuDeviceGetLuid] = {"cuDeviceGetLuid", "local"},
 	[CALL_cuDeviceTotalMem_v2] = {"cuDeviceTotalMem_v2", "local"},
 	[CALL_cuDeviceGetTexture1DLinearMaxWidth] =
-		{"cuDeviceGetTexture1DLinearMaxWidth", "refused"},
+		{"cuDeviceGetTexture1DLinearMaxWidth", "cached"},
 	[CALL_cuDeviceGetAttribute] = {"cuDeviceGetAttribute", "local"},
 	[CALL_cuDeviceGetHostAtomicCapabilities] =
-		{"cuDeviceGetHostAtomicCapabilities", "refused"},
+		{"cuDeviceGetHostAtomicCapabilities", "cached"},
 	[CALL_cuDeviceGetNvSciSyncAttributes] = {"cuDeviceGetNvSciSyncAttributes", "refused"},
 	[CALL_cuDeviceSetMemPool] = {"cuDeviceSetMemPool", "local"},
 	[CALL_cuDeviceGetMemPool] = {"cuDeviceGetMemPool", "local"},
@@ -397,7 +397,7 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuCtxDisablePeerAccess] = {"cuCtxDisablePeerAccess", "local"},
 	[CALL_cuDeviceGetP2PAttribute] = {"cuDeviceGetP2PAttribute", "cached"},
 	[CALL_cuDeviceGetP2PAtomicCapabilities] =
-		{"cuDeviceGetP2PAtomicCapabilities", "refused"},
+		{"cuDeviceGetP2PAtomicCapabilities", "cached"},
 	[CALL_cuGraphicsUnregisterResource] = {"cuGraphicsUnregisterResource", "refused"},
 	[CALL_cuGraphicsSubResourceGetMappedArray] =
 		{"cuGraphicsSubResourceGetMappedArray", "refused"},

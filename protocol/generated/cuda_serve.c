@@ -25,7 +25,7 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 	return __builtin_mul_overflow(count, each, &bytes) ? UINT64_MAX : bytes;
 }
 
-/* cuda.api:53: call */
+/* cuda.api:52: call */
 static CUresult run_cuCtxSetLimit(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetLimit *body = (const void *)r->body;
@@ -38,7 +38,7 @@ static CUresult run_cuCtxSetLimit(struct worker *w, struct request *r)
 	return cuda->cuCtxSetLimit((CUlimit)body->limit, body->value);
 }
 
-/* cuda.api:54: cached */
+/* cuda.api:53: cached */
 static CUresult run_cuCtxGetLimit(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxGetLimit *body = (const void *)r->body;
@@ -57,7 +57,7 @@ static CUresult run_cuCtxGetLimit(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:55: cached */
+/* cuda.api:54: cached */
 static CUresult run_cuCtxGetCacheConfig(struct worker *w, struct request *r)
 {
 	struct wire_cuCtxGetCacheConfig_reply *answer = (void *)r->answer;
@@ -75,7 +75,7 @@ static CUresult run_cuCtxGetCacheConfig(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:56: post */
+/* cuda.api:55: post */
 static CUresult run_cuCtxSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetCacheConfig *body = (const void *)r->body;
@@ -88,7 +88,7 @@ static CUresult run_cuCtxSetCacheConfig(struct worker *w, struct request *r)
 	return cuda->cuCtxSetCacheConfig((CUfunc_cache)body->config);
 }
 
-/* cuda.api:59: post */
+/* cuda.api:58: post */
 static CUresult run_cuCtxResetPersistingL2Cache(struct worker *w, struct request *r)
 {
 	const struct cuda_driver *cuda = worker_driver(w);
@@ -100,7 +100,7 @@ static CUresult run_cuCtxResetPersistingL2Cache(struct worker *w, struct request
 	return cuda->cuCtxResetPersistingL2Cache();
 }
 
-/* cuda.api:68: cached */
+/* cuda.api:67: cached */
 static CUresult run_cuCtxGetSharedMemConfig(struct worker *w, struct request *r)
 {
 	struct wire_cuCtxGetSharedMemConfig_reply *answer = (void *)r->answer;
@@ -118,7 +118,7 @@ static CUresult run_cuCtxGetSharedMemConfig(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:69: post */
+/* cuda.api:68: post */
 static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetSharedMemConfig *body = (const void *)r->body;
@@ -131,7 +131,7 @@ static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 	return cuda->cuCtxSetSharedMemConfig((CUsharedconfig)body->config);
 }
 
-/* cuda.api:133: call */
+/* cuda.api:132: call */
 static CUresult run_cuMemGetInfo_v2(struct worker *w, struct request *r)
 {
 	struct wire_cuMemGetInfo_v2_reply *answer = (void *)r->answer;
@@ -152,7 +152,7 @@ static CUresult run_cuMemGetInfo_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:328: call */
+/* cuda.api:327: call */
 static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventElapsedTime_v2 *body = (const void *)r->body;
@@ -173,7 +173,7 @@ static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:347: post */
+/* cuda.api:346: post */
 static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetAttribute *body = (const void *)r->body;
@@ -187,7 +187,7 @@ static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 	return cuda->cuFuncSetAttribute(hfunc, (CUfunction_attribute)body->attrib, body->value);
 }
 
-/* cuda.api:349: post */
+/* cuda.api:348: post */
 static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetCacheConfig *body = (const void *)r->body;
@@ -201,7 +201,7 @@ static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 	return cuda->cuFuncSetCacheConfig(hfunc, (CUfunc_cache)body->config);
 }
 
-/* cuda.api:380: post */
+/* cuda.api:379: post */
 static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetSharedMemConfig *body = (const void *)r->body;
@@ -215,7 +215,7 @@ static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r
 	return cuda->cuFuncSetSharedMemConfig(hfunc, (CUsharedconfig)body->config);
 }
 
-/* cuda.api:585: cached */
+/* cuda.api:584: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w,
 		struct request *r)
 {
@@ -239,7 +239,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w
 	return status;
 }
 
-/* cuda.api:587: cached */
+/* cuda.api:586: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct worker *w,
 		struct request *r)
 {
@@ -263,7 +263,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct 
 	return status;
 }
 
-/* cuda.api:596: cached */
+/* cuda.api:595: cached */
 static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, struct request *r)
 {
 	const struct wire_cuOccupancyAvailableDynamicSMemPerBlock *body = (const void *)r->body;
@@ -284,7 +284,7 @@ static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, st
 	return status;
 }
 
-/* cuda.api:676: call */
+/* cuda.api:675: call */
 static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeTiled *body = (const void *)r->body;
@@ -317,7 +317,7 @@ static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:684: call */
+/* cuda.api:683: call */
 static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2col *body = (const void *)r->body;
@@ -354,7 +354,7 @@ static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:694: call */
+/* cuda.api:693: call */
 static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2colWide *body = (const void *)r->body;
@@ -388,7 +388,7 @@ static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request
 	return status;
 }
 
-/* cuda.api:703: call */
+/* cuda.api:702: call */
 static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapReplaceAddress *body = (const void *)r->body;
@@ -408,7 +408,7 @@ static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *
 	return status;
 }
 
-/* cuda.api:708: cached */
+/* cuda.api:707: cached */
 static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceCanAccessPeer *body = (const void *)r->body;
@@ -427,7 +427,7 @@ static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:712: cached */
+/* cuda.api:711: cached */
 static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetP2PAttribute *body = (const void *)r->body;
@@ -447,7 +447,7 @@ static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1008: post */
+/* cuda.api:1007: post */
 static CUresult run_cuStreamWaitEvent(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitEvent *body = (const void *)r->body;
@@ -462,7 +462,7 @@ static CUresult run_cuStreamWaitEvent(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitEvent(hStream, hEvent, body->Flags);
 }
 
-/* cuda.api:1016: post */
+/* cuda.api:1015: post */
 static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecord *body = (const void *)r->body;
@@ -477,7 +477,7 @@ static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 	return cuda->cuEventRecord(hEvent, hStream);
 }
 
-/* cuda.api:1017: post */
+/* cuda.api:1016: post */
 static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecordWithFlags *body = (const void *)r->body;
@@ -492,7 +492,7 @@ static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 	return cuda->cuEventRecordWithFlags(hEvent, hStream, body->flags);
 }
 
-/* cuda.api:1044: post */
+/* cuda.api:1043: post */
 static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue32_v2 *body = (const void *)r->body;
@@ -507,7 +507,7 @@ static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1046: post */
+/* cuda.api:1045: post */
 static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue32_v2 *body = (const void *)r->body;
@@ -522,7 +522,7 @@ static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1048: post */
+/* cuda.api:1047: post */
 static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue64_v2 *body = (const void *)r->body;
@@ -537,7 +537,7 @@ static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1050: post */
+/* cuda.api:1049: post */
 static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue64_v2 *body = (const void *)r->body;
@@ -552,7 +552,7 @@ static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1052: post */
+/* cuda.api:1051: post */
 static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamBatchMemOp_v2 *body = (const void *)r->body;
@@ -569,7 +569,7 @@ static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 			(CUstreamBatchMemOpParams *)paramArray, body->flags);
 }
 
-/* cuda.api:1139: post */
+/* cuda.api:1138: post */
 static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamCopyAttributes *body = (const void *)r->body;
@@ -584,7 +584,7 @@ static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 	return cuda->cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1140: call */
+/* cuda.api:1139: call */
 static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamGetAttribute *body = (const void *)r->body;
@@ -604,7 +604,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1142: post */
+/* cuda.api:1141: post */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -618,6 +618,64 @@ static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 		return worker_lacks(w, "cuStreamSetAttribute");
 	memcpy(&param, body->param, sizeof(param));
 	return cuda->cuStreamSetAttribute(hStream, (CUstreamAttrID)body->attr, &param);
+}
+
+/* cuda.api:16: cached */
+static CUresult run_cuDeviceGetTexture1DLinearMaxWidth(struct worker *w, struct request *r)
+{
+	const struct wire_cuDeviceGetTexture1DLinearMaxWidth *body = (const void *)r->body;
+	struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply *answer = (void *)r->answer;
+	const struct cuda_driver *cuda = worker_driver(w);
+	size_t maxWidthInElements = 0;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!cuda->cuDeviceGetTexture1DLinearMaxWidth)
+		return worker_lacks(w, "cuDeviceGetTexture1DLinearMaxWidth");
+	status = cuda->cuDeviceGetTexture1DLinearMaxWidth(&maxWidthInElements,
+			(CUarray_format)body->format, body->numChannels, body->dev);
+	if (!status)
+		answer->maxWidthInElements = maxWidthInElements;
+	return status;
+}
+
+/* cuda.api:19: cached */
+static CUresult run_cuDeviceGetHostAtomicCapabilities(struct worker *w, struct request *r)
+{
+	const struct wire_cuDeviceGetHostAtomicCapabilities *body = (const void *)r->body;
+	struct wire_cuDeviceGetHostAtomicCapabilities_reply *answer = (void *)r->answer;
+	const struct cuda_driver *cuda = worker_driver(w);
+	unsigned int *capabilities = worker_out(r, &answer->capabilities,
+		serve_bytes(body->count, sizeof(unsigned int)));
+	const CUatomicOperation *operations = worker_in(r, &body->operations,
+		serve_bytes(body->count, sizeof(CUatomicOperation)));
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!cuda->cuDeviceGetHostAtomicCapabilities)
+		return worker_lacks(w, "cuDeviceGetHostAtomicCapabilities");
+	return cuda->cuDeviceGetHostAtomicCapabilities(capabilities, operations, body->count,
+			body->dev);
+}
+
+/* cuda.api:713: cached */
+static CUresult run_cuDeviceGetP2PAtomicCapabilities(struct worker *w, struct request *r)
+{
+	const struct wire_cuDeviceGetP2PAtomicCapabilities *body = (const void *)r->body;
+	struct wire_cuDeviceGetP2PAtomicCapabilities_reply *answer = (void *)r->answer;
+	const struct cuda_driver *cuda = worker_driver(w);
+	unsigned int *capabilities = worker_out(r, &answer->capabilities,
+		serve_bytes(body->count, sizeof(unsigned int)));
+	const CUatomicOperation *operations = worker_in(r, &body->operations,
+		serve_bytes(body->count, sizeof(CUatomicOperation)));
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!cuda->cuDeviceGetP2PAtomicCapabilities)
+		return worker_lacks(w, "cuDeviceGetP2PAtomicCapabilities");
+	return cuda->cuDeviceGetP2PAtomicCapabilities(capabilities, operations, body->count,
+			body->srcDevice, body->dstDevice);
 }
 
 static const struct serve_entry entries[] = {
@@ -768,6 +826,21 @@ static const struct serve_entry entries[] = {
 	 "cuStreamGetAttribute"},
 	{OP_cuStreamSetAttribute, sizeof(struct wire_cuStreamSetAttribute), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamSetAttribute, "cuStreamSetAttribute"},
+	{OP_cuDeviceGetTexture1DLinearMaxWidth,
+	 sizeof(struct wire_cuDeviceGetTexture1DLinearMaxWidth),
+	 sizeof(struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply),
+	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetTexture1DLinearMaxWidth,
+	 "cuDeviceGetTexture1DLinearMaxWidth"},
+	{OP_cuDeviceGetHostAtomicCapabilities,
+	 sizeof(struct wire_cuDeviceGetHostAtomicCapabilities),
+	 sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply),
+	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetHostAtomicCapabilities,
+	 "cuDeviceGetHostAtomicCapabilities"},
+	{OP_cuDeviceGetP2PAtomicCapabilities,
+	 sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities),
+	 sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities_reply),
+	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetP2PAtomicCapabilities,
+	 "cuDeviceGetP2PAtomicCapabilities"},
 };
 
 /* The table is sorted by opcode. */

@@ -83,14 +83,15 @@ def serve_locals(api, entry):
             size = on_the_wire(entry, p.size)
             if p.base not in ("void", "char", "uint8_t"):
                 size = f"serve_bytes({size}, sizeof({p.base}))"
-            lines.append(text.wrap(f"const {p.base} *{n} = worker_in(", ["r", f"&body->{n}", size],
-                                   ");", "\t\t"))
+            lines.append(text.wrap(f"\tconst {p.base} *{n} = worker_in(", ["r", f"&body->{n}", size],
+                                   ");")[1:])
             args.append(n if "const" in p.type else f"({p.base} *){n}")
         elif p.mark == "out" and p.size:
             size = on_the_wire(entry, p.size)
             if p.base not in ("void", "char", "uint8_t"):
                 size = f"serve_bytes({size}, sizeof({p.base}))"
-            lines.append(f"{p.base} *{n} = worker_out(r, &answer->{n}, {size});")
+            lines.append(text.wrap(f"\t{p.base} *{n} = worker_out(", ["r", f"&answer->{n}", size],
+                                   ");")[1:])
             args.append(n)
         elif p.mark in ("in", "inout", "out", "out?"):
             if kind.wire == "struct" and p.mark == "in":

@@ -99,7 +99,7 @@ done
 # What went wrong first, then the table.
 for arm in $arms; do
 	[ -s "$scratch/$arm" ] || die "no results: $(tail -n 3 "$log/$arm.txt")"
-	grep -A12 ' fail  ' "$log/$arm.txt" | sed "s/^/$arm: /"
+	awk -v arm="$arm" '/^[^ ]/ { show = / fail  / } show { print arm ": " $0 }' "$log/$arm.txt"
 done
 for arm in $arms; do
 	sed "s/^/$arm /" "$scratch/$arm"

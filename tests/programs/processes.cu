@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Many processes at once, each with the device to itself as far as it can tell. */
+/* Many processes at once, each with the device to itself as far as it can tell.  `--count N`
+ * starts N beside the first instead of eight. */
 #include "check.h"
 
 #include <vector>
 
-enum { PROCESSES = 8, N = 4096 };
+enum { N = 4096 };
 
 __device__ int mine = 1;
 
@@ -38,18 +39,20 @@ static int child(int value)
 
 int main(int argc, char **argv)
 {
-	pid_t children[PROCESSES];
+	std::vector<pid_t> children(8);
 	char number[16];
 
-	if (argc > 1)
+	if (argc == 3 && !strcmp(argv[1], "--count"))
+		children.resize((size_t)atoi(argv[2]));
+	else if (argc > 1)
 		return child(atoi(argv[1]));
-	for (int i = 0; i < PROCESSES; i++) {
-		snprintf(number, sizeof(number), "%d", i + 1);
+	for (size_t i = 0; i < children.size(); i++) {
+		snprintf(number, sizeof(number), "%zu", i + 1);
 		children[i] = start_self(number);
 	}
 	child(100);
-	for (int i = 0; i < PROCESSES; i++)
-		CHECK_EQ_AT(i, wait_exit(children[i]), 0);
-	printf("%d processes kept apart\n", PROCESSES + 1);
+	for (size_t i = 0; i < children.size(); i++)
+		CHECK_EQ_AT((long long)i, wait_exit(children[i]), 0);
+	printf("%zu processes kept apart\n", children.size() + 1);
 	return 0;
 }

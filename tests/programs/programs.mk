@@ -111,3 +111,14 @@ programs-ptx: $(foreach abi,12 13,$(PROGRAMS:%=$(OBJ)/programs/ptx/$(abi)/%.ptx)
 programs-13: $(PROGRAMS13)
 programs-12: $(PROGRAMS12)
 programs: programs-13 programs-12 ## the CUDA test programs of tests/programs, for both ABIs
+
+# On the software GPU, through shim, sidecar and agent.
+.PHONY: test-programs test-switches test-crowd
+test: test-programs test-switches test-crowd
+test-programs: all programs
+	$(Q)$(PROGRAMS_DIR)/run.sh -j2
+test-switches: all programs
+	$(Q)$(PROGRAMS_DIR)/switches.sh
+# 64 processes at once on one device.
+test-crowd: all $(BUILD)/programs/13/processes
+	$(Q)timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/processes --count 63
