@@ -33,6 +33,7 @@ struct channel {
 	struct replies replies;
 	struct outbound out;
 	bool gone; /* the app closed its socket */
+	bool parted; /* the session ended in order */
 	bool stopping;
 	bool finished;	/* nothing more to do */
 	unsigned named; /* host mode: segments whose name the app has not taken yet */
