@@ -28,6 +28,7 @@ template <int SIZE> __global__ void tiles(report *out)
 	r.all = tile.all(me < 40);
 	r.ballot = (int)tile.ballot(me % 3 == 0);
 	r.block_rank = me;
+	__syncwarp();
 	if (me % 3 == 1) {
 		cg::coalesced_group active = cg::coalesced_threads();
 		r.taken = (int)active.size();

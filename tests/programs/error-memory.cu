@@ -60,7 +60,7 @@ int main()
 	for (char *each : blocks)
 		CUDA(cudaFree(each));
 
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 50; i++) {
 		CUDA(cudaMalloc(&block, eighth / 2));
 		CUDA(cudaFree(block));
 	}

@@ -60,7 +60,7 @@ static int child(const char *name)
 	CUDA(cudaEventCreate(&event));
 
 	if (!strcmp(name, "illegal-address"))
-		write<<<1, 1>>>((int *)0x7000000000000ull);
+		write<<<1, 1>>>((int *)0x500000000000ull);
 	else if (!strcmp(name, "null-pointer"))
 		write<<<1, 32>>>(NULL);
 	else if (!strcmp(name, "misaligned-address"))

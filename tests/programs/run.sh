@@ -142,12 +142,17 @@ for name in "${names[@]}"; do
 done
 [ ${#chosen[@]} -gt 0 ] || die "no programs in $programs"
 
+# Takes all of the device's memory, so nothing runs beside it.
+alone=error-memory
+
 for one in "${chosen[@]}"; do
+	[ "${one#* }" != $alone ] || wait
 	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
 		wait -n
 	done
 	# shellcheck disable=SC2086 # two words on purpose
 	run_one $one &
+	[ "${one#* }" != $alone ] || wait
 done
 wait
 
