@@ -538,13 +538,12 @@ static CUresult send_cuCtxSetLimit(CUlimit limit, size_t value)
 	body->limit = (uint32_t)limit;
 	body->value = value;
 
-	shim_wait(&call, 0);
-	status = shim_end(&call);
+	status = shim_learned(&call);
 	shim_forget(OP_cuCtxGetLimit);
 	return status;
 }
 
-/* cuda.api:52: call */
+/* cuda.api:52: learned */
 VCUDA_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetLimit);
@@ -625,12 +624,12 @@ static CUresult send_cuCtxSetCacheConfig(CUfunc_cache config)
 	body = shim_begin(&call, OP_cuCtxSetCacheConfig, sizeof(*body));
 	body->config = (uint32_t)config;
 
-	status = shim_post(&call);
+	status = shim_learned(&call);
 	shim_forget(OP_cuCtxGetCacheConfig);
 	return status;
 }
 
-/* cuda.api:55: post */
+/* cuda.api:55: learned */
 VCUDA_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetCacheConfig);
@@ -783,12 +782,12 @@ static CUresult send_cuCtxSetSharedMemConfig(CUsharedconfig config)
 	body = shim_begin(&call, OP_cuCtxSetSharedMemConfig, sizeof(*body));
 	body->config = (uint32_t)config;
 
-	status = shim_post(&call);
+	status = shim_learned(&call);
 	shim_forget(OP_cuCtxGetSharedMemConfig);
 	return status;
 }
 
-/* cuda.api:68: post */
+/* cuda.api:68: learned */
 VCUDA_EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetSharedMemConfig);
@@ -2562,10 +2561,10 @@ static CUresult send_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	body->hfunc = shim_function(&call, hfunc);
 	body->config = (uint32_t)config;
 
-	return shim_post(&call);
+	return shim_learned(&call);
 }
 
-/* cuda.api:348: post */
+/* cuda.api:348: learned */
 VCUDA_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetCacheConfig);
@@ -2780,10 +2779,10 @@ static CUresult send_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig c
 	body->hfunc = shim_function(&call, hfunc);
 	body->config = (uint32_t)config;
 
-	return shim_post(&call);
+	return shim_learned(&call);
 }
 
-/* cuda.api:379: post */
+/* cuda.api:379: learned */
 VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetSharedMemConfig);
@@ -8272,10 +8271,10 @@ static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	body->attr = (uint32_t)attr;
 	memcpy(body->param, param, sizeof(body->param));
 
-	return shim_post(&call);
+	return shim_learned(&call);
 }
 
-/* cuda.api:1141: post */
+/* cuda.api:1141: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8288,7 +8287,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamSetAttribute);
 
-/* cuda.api:1141: post */
+/* cuda.api:1141: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
 from . import text
-from .api import abis
+from .api import abis, split_top
 
 
 def handled(entry):
@@ -40,13 +40,8 @@ def arguments(entry, twin):
 def give(call, indent="\t"):
     """`return CALL;`, wrapped."""
     at = call.index("(") + 1
-    items = text_items(call[at:-1])
+    items = split_top(call[at:-1])
     return text.wrap(f"{indent}return {call[:at]}", items, ");", indent + "\t\t")
-
-
-def text_items(inner):
-    from .api import split_top
-    return split_top(inner)
 
 
 def checks(entry):
