@@ -55,8 +55,12 @@ struct shim_call {
 	struct frame_bulk bulk; /* length 0: no payload */
 	const void *payload;  /* pageable bytes to capture at post, bulk.length of them; or NULL */
 	CUresult status;
+	bool captured;        /* `payload` must be copied before the call returns, pinned or not */
 	struct channel_slot *slot; /* while waiting */
+	const unsigned char *reply; /* the answer's body, until shim_end */
 	uint32_t reply_bytes;
+	uint32_t landed;      /* bytes of payload that came with the answer */
+	uint64_t seq;         /* the frame's number, once sent */
 };
 
 /* Starts a call whose body is BODY_BYTES long; returns it zeroed. Never NULL. */
@@ -69,9 +73,17 @@ void shim_put_string(struct shim_call *call, struct wire_run *run, const char *t
 /* Adds a payload: pageable memory is copied into the arena when the call is posted (waiting for
  * room); pinned memory (shim/host.c knows it) is named where it lies. n <= FRAME_PAYLOAD_MAX. */
 void shim_payload(struct shim_call *call, const void *bytes, size_t n);
+/* The same, but pinned memory is copied too: for calls after which the app may change it. */
+void shim_payload_captured(struct shim_call *call, const void *bytes, size_t n);
 
 /* Sends, does not wait. Success is assumed; with PERF_POST off it is awaited like a call. */
 CUresult shim_post(struct shim_call *call);
+
+/* A post written straight into the ring, for the hottest calls: the body (BODY_BYTES, not zeroed),
+ * or NULL with *status. Between the two the ring is locked: fill in and return. Only with
+ * PERF_POST on. */
+void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status);
+void shim_post_end(void);
 
 /* Sends and waits. The reply struct (at least REPLY_BYTES, checked) lies in the slot until
  * shim_end; NULL where the call failed (call->status says why). */
@@ -79,6 +91,8 @@ const void *shim_wait(struct shim_call *call, size_t reply_bytes);
 
 /* Sends without waiting; shim_wait_sent() waits for it later (pipelined copies). */
 CUresult shim_send(struct shim_call *call);
+/* The same, but never waits for a slot: false where none is free (nothing was sent). */
+bool shim_try_send(struct shim_call *call);
 const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes);
 
 /* Releases the slot; the call's CUresult, or the deferred error of an earlier post. */
@@ -98,8 +112,14 @@ const void *shim_run(const struct shim_call *call, const struct wire_run *run, s
 /* A not-served entry: logs the name once (VCUDA_DEBUG), returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult shim_refused(unsigned call, const char *name, const char *reason);
 
+/* Waits until DONE(argument) is true, looking again whenever the sidecar reports progress. A
+ * session that is lost ends it. */
+CUresult shim_wait_until(bool (*done)(void *argument), void *argument);
+
+/* The number of the last frame sent; what was posted before has a number <= it. */
+uint64_t shim_sequence(void);
+
 /* Handles: the app's CUstream, CUevent … are these numbers. */
-struct shim_object;    /* shim/handle.h: kind, generation, the shim's own fields */
 uint64_t shim_mint(enum handle_kind kind, void *object); /* 0: none left */
 void *shim_object_of(uint64_t handle, enum handle_kind kind); /* NULL: wrong kind or stale */
 void shim_unmint(uint64_t handle);
@@ -110,8 +130,13 @@ uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kin
  * stream (minted on first use), else a checked handle. */
 uint64_t shim_stream(struct shim_call *call, CUstream stream);
 
+/* Where the n bytes at HOST lie for the sidecar: true and *bulk filled in if they are pinned
+ * memory of this process (shim/host.c). */
+bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk);
+
 /* The reply region for bulk answers: [*offset, + n) of segment 0, waits for room. */
 CUresult shim_landing_take(size_t n, uint64_t *offset);
+bool shim_landing_try(size_t n, uint64_t *offset); /* the same; false instead of waiting */
 void shim_landing_give(uint64_t offset, size_t n);
 void *shim_segment(uint64_t offset); /* where it is mapped */
 
