@@ -40,6 +40,8 @@
 enum channel_word {
 	WORD_ERROR = 0,     /* CUresult of the first sticky error, 0 = none */
 	WORD_UNMAPPED = 1,  /* highest ticket of vcudaMemUnmap that is done (done in order) */
+	WORD_OUTPUT = 2,    /* bytes of text that kernels have printed so far: more than the shim has
+	                     * fetched means that vcudaOutput has some; set before a sync is answered */
 	WORD_FIRST_FREE = 16,
 };
 

@@ -129,6 +129,9 @@ uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kin
 /* A stream parameter: NULL and CU_STREAM_LEGACY -> 0, CU_STREAM_PER_THREAD -> the thread's own
  * stream (minted on first use), else a checked handle. */
 uint64_t shim_stream(struct shim_call *call, CUstream stream);
+/* A function parameter: a checked CUfunction, or a CUkernel cast to one (CUDA allows that), which
+ * becomes its function in the current context. */
+uint64_t shim_function(struct shim_call *call, CUfunction function);
 
 /* Where the n bytes at HOST lie for the sidecar: true and *bulk filled in if they are pinned
  * memory of this process (shim/host.c). */

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes protocol/generated/ and docs/COVERAGE.md out of protocol/*.api.
+
+    protocol/generate.py [--output FOLDER] [--coverage FILE]
+
+Writes only files whose text changes.  An entry that it cannot read stops it with FILE:LINE.
+"""
+import argparse
+import os
+import sys
+
+from generator import agent, api, docs, procs, runtime, shim, text, wire
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api")
+
+
+def load(folder=HERE):
+    description = api.Api()
+    for name in FILES:
+        api.read(os.path.join(folder, name), name, description)
+    api.check(description)
+    return description
+
+
+def outputs(description):
+    """{file name in protocol/generated/: text}"""
+    out = {}
+    for family in ("vcuda", "cuda"):
+        out[f"{family}_ops.h"] = wire.ops_header(description, family)
+        out[f"{family}_wire.h"] = wire.wire_header(description, family)
+    out["cuda_driver.h"] = agent.driver_header(description)
+    out["cuda_driver.c"] = agent.driver_source(description)
+    out["cuda_serve.c"] = agent.serve_source(description)
+    out["cuda_stubs.c"] = shim.stubs(description)
+    out["cuda_hand.h"] = shim.hand_header(description)
+    out["cuda_calls.h"] = shim.calls_header(description)
+    out["cuda_calls.c"] = shim.calls_source(description)
+    out["cuda_procs.h"] = procs.header(description)
+    out["cuda_procs.c"] = procs.source(description)
+    out["fuzz.dict"] = agent.fuzz_dictionary(description)
+    out.update(shim.maps(description))
+    out.update(runtime.files(description))
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--output", default=os.path.join(HERE, "generated"))
+    parser.add_argument("--coverage", default=os.path.join(HERE, "..", "docs", "COVERAGE.md"))
+    options = parser.parse_args()
+    try:
+        description = load()
+        files = outputs(description)
+    except (api.ApiError, OSError) as error:
+        sys.exit(f"generate.py: {error}")
+    os.makedirs(options.output, exist_ok=True)
+    os.makedirs(os.path.dirname(os.path.abspath(options.coverage)), exist_ok=True)
+    for name, content in sorted(files.items()):
+        text.write(options.output, name, content)
+    text.write(os.path.dirname(options.coverage), os.path.basename(options.coverage),
+               docs.coverage(description))
+
+
+if __name__ == "__main__":
+    main()

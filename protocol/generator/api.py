@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads .api files: the one description that everything generated falls out of.
+
+A file is a list of statements.  `family` and `type` end with their line, an entry ends with `;`.
+Whatever is not understood stops the generator with FILE:LINE and the text.
+"""
+import re
+from dataclasses import dataclass, field
+
+VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
+MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host")
+OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since", "until", "abi",
+           "no_context", "straight", "old", "key", "proc")
+
+
+class ApiError(Exception):
+    """One line: FILE:LINE: what is wrong."""
+
+
+@dataclass
+class Param:
+    type: str            # C type as written, without the mark: "const void *"
+    name: str
+    declaration: str     # as in C: "const void *srcHost", "void (*fn)(void *)"
+    mark: str = ""
+    size: str = ""       # the mark's argument: element count, or kind of handle
+
+    @property
+    def base(self):
+        """The pointed-to or plain type without const: what the type table knows."""
+        return re.sub(r"\bconst\b", "", self.type).replace("*", "").strip()
+
+    @property
+    def stars(self):
+        return self.type.count("*")
+
+
+@dataclass
+class Entry:
+    verb: str
+    name: str
+    params: list
+    family: str
+    result: str
+    file: str
+    line: int
+    op: int = 0
+    options: dict = field(default_factory=dict)  # option -> its argument text, "" if none
+    reason: str = ""
+    comment: str = ""
+
+    def has(self, option):
+        return option in self.options
+
+    def hand(self, side):
+        return side in self.options.get("hand", "").split(",")
+
+    @property
+    def twin(self):
+        """Suffix of the per-thread-stream form, or ""."""
+        return "_ptsz" if self.has("ptsz") else "_ptds" if self.has("ptds") else ""
+
+    @property
+    def since(self):
+        return int(self.options.get("since") or 0)
+
+    @property
+    def base(self):
+        """The name without its version: what cuGetProcAddress is asked for."""
+        return self.options.get("proc") or re.sub(r"_v\d+$", "", self.name)
+
+    @property
+    def streams(self):
+        """The parameters that are streams (whose NULL means the default stream)."""
+        return [p for p in self.params if p.type in ("CUstream", "cudaStream_t")]
+
+    @property
+    def origin(self):
+        return f"{self.file}:{self.line}"
+
+
+@dataclass
+class Type:
+    name: str
+    wire: str            # one of WIRES
+    size: int = 0
+    align: int = 0
+    kind: str = ""       # of a handle
+
+
+@dataclass
+class Api:
+    entries: list = field(default_factory=list)
+    types: dict = field(default_factory=dict)
+    ops: dict = field(default_factory=dict)   # family -> (first, last)
+
+    def of(self, family):
+        return [e for e in self.entries if e.family == family]
+
+    def find(self, name):
+        return next((e for e in self.entries if e.name == name), None)
+
+
+def split_top(text, separator=","):
+    """TEXT split at separators that lie outside parentheses."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if c == separator and not depth:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [p.strip() for p in parts if p.strip()]
+
+
+def closing(text, at):
+    """Index of the parenthesis that closes the one at AT, -1 if none does."""
+    depth = 0
+    for i in range(at, len(text)):
+        depth += (text[i] == "(") - (text[i] == ")")
+        if not depth:
+            return i
+    return -1
+
+
+def parse_param(text, number):
+    mark, size = "", ""
+    match = re.match(r"(in|out\?|out|inout|str|new|gone|device|host)\b(?!\s*[,)])|out\?", text)
+    if match and match.group(0) in MARKS:
+        mark = match.group(0)
+        text = text[match.end():].strip()
+        if text.startswith("("):
+            end = closing(text, 0)
+            size, text = text[1:end].strip(), text[end + 1:].strip()
+    text = re.sub(r"\s*(\*+)\s*", r" \1", text)
+    pointer = re.match(r"(.*)\(\s*\*\s*(\w+)\s*\)(\(.*\))$", text)
+    if pointer:
+        return Param("function", pointer.group(2), text, mark, size)
+    match = re.match(r"^(.*?[\s*])(\w+)((?:\[\w*\])*)$", text)
+    words = re.findall(r"\w+", text)
+    if not match or words[-1] in ("int", "long", "char", "void"):
+        return Param(text, f"unnamed{number}", text, mark, size)
+    kind = match.group(1).strip() + (" *" if match.group(3) else "")
+    return Param(kind, match.group(2), text, mark, size)
+
+
+def parse_options(text, where):
+    options, reason = {}, ""
+    while text:
+        if text[0] == '"':
+            end = text.index('"', 1)
+            reason, text = text[1:end], text[end + 1:].strip()
+            continue
+        match = re.match(r"\w+", text)
+        if not match or match.group(0) not in OPTIONS:
+            raise ApiError(f"{where}: unknown option: {text}")
+        name, value = match.group(0), ""
+        text = text[match.end():]
+        if text.startswith("("):
+            end = closing(text, 0)
+            value, text = text[1:end].replace(" ", ""), text[end + 1:]
+        options[name] = value
+        text = text.strip()
+    return options, reason
+
+
+def parse_entry(text, family, result, file, line):
+    where = f"{file}:{line}"
+    verb, rest = text.split(None, 1)
+    match = re.match(r"(\d+)\s+", rest)
+    op = int(match.group(1)) if match else 0
+    if match:
+        rest = rest[match.end():]
+    paren = rest.index("(")
+    head = rest[:paren].strip()
+    match = re.search(r"(\w+)$", head)
+    if not match:
+        raise ApiError(f"{where}: no name before the parameters: {text}")
+    name = match.group(1)
+    own = head[:match.start()].strip()
+    end = closing(rest, paren)
+    if end < 0:
+        raise ApiError(f"{where}: {name}: a parenthesis is not closed")
+    inner = " ".join(rest[paren + 1:end].split())
+    params = [] if inner in ("", "void") else [
+        parse_param(p, i) for i, p in enumerate(split_top(inner))]
+    options, reason = parse_options(rest[end + 1:].strip(), where)
+    return Entry(verb, name, params, family, own or result, file, line, op, options, reason)
+
+
+def parse_type(words, where):
+    """type NAME WIRE …, NAME may be two words (struct x)."""
+    at = next((i for i, word in enumerate(words) if i and word in WIRES), 0)
+    if not at:
+        raise ApiError(f"{where}: type {' '.join(words)}: no representation")
+    name, wire, rest = " ".join(words[:at]), words[at], words[at + 1:]
+    if wire in ("struct", "bytes"):
+        return Type(name, wire, int(rest[0]), int(rest[1]) if wire == "struct" else 1)
+    if wire == "handle":
+        return Type(name, wire, 8, 8, rest[0])
+    size = {"u32": 4, "i32": 4, "enum": 4, "f32": 4}.get(wire, 8)
+    return Type(name, wire, size, size)
+
+
+WIRES = ("u32", "i32", "enum", "u64", "f32", "f64", "stream", "function", "handle", "struct",
+         "bytes")
+
+
+def read(path, shown, api):
+    """Adds the statements of the file at PATH to API; SHOWN is its name in messages."""
+    family = result = ""
+    pending, start, comment = "", 0, []
+    with open(path, encoding="utf-8") as file:
+        for number, raw in enumerate(file, 1):
+            line = raw.split("#", 1)[0].rstrip() if not pending else raw.rstrip()
+            if raw.lstrip().startswith("#"):
+                comment.append(raw.strip()[1:].strip())
+                continue
+            if not line.strip():
+                if not pending:
+                    comment = []
+                continue
+            words = line.split()
+            if not pending and words[0] == "family":
+                family = words[1]
+                if "ops" in words:
+                    first, last = words[words.index("ops") + 1].split("..")
+                    api.ops[family] = (int(first), int(last))
+                if "result" in words:
+                    result = words[words.index("result") + 1]
+                else:
+                    result = "CUresult"
+                continue
+            if not pending and words[0] == "type":
+                kind = parse_type(words[1:], f"{shown}:{number}")
+                api.types[kind.name] = kind
+                continue
+            if not pending:
+                start = number
+                if words[0] not in VERBS:
+                    raise ApiError(f"{shown}:{number}: not a statement: {line.strip()}")
+            pending += " " + line.strip()
+            if pending.endswith(";"):
+                entry = parse_entry(pending[:-1].strip(), family, result, shown, start)
+                entry.comment = " ".join(comment)
+                api.entries.append(entry)
+                pending, comment = "", []
+    if pending:
+        raise ApiError(f"{shown}:{start}: the entry does not end with ;")
+
+
+def check(api):
+    """What must hold across entries; the first breach is raised."""
+    ops, names = {}, {}
+    for e in api.entries:
+        where = f"{e.origin}: {e.name}"
+        if e.op:
+            first, last = api.ops.get(e.family, (1, 0))
+            if not first <= e.op <= last:
+                raise ApiError(f"{where}: opcode {e.op} is outside {first}..{last}")
+            if e.op in ops:
+                raise ApiError(f"{where}: opcode {e.op} belongs to {ops[e.op]}")
+            ops[e.op] = e.name
+        for abi in abis(e):
+            if (e.name, abi) in names:
+                raise ApiError(f"{where}: described twice")
+            names[e.name, abi] = e
+        if (e.verb == "refused") != bool(e.reason):
+            raise ApiError(f"{where}: a refused entry, and no other, has a reason")
+        if e.verb in ("local", "refused") and e.op:
+            raise ApiError(f"{where}: {e.verb} entries do not cross and have no opcode")
+        simple = e.verb not in ("local", "refused") and not e.hand("shim") and not e.has("same")
+        if simple and not e.op:
+            raise ApiError(f"{where}: a generated {e.verb} needs an opcode")
+        for p in e.params if e.op else ():
+            if p.mark in ("new", "gone"):
+                continue
+            if p.stars and p.mark not in ("in", "out", "out?", "inout", "str", "host", "device"):
+                raise ApiError(f"{where}: pointer {p.name} has no mark")
+            if not p.stars and p.mark != "host" and p.base not in api.types:
+                raise ApiError(f"{where}: no type statement for {p.base}")
+        other = e.options.get("same")
+        if other and not api.find(other):
+            raise ApiError(f"{where}: same({other}): no such entry")
+
+
+def abis(entry):
+    """The runtime majors that have the entry."""
+    text = entry.options.get("abi", "")
+    return [int(a) for a in text.split(",")] if text else [12, 13]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/COVERAGE.md: what is served, function by function."""
+from .api import VERBS, abis
+
+TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
+          "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)"}
+
+
+def row(entry):
+    notes = [entry.reason] if entry.reason else []
+    if entry.since > 13000:
+        notes.append(f"CUDA {entry.since // 1000}.{entry.since % 1000 // 10}")
+    if len(abis(entry)) == 1:
+        notes.append(f"CUDA {abis(entry)[0]} only")
+    if entry.has("same"):
+        notes.append(f"as {entry.options['same']}")
+    name = f"`{entry.name}`" + (f" `{entry.twin}`" if entry.twin else "")
+    return f"| {name} | {entry.verb} | {'; '.join(notes)} |\n"
+
+
+def coverage(api):
+    out = "# What is served\n\n"
+    out += "Generated from `protocol/*.api` by `make generate`; the verbs are explained in\n"
+    out += "[protocol/README.md](../protocol/README.md). A name that is `refused` is exported and\n"
+    out += "answers NOT_SUPPORTED. A suffix beside a name is its per-thread-stream form.\n\n"
+    out += "| library | functions | served | " + " | ".join(v for v in VERBS if v != "both") + " |\n"
+    out += "|---|---|---|" + "---|" * (len(VERBS) - 1) + "\n"
+    for family in ("cuda", "cudart"):
+        entries = api.of(family)
+        counts = {v: sum(e.verb == v for e in entries) for v in VERBS}
+        served = len(entries) - counts["refused"]
+        out += f"| {TITLES[family].split(':')[0]} | {len(entries)} | {served} | "
+        out += " | ".join(str(counts[v]) for v in VERBS if v != "both") + " |\n"
+    out += "\nVersions and per-thread forms: a per-thread form is counted with its function.\n"
+    for family in ("cuda", "cudart"):
+        entries = api.of(family)
+        reasons = {}
+        for e in entries:
+            if e.reason:
+                reasons[e.reason] = reasons.get(e.reason, 0) + 1
+        out += f"\n## {TITLES[family]}\n\n"
+        out += "Refused, by reason:\n\n"
+        for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0])):
+            out += f"- {reason} ({count})\n"
+        out += "\n| function | verb | notes |\n|---|---|---|\n"
+        out += "".join(row(e) for e in entries)
+    return out

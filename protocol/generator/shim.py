@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
+from . import text
+from .api import abis
+
+HEADER_VERSION = 13000  # of the cuda.h that stubs are compiled with: newer types are unknown there
+
+
+def declared(entry):
+    """Whether the cuda.h that we compile with knows the entry's types."""
+    return entry.since <= HEADER_VERSION
+
+
+def handled(entry):
+    """Whether hand-written code answers it."""
+    return not entry.has("same") and (entry.verb == "local" or entry.hand("shim"))
+
+
+def null_stream(entry):
+    """The extra parameter of a hand function whose call names no stream itself."""
+    return ["CUstream null_stream"] if entry.twin and not entry.streams else []
+
+
+def exported(entries):
+    """[(entry, name, is twin)] of every exported function."""
+    out = []
+    for e in entries:
+        out.append((e, e.name, False))
+        if e.twin:
+            out.append((e, e.name + e.twin, True))
+    return out
+
+
+def arguments(entry, twin):
+    """What a stub passes on: NULL streams are told apart here."""
+    out = []
+    for p in entry.params:
+        if twin and p in entry.streams:
+            out.append(f"{p.name} ? {p.name} : CU_STREAM_PER_THREAD")
+        else:
+            out.append(p.name)
+    if null_stream(entry):
+        out.append("CU_STREAM_PER_THREAD" if twin else "CU_STREAM_LEGACY")
+    return out
+
+
+def give(call, indent="\t"):
+    """`return CALL;`, wrapped."""
+    at = call.index("(") + 1
+    items = text_items(call[at:-1])
+    return text.wrap(f"{indent}return {call[:at]}", items, ");", indent + "\t\t")
+
+
+def text_items(inner):
+    from .api import split_top
+    return split_top(inner)
+
+
+def checks(entry):
+    """Pointers that must not be NULL."""
+    names = [p.name for p in entry.params if p.mark in ("in", "out", "inout", "str")]
+    if not names:
+        return ""
+    condition = text.wrap("\tif (", [f"!{n}" for n in names], ")", "\t    ", " ||")
+    return condition + "\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+
+
+def request_lines(api, entry):
+    """The lines that put the parameters into the body."""
+    lines = []
+    for p in entry.params:
+        if p.mark in ("host", "out", "out?"):
+            continue
+        n = p.name
+        kind = api.types.get(p.base)
+        if p.mark == "str":
+            lines.append(f"shim_put_string(&call, &body->{n}, {n});")
+        elif p.mark in ("in", "inout") and p.size:
+            size = bytes_of(p)
+            lines.append(f"shim_put(&call, &body->{n}, {n}, {size});")
+        elif p.mark == "device":
+            lines.append(f"body->{n} = " + (f"(uint64_t)(uintptr_t){n};" if p.stars else f"{n};"))
+        elif p.mark in ("in", "inout"):
+            lines.append(f"memcpy(body->{n}, {n}, sizeof(body->{n}));" if kind.wire == "bytes"
+                         else f"body->{n} = *{n};")
+        elif kind.wire == "stream":
+            lines.append(f"body->{n} = shim_stream(&call, {n});")
+        elif kind.wire == "function":
+            lines.append(f"body->{n} = shim_function(&call, {n});")
+        elif kind.wire == "handle":
+            lines.append(f"body->{n} = shim_handle(&call, {n}, {kind.kind});")
+        elif kind.wire == "enum":
+            lines.append(f"body->{n} = (uint32_t){n};")
+        elif kind.wire == "bytes":
+            lines.append(f"memcpy(body->{n}, &{n}, sizeof(body->{n}));")
+        else:
+            lines.append(f"body->{n} = {n};")
+    return ["\t" + line for line in lines]
+
+
+def bytes_of(param):
+    if param.base in ("void", "char", "uint8_t"):
+        return param.size
+    count = param.size if param.size.isidentifier() else f"({param.size})"
+    return f"{count} * sizeof(*{param.name})"
+
+
+def reply_lines(api, entry):
+    """The lines that hand the answer out, under `if (reply)`."""
+    lines = []
+    for p in entry.params:
+        if p.mark not in ("out", "out?", "inout"):
+            continue
+        n, kind = p.name, api.types.get(p.base)
+        if p.size:
+            lines += [f"from = shim_run(&call, &reply->{n}, &n);",
+                      f"memcpy({n}, from, n < {bytes_of(p)} ? n : {bytes_of(p)});"]
+            continue
+        if kind.wire == "bytes":
+            line = f"memcpy({n}, reply->{n}, sizeof(reply->{n}));"
+        elif kind.wire == "enum":
+            line = f"*{n} = ({p.base})reply->{n};"
+        else:
+            line = f"*{n} = reply->{n};"
+        lines.append(f"if ({n})\n\t\t\t{line}" if p.mark == "out?" else line)
+    return lines
+
+
+def forget_lines(entry):
+    names = entry.options.get("forgets", "")
+    return [f"\tshim_forget(OP_{name});" for name in names.split(",") if name]
+
+
+def crossing_body(api, entry):
+    """A frame: checks, body, wait or post, result."""
+    reply = reply_lines(api, entry)
+    out = "\tstruct shim_call call;\n" + f"\tstruct wire_{entry.name} *body;\n"
+    if reply:
+        out += f"\tconst struct wire_{entry.name}_reply *reply;\n"
+    if any(p.size and p.mark in ("out", "inout") for p in entry.params):
+        out += "\tconst void *from;\n\tsize_t n;\n"
+    forgets = forget_lines(entry)
+    awaited = entry.verb in ("call", "cached")
+    if forgets:
+        out += "\tCUresult status;\n"
+    refusals = checks(entry)
+    out += "\n" + (refusals + "\n" if refusals else "")
+    request = request_lines(api, entry)
+    out += f"\tbody = shim_begin(&call, OP_{entry.name}, sizeof(*body));\n"
+    out += "\n".join(request) + "\n" if request else "\t(void)body;\n"
+    if awaited:
+        wait = "shim_wait_cached" if entry.verb == "cached" else "shim_wait"
+        size = "sizeof(*reply)" if reply else "0"
+        if reply:
+            out += f"\n\treply = {wait}(&call, {size});\n"
+            brace = len(reply) > 1 or "\n" in reply[0]
+            out += "\tif (reply)" + (" {\n" if brace else "\n")
+            out += "".join(f"\t\t{line}\n" for line in reply) + ("\t}\n" if brace else "")
+        else:
+            out += f"\n\t{wait}(&call, {size});\n"
+        last = "shim_end(&call)"
+    else:
+        out += "\n"
+        last = f"shim_{'learned' if entry.verb == 'learned' else 'post'}(&call)"
+    if forgets:
+        return out + f"\tstatus = {last};\n" + "\n".join(forgets) + "\n\treturn status;\n"
+    return out + f"\treturn {last};\n"
+
+
+def opening(entry, name):
+    """Counting and, unless the call may come early, the look whether calls are possible."""
+    if entry.has("early"):
+        return f"\tshim_count(CALL_{name});\n"
+    return f"\tCUresult entered = shim_enter(CALL_{name});\n\n\tif (entered)\n\t\treturn entered;\n"
+
+
+def stub(api, entry):
+    """Every exported function of one entry."""
+    out = ""
+    items = text.parameters(entry)
+    plain = not handled(entry) and entry.verb != "refused" and not entry.has("same")
+    if plain:
+        out += text.prototype("static CUresult", f"send_{entry.name}", items, "\n{\n")
+        out += crossing_body(api, entry) + "}\n\n"
+    for _, name, twin in exported([entry]):
+        if not declared(entry):
+            items = ["void"]
+            out += f"CUresult {name}(void);\n"
+        out += f"/* {entry.origin}: {entry.verb} */\n"
+        out += text.prototype("VCUDA_EXPORT CUresult", name, items, "\n{\n")
+        call = ", ".join(arguments(entry, twin))
+        if entry.verb == "refused":
+            out += "".join(f"\t(void){p.name};\n" for p in entry.params) if declared(entry) else ""
+            out += text.wrap("\treturn shim_refused(", [f"CALL_{name}", f'"{name}"',
+                                                       f'"{entry.reason}"'], ");")
+        elif entry.has("same"):
+            out += opening(entry, name) + "\n"
+            other = api.find(entry.options["same"])
+            target = f"hand_{other.name}" if handled(other) else f"send_{other.name}"
+            out += give(f"{target}({call})")
+        elif handled(entry):
+            out += opening(entry, name) + ("\n" if not entry.has("early") else "")
+            out += give(f"hand_{entry.name}({call})")
+        else:
+            out += opening(entry, name) + "\n" + give(f"send_{entry.name}({call})")
+        out += "\n}\n\n"
+    return out
+
+
+def stubs(api):
+    out = text.head(
+        "The driver front's exported functions, one per entry of cuda.api.  Simple ones are whole;\n"
+        "the others count the call and go to hand_NAME in shim/.  __CUDA_API_VERSION_INTERNAL\n"
+        "makes cuda.h declare every version of every name, so that the compiler compares each\n"
+        "definition with NVIDIA's declaration.  What that header does not know takes no parameters:\n"
+        "it is refused without looking at them.",
+        None, [])
+    out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
+    for name in ("cuda_calls", "cuda_hand", "cuda_ops", "cuda_wire"):
+        out += f'#include "protocol/generated/{name}.h"\n'
+    out += '#include "shim/engine.h"\n\n'
+    out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n\n'
+    entries = api.of("cuda")
+    sent = sorted(entries, key=lambda e: e.has("same"))  # send_… stand before who shares them
+    return out + "".join(stub(api, e) for e in sent)
+
+
+def hand_header(api):
+    out = text.head(
+        "What shim/ writes by hand for the driver front.  Streams come with NULL already turned\n"
+        "into CU_STREAM_PER_THREAD for _ptsz forms; where a call names no stream, null_stream is\n"
+        "the default one: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.",
+        "VCUDA_PROTOCOL_GENERATED_CUDA_HAND_H", ["<cuda.h>"])
+    for e in api.of("cuda"):
+        if handled(e):
+            out += "\n" + text.prototype("CUresult", f"hand_{e.name}",
+                                         [p.declaration for p in e.params] + null_stream(e)
+                                         or ["void"])
+    return out + "\n\n#endif\n"
+
+
+def runtime_exported(entries):
+    seen, out = set(), []
+    for e, name, twin in exported(entries):
+        if name not in seen:
+            seen.add(name)
+            out.append((e, name, twin))
+    return out
+
+
+def calls_header(api):
+    out = text.head("A number for every exported function, for statistics and refusals.",
+                    "VCUDA_PROTOCOL_GENERATED_CUDA_CALLS_H")
+    out += "\nenum cuda_call_number {\n"
+    for _, name, _ in exported(api.of("cuda")):
+        out += f"\tCALL_{name},\n"
+    first = "CALL_RUNTIME_FIRST"
+    for i, (_, name, _) in enumerate(runtime_exported(api.of("cudart"))):
+        out += f"\t{first},\n\tCALL_{name} = {first},\n" if not i else f"\tCALL_{name},\n"
+    out += "\tCALL_LAST\n};\n\nstruct cuda_call {\n\tconst char *name;\n\tconst char *verb;\n};\n"
+    return out + "extern const struct cuda_call cuda_calls[CALL_LAST];\n\n#endif\n"
+
+
+def calls_source(api):
+    out = text.head("Names and verbs of every exported function, by number.", None,
+                    ['"protocol/generated/cuda_calls.h"'])
+    out += "\nconst struct cuda_call cuda_calls[CALL_LAST] = {\n"
+    every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
+    for e, name, _ in every:
+        out += f'\t[CALL_{name}] = {{"{name}", "{e.verb}"}},\n'
+    return out + "};\n"
+
+
+def version_map(node, names):
+    out = "/* Generated by protocol/generate.py: every name that is exported. */\n"
+    out += (f"{node} " if node else "") + "{\nglobal:\n"
+    out += "".join(f"\t{name};\n" for name in sorted(names))
+    return out + "local:\n\t*;\n};\n"
+
+
+def maps(api):
+    """{file name: text}"""
+    out = {"libcuda.map": version_map("", [n for _, n, _ in exported(api.of("cuda"))])}
+    for major in (12, 13):
+        entries = [e for e in api.of("cudart") if major in abis(e)]
+        out[f"libcudart{major}.map"] = version_map(
+            f"libcudart.so.{major}", {n for _, n, _ in exported(entries)})
+    return out
