@@ -15,6 +15,8 @@
 #include "protocol/handle.h"
 #include "protocol/open.h"
 
+struct stream;
+
 struct context {
 	uint64_t handle;      /* the app's CUcontext */
 	uint64_t id;          /* cuCtxGetId */
@@ -25,8 +27,7 @@ struct context {
 	_Atomic unsigned retained; /* primary: how often; created: 1 while it lives */
 	/* Frames up to here are known to be done in all streams of this context. */
 	_Atomic uint64_t synced;
-	CUfunc_cache cache_config;
-	CUsharedconfig shared_config;
+	struct stream *legacy; /* the stream that is 0 */
 };
 
 struct device {

@@ -13,6 +13,7 @@
 #include "common/wait.h"
 #include "shim/blocks.h"
 #include "shim/handle.h"
+#include "shim/module.h"
 #include "shim/session.h"
 #include "shim/stats.h"
 #include "shim/status.h"
@@ -131,6 +132,14 @@ void shim_payload_captured(struct shim_call *call, const void *bytes, size_t n)
 	shim_payload(call, bytes, n);
 }
 
+void shim_payload_rows(struct shim_call *call, const void *bytes, size_t pitch, size_t width,
+		size_t rows)
+{
+	shim_payload_captured(call, bytes, width * rows);
+	call->row_bytes = (uint32_t)width;
+	call->row_pitch = pitch;
+}
+
 /* ---- sending ---- */
 
 static void doorbell(void)
@@ -209,6 +218,20 @@ static struct frame_header *frame_begin(uint32_t *body, bool bulk, CUresult *sta
 	}
 }
 
+static void gather(unsigned char *at, const struct shim_call *call)
+{
+	const unsigned char *from = call->payload;
+
+	if (!call->row_bytes) {
+		memcpy(at, from, call->bulk.length);
+		return;
+	}
+	for (uint32_t done = 0; done < call->bulk.length; done += call->row_bytes) {
+		memcpy(at + done, from, call->row_bytes);
+		from += call->row_pitch;
+	}
+}
+
 /* Copies the payload into the arena and names it in call->bulk. */
 static CUresult capture(struct shim_call *call, uint32_t *block)
 {
@@ -222,7 +245,7 @@ static CUresult capture(struct shim_call *call, uint32_t *block)
 		head = session.ring.head;
 		ring_unlock(&session.ring);
 		if (at) {
-			memcpy(at, call->payload, call->bulk.length);
+			gather(at, call);
 			return CUDA_SUCCESS;
 		}
 		status = wait_for_room(head);
@@ -515,6 +538,16 @@ uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kin
 	if (number && !handle_object(number, kind) && !call->status)
 		call->status = CUDA_ERROR_INVALID_HANDLE;
 	return number;
+}
+
+uint64_t shim_function(struct shim_call *call, CUfunction function)
+{
+	struct function *found = NULL;
+	CUresult status = function_find(function, &found);
+
+	if (status && !call->status)
+		call->status = status;
+	return found ? found->handle : 0;
 }
 
 uint64_t shim_stream(struct shim_call *call, CUstream stream)

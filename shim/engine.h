@@ -55,6 +55,8 @@ struct shim_call {
 	struct frame_bulk bulk; /* length 0: no payload */
 	const void *payload;  /* pageable bytes to capture at post, bulk.length of them; or NULL */
 	CUresult status;
+	uint32_t row_bytes;   /* not 0: the payload is gathered from rows of so many bytes … */
+	size_t row_pitch;     /* … that lie so far apart */
 	bool captured;        /* `payload` must be copied before the call returns, pinned or not */
 	struct channel_slot *slot; /* while waiting */
 	const unsigned char *reply; /* the answer's body, until shim_end */
@@ -75,6 +77,9 @@ void shim_put_string(struct shim_call *call, struct wire_run *run, const char *t
 void shim_payload(struct shim_call *call, const void *bytes, size_t n);
 /* The same, but pinned memory is copied too: for calls after which the app may change it. */
 void shim_payload_captured(struct shim_call *call, const void *bytes, size_t n);
+/* ROWS rows of WIDTH bytes, PITCH bytes apart, packed. */
+void shim_payload_rows(struct shim_call *call, const void *bytes, size_t pitch, size_t width,
+		size_t rows);
 
 /* Sends, does not wait. Success is assumed; with PERF_POST off it is awaited like a call. */
 CUresult shim_post(struct shim_call *call);
