@@ -45,7 +45,9 @@ CPPFLAGS += -D_GNU_SOURCE -I. -isystem $(CUDA13)/include
 CFLAGS   ?= -O2 -g
 ALL_CFLAGS = -std=gnu17 $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fstack-protector-strong \
 	$(if $(SAN),$(SANFLAGS),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -pthread
-ALL_LDFLAGS = $(LDFLAGS) -Wl,-z,relro,-z,now $(SANFLAGS) -pthread
+# A dist or an installed tree brings its libraries in lib/deps: not in lib, where the fronts are,
+# since a worker that opens libcuda.so.1 must not find ours.
+ALL_LDFLAGS = $(LDFLAGS) -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN/../lib/deps' $(SANFLAGS) -pthread
 
 BIN := $(BUILD)/bin
 LIB := $(BUILD)/lib
@@ -80,6 +82,18 @@ $(OBJ)/%.o: %.c | $(CACHE)/.complete
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+dist: all programs bench-programs ## binaries, libraries and programs under .dist/, for a machine without ours
+	$(Q)tools/dist.sh $(BUILD) .dist $(CACHE)
+
+install: all ## into DESTDIR/PREFIX
+	$(Q)tools/install.sh $(BUILD) $(DESTDIR)$(PREFIX)
+
+lint: ## layout of the C files, layers between the folders, generated code up to date
+	$(Q)git ls-files '*.c' '*.h' | grep -v '^protocol/generated/' | \
+		xargs $(CLANG_FORMAT) --dry-run -Werror
+	$(Q)tools/layers.py
+	$(Q)$(MAKE) --no-print-directory check
 
 format: ## lay the C files out as .clang-format says
 	$(Q)git ls-files '*.c' '*.h' | grep -v '^build/' | xargs $(CLANG_FORMAT) -i

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cleanup attributes for the cold paths: a local that is released when it goes out of scope, and
- * take_…() to move it out.
+ * Cleanup attributes for the cold paths: a local that is released when it goes out of scope,
+ * and take_…() to move it out.
  */
 #ifndef VCUDA_COMMON_CLEANUP_H
 #define VCUDA_COMMON_CLEANUP_H
@@ -20,7 +20,7 @@ static inline void cleanup_free_pointer(void *pointer)
 }
 
 #define cleanup_close __attribute__((cleanup(cleanup_close_fd)))
-#define cleanup_free  __attribute__((cleanup(cleanup_free_pointer)))
+#define cleanup_free __attribute__((cleanup(cleanup_free_pointer)))
 
 static inline int take_fd(int *fd)
 {

@@ -19,7 +19,8 @@ int error_set(struct error *error, int code, const char *format, ...)
 		va_end(args);
 		at = strlen(error->text);
 		if (code)
-			snprintf(error->text + at, sizeof(error->text) - at, ": %s", strerror(code));
+			snprintf(error->text + at, sizeof(error->text) - at, ": %s",
+				strerror(code));
 	}
 	errno = saved;
 	return code ? -code : -EINVAL;

@@ -7,8 +7,8 @@
 #define VCUDA_COMMON_ERROR_H
 
 struct error {
-	int code;        /* errno, positive; 0 = none */
-	char text[240];  /* one line */
+	int code;	/* errno, positive; 0 = none */
+	char text[240]; /* one line */
 };
 
 /* Sets text to "FORMAT: strerror(code)" (without the tail where code is 0) and returns -code

@@ -11,7 +11,7 @@
 
 enum log_level log_level = LOG_INFO;
 
-static const char *const level_names[] = { "error", "warn", "info", "debug" };
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static char log_program[32] = "vcuda";
 
 void log_open(const char *program)

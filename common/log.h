@@ -20,12 +20,12 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #define log_error(event, ...) log_event(LOG_ERROR, event, __VA_ARGS__)
-#define log_warn(event, ...)  log_event(LOG_WARN, event, __VA_ARGS__)
-#define log_info(event, ...)  log_event(LOG_INFO, event, __VA_ARGS__)
-#define log_debug(event, ...)                                                                      \
-	do {                                                                                       \
-		if (log_level >= LOG_DEBUG)                                                        \
-			log_event(LOG_DEBUG, event, __VA_ARGS__);                                  \
+#define log_warn(event, ...) log_event(LOG_WARN, event, __VA_ARGS__)
+#define log_info(event, ...) log_event(LOG_INFO, event, __VA_ARGS__)
+#define log_debug(event, ...)                                                                  \
+	do {                                                                                   \
+		if (log_level >= LOG_DEBUG)                                                    \
+			log_event(LOG_DEBUG, event, __VA_ARGS__);                              \
 	} while (0)
 
 /* TEXT in double quotes with control characters and quotes replaced, in `out`. Returns out. */

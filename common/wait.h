@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long to spin for something that another core is about to do.  A TCP round trip on one host
- * is 13 us sleeping and 6 us polling, so 50 us covers a short call there; with less than four
- * cores the spinner takes the very core that the other side needs. */
-#define WAIT_SPIN_NS     50000u
-#define WAIT_SPIN_CORES  4
+/* How long to spin for something that another core is about to do.  A TCP round trip on one
+ * host is 13 us sleeping and 6 us polling, so 50 us covers a short call there; with less than
+ * four cores the spinner takes the very core that the other side needs. */
+#define WAIT_SPIN_NS 50000u
+#define WAIT_SPIN_CORES 4
 
 static inline uint64_t wait_now(void)
 {
@@ -45,10 +45,25 @@ static inline void wait_relax(void)
 #endif
 }
 
-/* Sleeps while *word == value, `ns` at the longest. The word may be shared between processes. */
+/* The full fence between publishing and looking. ThreadSanitizer knows no fences: there an
+ * exchange on a word of its own orders the same. */
+static inline void wait_fence(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	static _Atomic uint32_t order;
+
+	atomic_fetch_add(&order, 1);
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/* Sleeps while *word == value, `ns` at the longest. The word may be shared between processes.
+ */
 static inline void wait_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
 {
-	struct timespec t = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	struct timespec t = {
+		.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
 
 	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
 }

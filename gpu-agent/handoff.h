@@ -9,39 +9,43 @@
 
 #include <stdint.h>
 
-#define HANDOFF_FD      3
+#define HANDOFF_FD 3
 #define HANDOFF_VERSION 1u
 #define HANDOFF_DEVICES 16
 
 enum handoff_what {
 	/* worker -> front */
-	HANDOFF_READY = 1,   /* driver open, contexts made: fit for a session. devices[], text = driver */
-	HANDOFF_FAILED = 2,  /* could not get ready: text says why (missing driver, no device …) */
-	HANDOFF_LEASE = 3,   /* asks: device, bytes = memory wanted beyond the lease */
-	HANDOFF_STATS = 4,   /* once a second while it has a session: counters */
-	HANDOFF_ENDED = 5,   /* the session is over; text says why. The worker exits next */
+	HANDOFF_READY =
+		1, /* driver open, contexts made: fit for a session. devices[], text = driver */
+	HANDOFF_FAILED =
+		2, /* could not get ready: text says why (missing driver, no device …) */
+	HANDOFF_LEASE = 3, /* asks: device, bytes = memory wanted beyond the lease */
+	HANDOFF_STATS = 4, /* once a second while it has a session: counters */
+	HANDOFF_ENDED = 5, /* the session is over; status and text say why, with the last STATS.
+			      The worker exits next */
 	/* front -> worker */
-	HANDOFF_SESSION = 16, /* fds: [0] commands, [1] replies; session, leases, text = transport */
-	HANDOFF_GRANT = 17,   /* answer to LEASE: device, bytes = the lease's new size */
-	HANDOFF_STOP = 18,    /* end the session (status, text) and exit */
+	HANDOFF_SESSION =
+		16, /* fds: [0] commands, [1] replies; session, leases, text = transport */
+	HANDOFF_GRANT = 17, /* answer to LEASE: device, bytes = the lease's new size */
+	HANDOFF_STOP = 18,  /* end the session (status, text) and exit */
 };
 
 struct handoff_device {
 	char name[64];
 	uint8_t uuid[16];
 	uint64_t total_memory;
-	uint64_t free_memory;     /* when the worker got ready, its own context not counted */
-	uint64_t context_memory;  /* what the worker's context took */
-	uint64_t lease;           /* SESSION: bytes this session may use from the start */
-	uint64_t used;            /* STATS */
+	uint64_t free_memory;	 /* when the worker got ready, its own context not counted */
+	uint64_t context_memory; /* what the worker's context took */
+	uint64_t lease;		 /* SESSION: bytes this session may use from the start */
+	uint64_t used;		 /* STATS */
 };
 
 struct handoff {
 	uint32_t version;
 	uint32_t what;
-	uint32_t status;          /* CUresult */
+	uint32_t status; /* CUresult */
 	uint32_t device_count;
-	uint32_t device;          /* LEASE, GRANT */
+	uint32_t device; /* LEASE, GRANT */
 	uint32_t driver_version;
 	uint64_t bytes;
 	uint8_t session[16];
@@ -52,7 +56,7 @@ struct handoff {
 	uint64_t launches;
 	uint64_t copies_in_bytes;
 	uint64_t copies_out_bytes;
-	uint64_t errors;          /* refused frames and sticky errors */
+	uint64_t errors; /* refused frames and sticky errors */
 	char text[192];
 	struct handoff_device devices[HANDOFF_DEVICES];
 };

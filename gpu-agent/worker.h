@@ -4,9 +4,9 @@
  * driver (NVIDIA's or the software GPU, opened by configuration), polls the GPU for what is
  * awaited, and answers.  It never blocks in the driver while frames can arrive.
  *
- * Generated serve functions (protocol/generated/cuda_serve.c) and the hand-written ones stand on
- * this header: worker_in, worker_handle … mark the request as refused on the first lie, sticky, so
- * that no sibling can forget a check.
+ * Generated serve functions (protocol/generated/cuda_serve.c) and the hand-written ones stand
+ * on this header: worker_in, worker_handle … mark the request as refused on the first lie,
+ * sticky, so that no sibling can forget a check.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_H
 #define VCUDA_GPU_AGENT_WORKER_H
@@ -25,13 +25,13 @@ struct worker;
 /* One frame being served. Lives on the loop's stack. */
 struct request {
 	struct frame_header header;
-	const unsigned char *body;      /* header.body bytes, private memory, 16-byte aligned */
-	const unsigned char *payload;   /* header.length - header.body bytes in pinned staging */
+	const unsigned char *body;    /* header.body bytes, private memory, 16-byte aligned */
+	const unsigned char *payload; /* header.length - header.body bytes in pinned staging */
 	uint32_t payload_bytes;
-	unsigned char *answer;          /* zeroed, ANSWER_MAX bytes: reply struct, then runs */
-	uint32_t answer_bytes;          /* so far: starts at the op's reply size */
-	CUresult refused;               /* first lie found: what the call answers */
-	bool later;                     /* the serve function queued the answer itself */
+	unsigned char *answer; /* zeroed, ANSWER_MAX bytes: reply struct, then runs */
+	uint32_t answer_bytes; /* so far: starts at the op's reply size */
+	CUresult refused;      /* first lie found: what the call answers */
+	bool later;	       /* the serve function queued the answer itself */
 };
 
 #define ANSWER_MAX 2016 /* CHANNEL_SLOT_BODY */
@@ -40,15 +40,16 @@ typedef CUresult (*serve_function)(struct worker *w, struct request *r);
 
 struct serve_entry {
 	uint16_t op;
-	uint16_t body_bytes;   /* size of the fixed struct; a shorter body is refused before the call */
+	uint16_t body_bytes; /* size of the fixed struct; a shorter body is refused before the
+				call */
 	uint16_t reply_bytes;
-	uint16_t flags;        /* SERVE_… */
+	uint16_t flags; /* SERVE_… */
 	serve_function serve;
 	const char *name;
 };
-#define SERVE_PAYLOAD 1u   /* may carry a payload; others must not */
-#define SERVE_POST    2u   /* may come as FRAME_POST */
-#define SERVE_CALL    4u   /* may come as FRAME_CALL */
+#define SERVE_PAYLOAD 1u    /* may carry a payload; others must not */
+#define SERVE_POST 2u	    /* may come as FRAME_POST */
+#define SERVE_CALL 4u	    /* may come as FRAME_CALL */
 #define SERVE_NO_CONTEXT 8u /* needs no current context */
 
 /* By op; NULL where nobody serves it. */
@@ -56,27 +57,30 @@ const struct serve_entry *serve_find(uint16_t op);
 
 /* --- for serve functions ------------------------------------------------------------------ */
 
-/* The bytes of a run: exactly `need` of them (worker_in), or at most `limit` (worker_in_some, *n
- * = how many). Refuses and returns a pointer to zeros where the run lies outside the body. */
+/* The bytes of a run: exactly `need` of them (worker_in), or at most `limit` (worker_in_some,
+ * *n = how many). Refuses and returns a pointer to zeros where the run lies outside the body.
+ */
 const void *worker_in(struct request *r, const struct wire_run *run, uint64_t need);
-const void *worker_in_some(struct request *r, const struct wire_run *run, uint64_t limit, size_t *n);
+const void *worker_in_some(
+	struct request *r, const struct wire_run *run, uint64_t limit, size_t *n);
 /* A NUL-terminated string. */
 const char *worker_string(struct request *r, const struct wire_run *run);
 /* Room for `n` bytes of answer behind the reply struct, named in *run (in the reply struct). */
 void *worker_out(struct request *r, struct wire_run *run, uint64_t n);
 
 /* The driver's object for a handle; 0 -> NULL is allowed only by the _or_null form. */
-void *worker_handle(struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind);
-void *worker_handle_or_null(struct worker *w, struct request *r, uint64_t handle,
-	enum handle_kind kind);
+void *worker_handle(
+	struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind);
+void *worker_handle_or_null(
+	struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind);
 /* A stream parameter: 0 = the legacy stream of the current context. */
 CUstream worker_stream(struct worker *w, struct request *r, uint64_t handle);
 /* Binds the minted handle to the driver's object; refuses one that is in use. */
 void worker_bind(struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind,
 	void *object);
 void worker_unbind(struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind);
-/* Device memory [address, +bytes) that the session owns; refuses anything else before the driver
- * sees it. */
+/* Device memory [address, +bytes) that the session owns; refuses anything else before the
+ * driver sees it. */
 CUdeviceptr worker_range(struct worker *w, struct request *r, uint64_t address, uint64_t bytes);
 
 static inline bool worker_refused(const struct request *r)
@@ -89,7 +93,8 @@ static inline void worker_refuse(struct request *r, CUresult status)
 		r->refused = status;
 }
 
-/* The driver's functions; a pointer is NULL where the library lacks it (worker_lacks answers). */
+/* The driver's functions; a pointer is NULL where the library lacks it (worker_lacks answers).
+ */
 const struct cuda_driver *worker_driver(const struct worker *w);
 CUresult worker_lacks(struct worker *w, const char *name);
 

@@ -10,12 +10,12 @@
  *     arena                   payloads of frames that are in the ring, app -> sidecar
  *     landing                 payloads of replies, sidecar -> app
  *
- * The sidecar creates the segment and gives it to one peer, whom it does not trust: it loads each
- * index once, copies a header before it looks at it, and checks every offset.  The shim trusts the
- * sidecar with its memory but bounds what it copies by what its caller allowed.
+ * The sidecar creates the segment and gives it to one peer, whom it does not trust: it loads
+ * each index once, copies a header before it looks at it, and checks every offset.  The shim
+ * trusts the sidecar with its memory but bounds what it copies by what its caller allowed.
  *
- * Waiting, both ways: spin a little, publish that one sleeps, full fence, look again, sleep with a
- * deadline.  The other side publishes, full fence, wakes only who sleeps.
+ * Waiting, both ways: spin a little, publish that one sleeps, full fence, look again, sleep
+ * with a deadline.  The other side publishes, full fence, wakes only who sleeps.
  */
 #ifndef VCUDA_PROTOCOL_CHANNEL_H
 #define VCUDA_PROTOCOL_CHANNEL_H
@@ -23,48 +23,51 @@
 #include <stdint.h>
 #include <stdatomic.h>
 
-#define CHANNEL_MAGIC   0x6c6e6863u /* "chnl" */
+#define CHANNEL_MAGIC 0x6c6e6863u /* "chnl" */
 #define CHANNEL_VERSION 1u
-#define CHANNEL_SOCKET  "/run/tensor-fusion/vcuda.sock" /* $VCUDA_SOCKET overrides */
+#define CHANNEL_SOCKET "/run/tensor-fusion/vcuda.sock" /* $VCUDA_SOCKET overrides */
 
-#define CHANNEL_SLOTS     128
+#define CHANNEL_SLOTS 128
 #define CHANNEL_SLOT_BODY 2016
-#define CHANNEL_WORDS     8192
-#define CHANNEL_UPCALLS   1024
+#define CHANNEL_WORDS 8192
+#define CHANNEL_UPCALLS 1024
 /* Defaults; the page holds the real sizes (powers of two). */
-#define CHANNEL_RING    (512u * 1024)
-#define CHANNEL_ARENA   (8u << 20)
+#define CHANNEL_RING (512u * 1024)
+#define CHANNEL_ARENA (8u << 20)
 #define CHANNEL_LANDING (4u << 20)
 
 /* words[]: the first ones have a fixed meaning, the rest the shim gives out. */
 enum channel_word {
-	WORD_ERROR = 0,     /* CUresult of the first sticky error, 0 = none */
-	WORD_UNMAPPED = 1,  /* highest ticket of vcudaMemUnmap that is done (done in order) */
-	WORD_OUTPUT = 2,    /* bytes of text that kernels have printed so far: more than the shim has
-	                     * fetched means that vcudaOutput has some; set before a sync is answered */
+	WORD_ERROR = 0,	   /* CUresult of the first sticky error, 0 = none */
+	WORD_UNMAPPED = 1, /* highest ticket of vcudaMemUnmap that is done (done in order) */
+	WORD_OUTPUT =
+		2, /* bytes of text that kernels have printed so far: more than the shim has
+		    * fetched means that vcudaOutput has some; set before a sync is answered */
 	WORD_FIRST_FREE = 16,
 };
 
 enum upcall {
-	UPCALL_HOST_FUNC = 1, /* value: ticket of vcudaHostFunc; run it, then post vcudaHostFuncDone */
+	UPCALL_HOST_FUNC =
+		1, /* value: ticket of vcudaHostFunc; run it, then post vcudaHostFuncDone */
 };
 
 enum channel_state {
 	CHANNEL_OPENING = 0,
 	CHANNEL_OPEN = 1,
-	CHANNEL_LOST = 2,   /* `lost` and `text` say why; never left */
+	CHANNEL_LOST = 2, /* `lost` and `text` say why; never left */
 };
 
 struct channel_slot {
 	/* 0: the call is under way; 1: answered.  The shim sets it to 0 before it publishes the
 	 * frame; the sidecar sets it to 1 after the rest of the slot. Futex word. */
 	_Atomic uint32_t answered;
-	_Atomic uint32_t sleeping; /* set by the waiting thread before it sleeps on `answered` */
+	_Atomic uint32_t
+		sleeping; /* set by the waiting thread before it sleeps on `answered` */
 	uint32_t status;
 	uint32_t deferred;
-	uint32_t body;             /* bytes in data */
-	uint32_t payload;          /* bytes that landed where the request said */
-	uint64_t seq;              /* what the agent had taken over when it answered */
+	uint32_t body;	  /* bytes in data */
+	uint32_t payload; /* bytes that landed where the request said */
+	uint64_t seq;	  /* what the agent had taken over when it answered */
 	unsigned char data[CHANNEL_SLOT_BODY];
 };
 _Static_assert(sizeof(struct channel_slot) == 2048, "a slot is half a page");
@@ -78,34 +81,36 @@ struct channel_upcall {
 struct channel_page {
 	uint32_t magic;
 	uint32_t version;
-	uint64_t size;         /* of the whole segment */
-	uint64_t slots;        /* offsets from the segment's start … */
+	uint64_t size;	/* of the whole segment */
+	uint64_t slots; /* offsets from the segment's start … */
 	uint64_t words;
 	uint64_t upcalls;
 	uint64_t ring;
-	uint64_t ring_size;    /* … and sizes, bytes */
+	uint64_t ring_size; /* … and sizes, bytes */
 	uint64_t arena;
 	uint64_t arena_size;
 	uint64_t landing;
 	uint64_t landing_size;
 
 	/* Written by the app. Free-running byte counts; position = count & (ring_size - 1). */
-	_Alignas(64) _Atomic uint64_t tail;      /* published */
+	_Alignas(64) _Atomic uint64_t tail;	   /* published */
 	_Alignas(64) _Atomic uint64_t upcall_head; /* upcalls taken, a count */
 
 	/* Written by the sidecar. */
-	_Alignas(64) _Atomic uint64_t head;      /* released: acknowledged by the agent */
-	_Alignas(64) _Atomic uint32_t idle;      /* 1: it sleeps, ring the doorbell (eventfd) */
+	_Alignas(64) _Atomic uint64_t head; /* released: acknowledged by the agent */
+	_Alignas(64) _Atomic uint32_t idle; /* 1: it sleeps, ring the doorbell (eventfd) */
 	_Alignas(64) _Atomic uint64_t upcall_tail; /* upcalls published, a count */
-	_Alignas(64) _Atomic uint32_t progress;  /* futex word: bumped when head moves and
-	                                          * `want_progress` is set, when a word changes, an
-	                                          * upcall comes, and when the state changes */
-	_Alignas(64) _Atomic uint32_t state;     /* enum channel_state */
-	uint32_t lost;                           /* CUresult to answer from then on */
-	char text[256];                          /* one line, NUL-terminated */
+	_Alignas(
+		64) _Atomic uint32_t progress; /* futex word: bumped when head moves and
+						* `want_progress` is set, when a word changes,
+						* an upcall comes, and when the state changes */
+	_Alignas(64) _Atomic uint32_t state;   /* enum channel_state */
+	uint32_t lost;			       /* CUresult to answer from then on */
+	char text[256];			       /* one line, NUL-terminated */
 	/* Written by the app: number of threads that sleep on `progress`. */
 	_Alignas(64) _Atomic uint32_t want_progress;
-	/* Statistics of the wire, written by the sidecar (frames and bytes, headers included). */
+	/* Statistics of the wire, written by the sidecar (frames and bytes, headers included).
+	 */
 	_Alignas(64) _Atomic uint64_t frames_sent;
 	_Atomic uint64_t bytes_sent;
 	_Atomic uint64_t frames_received;
@@ -115,11 +120,19 @@ _Static_assert(sizeof(struct channel_page) <= 4096, "one page");
 
 /* The Unix socket: SOCK_SEQPACKET, one request and one answer at a time. */
 enum channel_op {
-	CHANNEL_ATTACH = 1,  /* first; answer brings fds: [0] doorbell eventfd, [1] segment (pod mode) */
-	CHANNEL_HELD = 2,    /* host mode: the app has mapped the name; the sidecar unlinks it. No answer */
-	CHANNEL_PIN = 3,     /* size = bytes of pinned memory wanted; answer: segment number, and the
-	                      * fd [0] (pod mode) or the name (host mode, then HELD with segment) */
-	CHANNEL_UNPIN = 4,   /* segment; frames that name it must be acknowledged before. No answer */
+	CHANNEL_ATTACH =
+		1, /* first; answer brings fds: [0] doorbell eventfd, [1] segment (pod mode) */
+	CHANNEL_HELD = 2, /* host mode: the app has mapped the name; the sidecar unlinks it. No
+			     answer */
+	CHANNEL_PIN =
+		3, /* size = bytes of pinned memory wanted; answer: segment number, and the
+		    * fd [0] (pod mode) or the name (host mode, then HELD with segment) */
+	CHANNEL_UNPIN =
+		4, /* segment; frames that name it must be acknowledged before. No answer */
+	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
+	   closes. */
+	CHANNEL_STATUS = 16, /* fd [0]: a memfd with JSON, `size` bytes */
+	CHANNEL_DRAIN = 17,  /* no new processes; root or the sidecar's own user only */
 };
 
 enum channel_mode {
@@ -134,23 +147,23 @@ struct channel_request {
 	uint32_t segment;
 	uint64_t size;
 	uint64_t features;
-	int32_t pid;          /* as the app sees it; SO_PEERCRED is what counts */
+	int32_t pid; /* as the app sees it; SO_PEERCRED is what counts */
 	uint32_t reserved;
-	char program[64];     /* for logs and `status`; NUL-terminated */
+	char program[64]; /* for logs and `status`; NUL-terminated */
 };
 
 struct channel_answer {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t op;
-	uint32_t status;      /* CUresult; 0 = granted */
-	uint32_t mode;        /* enum channel_mode */
+	uint32_t status; /* CUresult; 0 = granted */
+	uint32_t mode;	 /* enum channel_mode */
 	uint32_t segment;
 	uint64_t size;
 	uint64_t features;
-	char name[64];        /* host mode: for shm_open */
-	char agent[128];      /* HOST:PORT, for messages */
-	char text[256];       /* what went wrong, one line */
+	char name[64];	 /* host mode: for shm_open */
+	char agent[128]; /* HOST:PORT, for messages */
+	char text[256];	 /* what went wrong, one line */
 };
 
 #endif

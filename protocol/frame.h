@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The frame: what travels between shim, sidecar and agent.  One fixed header of 32 bytes, a body
- * (the fixed struct of its op, with byte runs behind it), and a payload (bulk bytes of a copy).
- * Little-endian, natural alignment; both ends are x86-64 or aarch64.
+ * The frame: what travels between shim, sidecar and agent.  One fixed header of 32 bytes, a
+ * body (the fixed struct of its op, with byte runs behind it), and a payload (bulk bytes of a
+ * copy). Little-endian, natural alignment; both ends are x86-64 or aarch64.
  *
- * Sequence and acknowledgement.  The shim numbers its frames 1, 2, 3 …; the agent's frames carry
- * in `seq` the highest number that the worker has taken over, so every one of them acknowledges.
- * A frame stays in the ring until it is acknowledged: that is what a resumed session re-sends.
+ * Sequence and acknowledgement.  The shim numbers its frames 1, 2, 3 …; the agent's frames
+ * carry in `seq` the highest number that the worker has taken over, so every one of them
+ * acknowledges. A frame stays in the ring until it is acknowledged: that is what a resumed
+ * session re-sends. POST, CALL and BYE are numbered; PING and PONG from the sidecar carry seq 0
+ * and stand outside.
+ *
+ * In the ring an entry is header, struct frame_bulk where FRAME_BULK is set, body (and, without
+ * FRAME_BULK, an inline payload), rounded up to 16 bytes and never wrapped around the ring's
+ * end: a FRAME_PAD (a bare header: no seq, length is of no matter) skips to the ring's start,
+ * and where fewer than 32 bytes remain before the end both sides skip them without one.
  */
 #ifndef VCUDA_PROTOCOL_FRAME_H
 #define VCUDA_PROTOCOL_FRAME_H
@@ -16,50 +23,52 @@
 #define FRAME_MAGIC 0xCDA1u
 
 /* Limits, checked by every receiver before anything else is done with a frame. */
-#define FRAME_BODY_MAX    (60u * 1024)       /* a quarter of the smallest ring; params are <= 32 KiB */
-#define FRAME_PAYLOAD_MAX (1u << 20)         /* one chunk of a copy: 1 MiB */
-#define FRAME_CHUNK       (512u * 1024)      /* what copies are cut into */
+#define FRAME_BODY_MAX (60u * 1024)  /* a quarter of the smallest ring; params are <= 32 KiB */
+#define FRAME_PAYLOAD_MAX (1u << 20) /* one chunk of a copy: 1 MiB */
+#define FRAME_CHUNK (512u * 1024)    /* what copies are cut into */
 
 enum frame_kind {
 	/* app -> agent */
-	FRAME_POST = 1,      /* not awaited */
-	FRAME_CALL = 2,      /* awaited: a FRAME_REPLY with the same tag comes back */
+	FRAME_POST = 1, /* not awaited */
+	FRAME_CALL = 2, /* awaited: a FRAME_REPLY with the same tag comes back */
 	/* agent -> app */
-	FRAME_REPLY = 16,    /* body: the op's reply struct, byte runs behind it.  With a payload the
-	                      * body begins with struct frame_landing */
-	FRAME_DATA = 17,     /* body: struct frame_landing; payload: bytes for that place */
-	FRAME_UPDATE = 18,   /* body: struct frame_update */
-	FRAME_UPCALL = 19,   /* body: struct frame_upcall */
-	FRAME_ACK = 20,      /* no body; `seq` is all it says */
-	FRAME_LOST = 21,     /* the session is over: status = CUresult, body = text (no NUL) */
+	FRAME_REPLY = 16,  /* body: the op's reply struct, byte runs behind it.  With a payload
+			    * the  body begins with struct frame_landing */
+	FRAME_DATA = 17,   /* body: struct frame_landing; payload: bytes for that place */
+	FRAME_UPDATE = 18, /* body: struct frame_update */
+	FRAME_UPCALL = 19, /* body: struct frame_upcall */
+	FRAME_ACK = 20,	   /* no body; `seq` is all it says */
+	FRAME_LOST = 21,   /* the session is over: status = CUresult, body = text (no NUL) */
 	/* both */
-	FRAME_PAD = 31,      /* in the ring only: skip to the ring's start */
-	FRAME_PING = 32,     /* sidecar <-> worker only; answered with FRAME_PONG */
+	FRAME_PAD = 31,	 /* in the ring only: skip to the ring's start */
+	FRAME_PING = 32, /* sidecar <-> worker only; answered with FRAME_PONG */
 	FRAME_PONG = 33,
-	FRAME_BYE = 34,      /* orderly end of the session by the app or the sidecar */
+	FRAME_BYE = 34, /* orderly end of the session by the app or the sidecar */
 };
 
 /* frame_header.flags */
-#define FRAME_BULK 0x01u /* in the ring only: a struct frame_bulk stands between header and body,
-                          * and the payload lies where it says */
+#define FRAME_BULK                                                                             \
+	0x01u /* in the ring only: a struct frame_bulk stands between header and body,         \
+	       * and the payload lies where it says */
 
 struct frame_header {
-	uint32_t length;   /* bytes behind this header on the wire: body + payload */
-	uint16_t op;       /* OP_…; 0 where the kind says all */
-	uint8_t kind;      /* enum frame_kind */
+	uint32_t length; /* bytes behind this header on the wire: body + payload */
+	uint16_t op;	 /* OP_…; 0 where the kind says all */
+	uint8_t kind;	 /* enum frame_kind */
 	uint8_t flags;
-	uint64_t seq;      /* see the top of this file */
-	uint32_t body;     /* bytes of `length` that are body; the rest is payload */
-	uint16_t tag;      /* CALL and REPLY: the slot that waits, < CHANNEL_SLOTS */
-	uint16_t context;  /* app -> agent: which CUcontext is current (CONTEXT_… in handle.h) */
-	uint32_t status;   /* REPLY: the call's CUresult */
-	uint16_t magic;    /* FRAME_MAGIC */
-	uint16_t deferred; /* REPLY: CUresult of the first post that failed since the last reply */
+	uint64_t seq;	  /* see the top of this file */
+	uint32_t body;	  /* bytes of `length` that are body; the rest is payload */
+	uint16_t tag;	  /* CALL and REPLY: the slot that waits, < CHANNEL_SLOTS */
+	uint16_t context; /* app -> agent: which CUcontext is current (CONTEXT_… in handle.h) */
+	uint32_t status;  /* REPLY: the call's CUresult */
+	uint16_t magic;	  /* FRAME_MAGIC */
+	uint16_t deferred; /* REPLY: CUresult of the first post that failed since the last reply
+			    */
 };
 _Static_assert(sizeof(struct frame_header) == 32, "the header is 32 bytes on the wire");
 
-/* Where bulk bytes lie on the app's side. Segment 0 is the channel's own (channel.h), others are
- * pinned host memory that the sidecar handed out. */
+/* Where bulk bytes lie on the app's side. Segment 0 is the channel's own (channel.h), others
+ * are pinned host memory that the sidecar handed out. */
 struct frame_bulk {
 	uint32_t segment;
 	uint32_t length;
@@ -67,9 +76,9 @@ struct frame_bulk {
 };
 _Static_assert(sizeof(struct frame_bulk) == 16, "");
 
-/* First in the body of a REPLY or DATA that has a payload: the place that the request named. The
- * sidecar checks it against the channel's own segments: in segment 0 only the landing region is
- * allowed. */
+/* First in the body of a REPLY or DATA that has a payload: the place that the request named.
+ * The sidecar checks it against the channel's own segments: in segment 0 only the landing
+ * region is allowed. */
 struct frame_landing {
 	uint32_t segment;
 	uint32_t reserved;
@@ -79,14 +88,14 @@ _Static_assert(sizeof(struct frame_landing) == 16, "");
 
 /* Sets words[index] = value in the segment and wakes who waits for it. */
 struct frame_update {
-	uint32_t index;    /* < CHANNEL_WORDS */
+	uint32_t index; /* < CHANNEL_WORDS */
 	uint32_t reserved;
 	uint64_t value;
 };
 
 /* Appends to the segment's upcall ring (host functions to run in the app). */
 struct frame_upcall {
-	uint32_t what;     /* enum upcall in channel.h */
+	uint32_t what; /* enum upcall in channel.h */
 	uint32_t reserved;
 	uint64_t value;
 };

@@ -32,6 +32,7 @@ def outputs(description):
         out[f"{family}_wire.h"] = wire.wire_header(description, family)
     out["cuda_driver.h"] = agent.driver_header(description)
     out["cuda_driver.c"] = agent.driver_source(description)
+    out["serve_hand.h"] = agent.serve_header(description)
     out["cuda_serve.c"] = agent.serve_source(description)
     out["cuda_stubs.c"] = shim.stubs(description)
     out["cuda_hand.h"] = shim.hand_header(description)
@@ -42,6 +43,7 @@ def outputs(description):
     out["fuzz.dict"] = agent.fuzz_dictionary(description)
     out.update(shim.maps(description))
     out.update(runtime.files(description))
+    out[".clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"
     return out
 
 

@@ -30,7 +30,7 @@ enum handle_kind {
 };
 
 #define HANDLE_INDEX_BITS 24
-#define HANDLE_INDEX_MAX  (1u << 20) /* live handles a session; beyond it: OUT_OF_MEMORY */
+#define HANDLE_INDEX_MAX (1u << 20) /* live handles a session; beyond it: OUT_OF_MEMORY */
 
 /* generation: 1..2^32-1, so a handle is never 0, 1 or 2 (CUDA's special streams). */
 static inline uint64_t handle_make(uint32_t generation, enum handle_kind kind, uint32_t index)
@@ -51,11 +51,12 @@ static inline uint32_t handle_index(uint64_t handle)
 }
 
 /* frame_header.context: 0 = none current; 1 + d = the primary context of device d; from
- * CONTEXT_CREATED on, contexts made by vcudaContextCreate under the number that the shim chose. */
-#define CONTEXT_NONE       0
+ * CONTEXT_CREATED on, contexts made by vcudaContextCreate under the number that the shim chose.
+ */
+#define CONTEXT_NONE 0
 #define CONTEXT_PRIMARY(d) (1 + (d))
-#define CONTEXT_CREATED    64
-#define CONTEXT_MAX        1024
+#define CONTEXT_CREATED 64
+#define CONTEXT_MAX 1024
 
 /* Streams in bodies: 0 and CU_STREAM_LEGACY (1) both name the legacy stream of the frame's
  * context; CU_STREAM_PER_THREAD (2) never crosses: the shim mints a stream per app thread. */

@@ -7,19 +7,19 @@
 
 #include <stdint.h>
 
-#define OPEN_VERSION        1u
-#define OPEN_ATTRIBUTES     256 /* CUdevice_attribute values 1..255; newer ones: NOT_SUPPORTED */
-#define OPEN_LIMITS         16  /* CUlimit 0..15 */
-#define OPEN_DEVICES        16
+#define OPEN_VERSION 1u
+#define OPEN_ATTRIBUTES 256 /* CUdevice_attribute values 1..255; newer ones: NOT_SUPPORTED */
+#define OPEN_LIMITS 16	    /* CUlimit 0..15 */
+#define OPEN_DEVICES 16
 
 /* open_device.flags */
-#define OPEN_PTX_ONLY   (1u << 0) /* the device runs PTX; machine code is of no use to it */
+#define OPEN_PTX_ONLY (1u << 0) /* the device runs PTX; machine code is of no use to it */
 
 struct open_info {
 	uint32_t version;
-	uint32_t driver_version;   /* cuDriverGetVersion */
+	uint32_t driver_version; /* cuDriverGetVersion */
 	uint32_t device_count;
-	uint32_t device_bytes;     /* sizeof(struct open_device) */
+	uint32_t device_bytes; /* sizeof(struct open_device) */
 	uint64_t features;
 	char agent_version[32];
 };
@@ -28,15 +28,15 @@ struct open_device {
 	char name[256];
 	uint8_t uuid[16];
 	uint64_t total_memory;
-	uint64_t window;           /* first address of this process's window on the device */
+	uint64_t window; /* first address of this process's window on the device */
 	uint64_t window_bytes;
-	uint64_t granularity;      /* of vcudaMemMap */
-	uint64_t lease;            /* bytes that may be mapped without asking */
+	uint64_t granularity; /* of vcudaMemMap */
+	uint64_t lease;	      /* bytes that may be mapped without asking */
 	uint32_t flags;
 	int32_t stream_priority_least;
 	int32_t stream_priority_greatest;
 	uint32_t primary_flags;
-	uint64_t limits[OPEN_LIMITS];           /* cuCtxGetLimit; ~0 = not known */
+	uint64_t limits[OPEN_LIMITS]; /* cuCtxGetLimit; ~0 = not known */
 	char pci_bus_id[16];
 	uint8_t attribute_known[OPEN_ATTRIBUTES / 8]; /* bit a: attributes[a] is valid */
 	int32_t attributes[OPEN_ATTRIBUTES];
@@ -46,7 +46,7 @@ struct open_device {
 enum image_kind {
 	IMAGE_PTX = 1,
 	IMAGE_CUBIN = 2,
-	IMAGE_FATBIN = 3,  /* one entry or more in NVIDIA's container, compressed or not */
+	IMAGE_FATBIN = 3, /* one entry or more in NVIDIA's container, compressed or not */
 };
 
 /* vcudaModuleLoad's jit: CUjit_option and its value, scalars only. */
@@ -59,12 +59,13 @@ struct image_option {
 /* vcudaModuleLoad: the module came from cuLibraryLoadData (kernels are context-free) */
 
 #define FUNCTION_ATTRIBUTES 32
-#define FUNCTION_PARAMS_MAX 200 /* fit in one reply; a kernel with more: param_count says how many */
+#define FUNCTION_PARAMS_MAX                                                                    \
+	200 /* fit in one reply; a kernel with more: param_count says how many */
 
 struct function_info {
 	uint32_t param_count;
 	uint32_t param_bytes;
-	uint32_t attribute_known;               /* bit a: attributes[a] is valid */
+	uint32_t attribute_known; /* bit a: attributes[a] is valid */
 	uint32_t reserved;
 	int32_t attributes[FUNCTION_ATTRIBUTES]; /* CUfunction_attribute */
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a session begins on the wire.  `native`: two TCP connections.  The sidecar dials the agent's
- * receive port and says HELLO for the commands; WELCOME names the session, its secret and the port
- * for the replies, where a second HELLO with both joins the second connection.  Then both carry
- * frames (frame.h): commands one way, replies the other.
+ * How a session begins on the wire.  `native`: two TCP connections.  The sidecar dials the
+ * agent's receive port and says HELLO for the commands; WELCOME names the session, its secret
+ * and the port for the replies, where a second HELLO with both joins the second connection
+ * (version and token again) and is answered with a second WELCOME.  Then both carry frames
+ * (frame.h): commands one way, replies the other.
  *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
@@ -13,22 +14,22 @@
 
 #include <stdint.h>
 
-#define SESSION_MAGIC    0x4144554356ull /* "VCUDA" */
-#define SESSION_VERSION  1u
+#define SESSION_MAGIC 0x4144554356ull /* "VCUDA" */
+#define SESSION_VERSION 1u
 #define SESSION_HELLO_MS 5000
 
 /* The seeds' ports: the server's send port is the client's receive port. */
-#define SESSION_PORT_SEND    9997 /* agent -> client: replies */
-#define SESSION_PORT_RECV    9998 /* client -> agent: commands; the HOST:PORT people name */
+#define SESSION_PORT_SEND 9997	  /* agent -> client: replies */
+#define SESSION_PORT_RECV 9998	  /* client -> agent: commands; the HOST:PORT people name */
 #define SESSION_PORT_CONTROL 9999 /* HTTP */
 
-#define SESSION_FEATURE_ZSTD   (1ull << 0) /* reserved: compressed payloads */
+#define SESSION_FEATURE_ZSTD (1ull << 0)   /* reserved: compressed payloads */
 #define SESSION_FEATURE_RESUME (1ull << 1) /* reserved: resume after a cut */
 
 enum session_role {
 	SESSION_COMMANDS = 1,
 	SESSION_REPLIES = 2,
-	SESSION_PROBE = 3,  /* asks whether a session would be granted; nothing is started */
+	SESSION_PROBE = 3, /* asks whether a session would be granted; nothing is started */
 };
 
 struct session_hello {
@@ -36,25 +37,26 @@ struct session_hello {
 	uint32_t version;
 	uint32_t role;
 	uint64_t features;
-	uint8_t session[16];   /* REPLIES: as WELCOME gave them; else 0 */
+	uint8_t session[16]; /* REPLIES: as WELCOME gave them; else 0 */
 	uint8_t secret[16];
-	uint32_t pid;          /* for the ledger and logs */
+	uint32_t pid; /* for the ledger and logs */
 	uint32_t uid;
 	char program[64];
-	char pod[64];          /* namespace/name, or the host's name */
-	char token[256];       /* NUL-terminated; compared in constant time */
+	char pod[64];	 /* namespace/name, or the host's name */
+	char token[256]; /* NUL-terminated; compared in constant time */
 };
 
 struct session_welcome {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t status;       /* CUresult: 0 granted, 800 token or quota, 802 draining, 803 version */
-	uint64_t features;     /* what both know */
+	uint32_t
+		status; /* CUresult: 0 granted, 800 token or quota, 802 draining, 803 version */
+	uint64_t features; /* what both know */
 	uint8_t session[16];
 	uint8_t secret[16];
-	uint16_t reply_port;   /* where the second connection goes */
+	uint16_t reply_port; /* where the second connection goes */
 	uint16_t reserved[3];
-	char text[192];        /* one line, NUL-terminated */
+	char text[192]; /* one line, NUL-terminated */
 };
 
 #endif

@@ -21,27 +21,27 @@ struct ptx_kernel;
 
 enum ptx_status {
 	PTX_OK = 0,
-	PTX_SYNTAX,              /* the text is not PTX; line and text say where */
-	PTX_NOT_SUPPORTED,       /* an instruction or directive that the interpreter lacks */
-	PTX_NOT_FOUND,           /* an unresolved symbol */
+	PTX_SYNTAX,	   /* the text is not PTX; line and text say where */
+	PTX_NOT_SUPPORTED, /* an instruction or directive that the interpreter lacks */
+	PTX_NOT_FOUND,	   /* an unresolved symbol */
 	PTX_NO_MEMORY,
-	PTX_ILLEGAL_ADDRESS,     /* CUDA_ERROR_ILLEGAL_ADDRESS (700) */
-	PTX_MISALIGNED_ADDRESS,  /* CUDA_ERROR_MISALIGNED_ADDRESS (716) */
-	PTX_ASSERT,              /* CUDA_ERROR_ASSERT (710); the message went to stderr as on a GPU */
-	PTX_TRAP,                /* CUDA_ERROR_LAUNCH_FAILED (719) / ILLEGAL_INSTRUCTION (715) */
-	PTX_STACK_ERROR,         /* CUDA_ERROR_HARDWARE_STACK_ERROR (714): call depth, local memory */
-	PTX_TIMEOUT,             /* CUDA_ERROR_LAUNCH_TIMEOUT (702) */
-	PTX_INVALID,             /* launch arguments: zero or too many threads, too much shared memory */
+	PTX_ILLEGAL_ADDRESS,	/* CUDA_ERROR_ILLEGAL_ADDRESS (700) */
+	PTX_MISALIGNED_ADDRESS, /* CUDA_ERROR_MISALIGNED_ADDRESS (716) */
+	PTX_ASSERT,	 /* CUDA_ERROR_ASSERT (710); the message went to stderr as on a GPU */
+	PTX_TRAP,	 /* CUDA_ERROR_LAUNCH_FAILED (719) / ILLEGAL_INSTRUCTION (715) */
+	PTX_STACK_ERROR, /* CUDA_ERROR_HARDWARE_STACK_ERROR (714): call depth, local memory */
+	PTX_TIMEOUT,	 /* CUDA_ERROR_LAUNCH_TIMEOUT (702) */
+	PTX_INVALID, /* launch arguments: zero or too many threads, too much shared memory */
 };
 
 struct ptx_error {
 	enum ptx_status status;
-	int line;         /* of the PTX text, 1-based; 0 = none */
-	char text[240];   /* one line, names the instruction or symbol */
+	int line;	/* of the PTX text, 1-based; 0 = none */
+	char text[240]; /* one line, names the instruction or symbol */
 };
 
-/* The device window.  `span` bytes from `base`, reserved by the caller for as long as any module
- * or launch lives. */
+/* The device window.  `span` bytes from `base`, reserved by the caller for as long as any
+ * module or launch lives. */
 struct ptx_window {
 	uint64_t base;
 	uint64_t span;
@@ -58,15 +58,15 @@ typedef uint64_t (*ptx_allocate)(void *arg, size_t size, size_t align);
  * one block from `allocate`, initialised.  Kernels whose body holds an instruction the
  * interpreter lacks still load: their launch fails with PTX_NOT_SUPPORTED and that line.
  * NULL with *error filled in on failure.  Thread-safe. */
-struct ptx_module *ptx_module_load(const char *text, size_t n, ptx_allocate allocate, void *arg,
-	struct ptx_error *error);
+struct ptx_module *ptx_module_load(
+	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error);
 void ptx_module_free(struct ptx_module *module); /* globals' memory stays the caller's */
 
 /* The block of globals that `allocate` gave (0, 0 where there are none). */
 uint64_t ptx_module_block(const struct ptx_module *module, size_t *size);
 /* A global's or constant's address and size; false where there is none of that name. */
-bool ptx_module_global(const struct ptx_module *module, const char *name, uint64_t *address,
-	size_t *size);
+bool ptx_module_global(
+	const struct ptx_module *module, const char *name, uint64_t *address, size_t *size);
 size_t ptx_module_kernel_count(const struct ptx_module *module);
 struct ptx_kernel *ptx_module_kernel_at(const struct ptx_module *module, size_t index);
 struct ptx_kernel *ptx_module_kernel(const struct ptx_module *module, const char *name);
@@ -82,14 +82,14 @@ struct ptx_kernel_info {
 	unsigned param_count;
 	size_t param_bytes;
 	size_t static_shared;
-	size_t local_bytes;       /* a thread */
-	size_t const_bytes;       /* of the module */
-	unsigned registers;       /* an estimate within 1..255 */
-	unsigned max_threads;     /* .maxntid's product, or 1024 */
-	unsigned required[3];     /* .reqntid, or 0 */
-	unsigned cluster[3];      /* .reqnctapercluster, or 0 */
-	int ptx_version;          /* 75 for .version 7.5 */
-	int target;               /* 75 for sm_75 */
+	size_t local_bytes;   /* a thread */
+	size_t const_bytes;   /* of the module */
+	unsigned registers;   /* an estimate within 1..255 */
+	unsigned max_threads; /* .maxntid's product, or 1024 */
+	unsigned required[3]; /* .reqntid, or 0 */
+	unsigned cluster[3];  /* .reqnctapercluster, or 0 */
+	int ptx_version;      /* 75 for .version 7.5 */
+	int target;	      /* 75 for sm_75 */
 };
 void ptx_kernel_info(const struct ptx_kernel *kernel, struct ptx_kernel_info *info);
 
@@ -97,21 +97,22 @@ struct ptx_launch {
 	const struct ptx_kernel *kernel;
 	uint32_t grid[3];
 	uint32_t block[3];
-	uint32_t cluster[3];          /* 1,1,1 where none */
-	uint32_t dynamic_shared;      /* bytes */
-	const void *params;           /* param_bytes of them, laid out as ptx_kernel_info says */
-	uint64_t timeout_ns;          /* 0: none */
-	const atomic_bool *cancel;    /* looked at between blocks and on backward branches; or NULL */
-	bool cooperative;             /* every block resident at once; grid.sync works */
+	uint32_t cluster[3];	 /* 1,1,1 where none */
+	uint32_t dynamic_shared; /* bytes */
+	const void *params;	 /* param_bytes of them, laid out as ptx_kernel_info says */
+	uint64_t timeout_ns;	 /* 0: none */
+	const atomic_bool
+		*cancel;  /* looked at between blocks and on backward branches; or NULL */
+	bool cooperative; /* every block resident at once; grid.sync works */
 };
 
 /* Runs the launch to its end on the pool; the caller's thread takes part.  Several launches may
- * run at once from several threads.  PTX_OK, or what went wrong with *error filled in (line = of
- * the faulting instruction). */
+ * run at once from several threads.  PTX_OK, or what went wrong with *error filled in (line =
+ * of the faulting instruction). */
 enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *error);
 
-/* Where device printf goes: called with one finished piece of text at a time, in block order per
- * block.  Default: stdout. */
+/* Where device printf goes: called with one finished piece of text at a time, in block order
+ * per block.  Default: stdout. */
 void ptx_set_print(void (*print)(void *arg, const char *text, size_t n), void *arg);
 
 /* Thread instructions executed since ptx_init, for the benchmark. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How bytes get from the sidecar to the worker and back.  A link is one session's pair of byte
- * streams, commands one way and replies the other, seen from one end: what this end sends and what
- * it receives.  A transport makes links; `fault` wraps another and breaks it by a plan.
+ * streams, commands one way and replies the other, seen from one end: what this end sends and
+ * what it receives.  A transport makes links; `fault` wraps another and breaks it by a plan.
  *
  * Addresses are strings: `native://HOST:PORT`, `loop://NAME`, and for fault plans
  * `fault+native://HOST:PORT?delay=200us&cut-after=3&truncate=40&stall-after=100`.
@@ -24,7 +24,6 @@
 #include "protocol/session.h"
 
 struct link;
-struct listener;
 
 struct link_ops {
 	/* Bytes taken (may be fewer), -EAGAIN, or -errno: the link is dead. */
@@ -63,10 +62,10 @@ void link_close(struct link *link); /* NULL is fine */
 
 struct transport {
 	const char *name;
-	/* Client side: dials, says HELLO (roles and, for the second connection, session and secret
-	 * are filled in by the transport), checks WELCOME.  0 and *link; or -errno with *error; a
-	 * polite refusal is -ECONNREFUSED with welcome->status and text filled in. deadline:
-	 * CLOCK_MONOTONIC ns. */
+	/* Client side: dials, says HELLO (roles and, for the second connection, session and
+	 * secret are filled in by the transport), checks WELCOME.  0 and *link; or -errno with
+	 * *error; a polite refusal is -ECONNREFUSED with welcome->status and text filled in.
+	 * deadline: CLOCK_MONOTONIC ns. */
 	int (*dial)(const char *address, const struct session_hello *hello,
 		struct session_welcome *welcome, uint64_t deadline, struct link **link,
 		struct error *error);

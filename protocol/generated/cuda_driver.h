@@ -51,10 +51,12 @@ struct cuda_driver {
 	CUresult (*cuCtxPopCurrent_v2)(CUcontext *pctx);
 	CUresult (*cuCtxSetCurrent)(CUcontext ctx);
 	CUresult (*cuCtxGetCurrent)(CUcontext *pctx);
+	CUresult (*cuCtxGetDevice)(CUdevice *device);
 	CUresult (*cuCtxGetDevice_v2)(CUdevice *device, CUcontext ctx);
 	CUresult (*cuCtxGetFlags)(unsigned int *flags);
 	CUresult (*cuCtxSetFlags)(unsigned int flags);
 	CUresult (*cuCtxGetId)(CUcontext ctx, unsigned long long *ctxId);
+	CUresult (*cuCtxSynchronize)(void);
 	CUresult (*cuCtxSynchronize_v2)(CUcontext ctx);
 	CUresult (*cuCtxSetLimit)(CUlimit limit, size_t value);
 	CUresult (*cuCtxGetLimit)(size_t *pvalue, CUlimit limit);
@@ -160,11 +162,14 @@ struct cuda_driver {
 			CUarray hArray);
 	CUresult (*cuArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 			CUarray array);
-	CUresult (*cuMipmappedArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
+	CUresult (*cuMipmappedArrayGetSparseProperties)(
+			CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 			CUmipmappedArray mipmap);
-	CUresult (*cuArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-			CUarray array, CUdevice device);
-	CUresult (*cuMipmappedArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+	CUresult (*cuArrayGetMemoryRequirements)(
+			CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
+			CUdevice device);
+	CUresult (*cuMipmappedArrayGetMemoryRequirements)(
+			CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
 			CUmipmappedArray mipmap, CUdevice device);
 	CUresult (*cuArrayGetPlane)(CUarray *pPlaneArray, CUarray hArray,
 			unsigned int planeIdx);
@@ -234,6 +239,11 @@ struct cuda_driver {
 	CUresult (*cuMulticastCreate)(CUmemGenericAllocationHandle *mcHandle,
 			const CUmulticastObjectProp *prop);
 	CUresult (*cuMulticastAddDevice)(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
+	CUresult (*cuMulticastBindMem)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
+			CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+			unsigned long long flags);
+	CUresult (*cuMulticastBindAddr)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
+			CUdeviceptr memptr, size_t size, unsigned long long flags);
 	CUresult (*cuMulticastUnbind)(CUmemGenericAllocationHandle mcHandle, CUdevice dev,
 			size_t mcOffset, size_t size);
 	CUresult (*cuMulticastGetGranularity)(size_t *granularity,
@@ -443,6 +453,7 @@ struct cuda_driver {
 	CUresult (*cuGraphAddNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph,
 			const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 			size_t numDependencies, CUgraphNodeParams *nodeParams);
+	CUresult (*cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 	CUresult (*cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode,
 			CUgraphNodeParams *nodeParams);
 	CUresult (*cuGraphConditionalHandleCreate)(CUgraphConditionalHandle *pHandle_out,
@@ -675,6 +686,7 @@ struct cuda_driver {
 	CUresult (*cuStreamGetId)(CUstream hStream, unsigned long long *streamId);
 	CUresult (*cuStreamGetFlags)(CUstream hStream, unsigned int *flags);
 	CUresult (*cuStreamGetDevice)(CUstream hStream, CUdevice *device);
+	CUresult (*cuStreamGetCtx)(CUstream hStream, CUcontext *pctx);
 	CUresult (*cuStreamGetCtx_v2)(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
 	CUresult (*cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 	CUresult (*cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback,
@@ -692,6 +704,7 @@ struct cuda_driver {
 			void **kernelParams, void **extra);
 	CUresult (*cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f,
 			void **kernelParams, void **extra);
+	CUresult (*cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData);
 	CUresult (*cuGraphicsMapResources)(unsigned int count, CUgraphicsResource *resources,
 			CUstream hStream);
 	CUresult (*cuGraphicsUnmapResources)(unsigned int count, CUgraphicsResource *resources,

@@ -40,6 +40,9 @@ enum cuda_op {
 	OP_cuStreamCopyAttributes = 285,
 	OP_cuStreamGetAttribute = 286,
 	OP_cuStreamSetAttribute = 287,
+	OP_cuDeviceGetTexture1DLinearMaxWidth = 288,
+	OP_cuDeviceGetHostAtomicCapabilities = 289,
+	OP_cuDeviceGetP2PAtomicCapabilities = 290,
 };
 
 #endif

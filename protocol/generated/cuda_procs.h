@@ -8,14 +8,14 @@
 #define VCUDA_PROTOCOL_GENERATED_CUDA_PROCS_H
 
 struct cuda_proc_version {
-	int since;            /* e.g. 12050; the newest one that is not newer than asked for wins */
+	int since; /* e.g. 12050; the newest that is not newer than asked for wins */
 	int per_thread_since;
 	void *function;
-	void *per_thread;     /* NULL: the call has no per-thread form, use `function` */
+	void *per_thread; /* NULL: the call has no per-thread form, use `function` */
 };
 
 struct cuda_proc {
-	const char *name;     /* without _v2 */
+	const char *name; /* without _v2 */
 	unsigned count;
 	const struct cuda_proc_version *versions; /* oldest first */
 };

@@ -13,6 +13,7 @@
 #include "protocol/generated/cuda_driver.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
+#include "protocol/generated/serve_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 
@@ -24,34 +25,7 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 	return __builtin_mul_overflow(count, each, &bytes) ? UINT64_MAX : bytes;
 }
 
-CUresult serve_vcudaOpen(struct worker *w, struct request *r);
-CUresult serve_vcudaLease(struct worker *w, struct request *r);
-CUresult serve_vcudaMemMap(struct worker *w, struct request *r);
-CUresult serve_vcudaMemUnmap(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleData(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r);
-CUresult serve_vcudaFunctionGet(struct worker *w, struct request *r);
-CUresult serve_vcudaGlobalGet(struct worker *w, struct request *r);
-CUresult serve_vcudaModuleNames(struct worker *w, struct request *r);
-CUresult serve_vcudaLaunch(struct worker *w, struct request *r);
-CUresult serve_vcudaCopyIn(struct worker *w, struct request *r);
-CUresult serve_vcudaCopyOut(struct worker *w, struct request *r);
-CUresult serve_vcudaCopy(struct worker *w, struct request *r);
-CUresult serve_vcudaFill(struct worker *w, struct request *r);
-CUresult serve_vcudaSync(struct worker *w, struct request *r);
-CUresult serve_vcudaQuery(struct worker *w, struct request *r);
-CUresult serve_vcudaHostFunc(struct worker *w, struct request *r);
-CUresult serve_vcudaHostFuncDone(struct worker *w, struct request *r);
-CUresult serve_vcudaContextCreate(struct worker *w, struct request *r);
-CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r);
-CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r);
-CUresult serve_vcudaStreamCreate(struct worker *w, struct request *r);
-CUresult serve_vcudaStreamDestroy(struct worker *w, struct request *r);
-CUresult serve_vcudaEventCreate(struct worker *w, struct request *r);
-CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r);
-
-/* cuda.api:53: call */
+/* cuda.api:52: learned */
 static CUresult run_cuCtxSetLimit(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetLimit *body = (const void *)r->body;
@@ -64,7 +38,7 @@ static CUresult run_cuCtxSetLimit(struct worker *w, struct request *r)
 	return cuda->cuCtxSetLimit((CUlimit)body->limit, body->value);
 }
 
-/* cuda.api:54: cached */
+/* cuda.api:53: cached */
 static CUresult run_cuCtxGetLimit(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxGetLimit *body = (const void *)r->body;
@@ -83,7 +57,7 @@ static CUresult run_cuCtxGetLimit(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:55: cached */
+/* cuda.api:54: cached */
 static CUresult run_cuCtxGetCacheConfig(struct worker *w, struct request *r)
 {
 	struct wire_cuCtxGetCacheConfig_reply *answer = (void *)r->answer;
@@ -101,7 +75,7 @@ static CUresult run_cuCtxGetCacheConfig(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:56: post */
+/* cuda.api:55: learned */
 static CUresult run_cuCtxSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetCacheConfig *body = (const void *)r->body;
@@ -114,7 +88,7 @@ static CUresult run_cuCtxSetCacheConfig(struct worker *w, struct request *r)
 	return cuda->cuCtxSetCacheConfig((CUfunc_cache)body->config);
 }
 
-/* cuda.api:59: post */
+/* cuda.api:58: post */
 static CUresult run_cuCtxResetPersistingL2Cache(struct worker *w, struct request *r)
 {
 	const struct cuda_driver *cuda = worker_driver(w);
@@ -126,7 +100,7 @@ static CUresult run_cuCtxResetPersistingL2Cache(struct worker *w, struct request
 	return cuda->cuCtxResetPersistingL2Cache();
 }
 
-/* cuda.api:68: cached */
+/* cuda.api:67: cached */
 static CUresult run_cuCtxGetSharedMemConfig(struct worker *w, struct request *r)
 {
 	struct wire_cuCtxGetSharedMemConfig_reply *answer = (void *)r->answer;
@@ -144,7 +118,7 @@ static CUresult run_cuCtxGetSharedMemConfig(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:69: post */
+/* cuda.api:68: learned */
 static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetSharedMemConfig *body = (const void *)r->body;
@@ -157,7 +131,7 @@ static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 	return cuda->cuCtxSetSharedMemConfig((CUsharedconfig)body->config);
 }
 
-/* cuda.api:133: call */
+/* cuda.api:132: call */
 static CUresult run_cuMemGetInfo_v2(struct worker *w, struct request *r)
 {
 	struct wire_cuMemGetInfo_v2_reply *answer = (void *)r->answer;
@@ -178,7 +152,7 @@ static CUresult run_cuMemGetInfo_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:328: call */
+/* cuda.api:327: call */
 static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventElapsedTime_v2 *body = (const void *)r->body;
@@ -199,7 +173,7 @@ static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:347: post */
+/* cuda.api:346: post */
 static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetAttribute *body = (const void *)r->body;
@@ -213,7 +187,7 @@ static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 	return cuda->cuFuncSetAttribute(hfunc, (CUfunction_attribute)body->attrib, body->value);
 }
 
-/* cuda.api:349: post */
+/* cuda.api:348: learned */
 static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetCacheConfig *body = (const void *)r->body;
@@ -227,7 +201,7 @@ static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 	return cuda->cuFuncSetCacheConfig(hfunc, (CUfunc_cache)body->config);
 }
 
-/* cuda.api:380: post */
+/* cuda.api:379: learned */
 static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetSharedMemConfig *body = (const void *)r->body;
@@ -241,12 +215,14 @@ static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r
 	return cuda->cuFuncSetSharedMemConfig(hfunc, (CUsharedconfig)body->config);
 }
 
-/* cuda.api:585: cached */
+/* cuda.api:584: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w,
 		struct request *r)
 {
-	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor *body = (const void *)r->body;
-	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply *answer = (void *)r->answer;
+	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor *body =
+		(const void *)r->body;
+	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply *answer =
+		(void *)r->answer;
 	const struct cuda_driver *cuda = worker_driver(w);
 	int numBlocks = 0;
 	CUfunction func = worker_handle(w, r, body->func, KIND_CUfunction);
@@ -263,12 +239,14 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w
 	return status;
 }
 
-/* cuda.api:587: cached */
+/* cuda.api:586: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct worker *w,
 		struct request *r)
 {
-	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *body = (const void *)r->body;
-	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply *answer = (void *)r->answer;
+	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *body =
+		(const void *)r->body;
+	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply *answer =
+		(void *)r->answer;
 	const struct cuda_driver *cuda = worker_driver(w);
 	int numBlocks = 0;
 	CUfunction func = worker_handle(w, r, body->func, KIND_CUfunction);
@@ -285,9 +263,8 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct 
 	return status;
 }
 
-/* cuda.api:596: cached */
-static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w,
-		struct request *r)
+/* cuda.api:595: cached */
+static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, struct request *r)
 {
 	const struct wire_cuOccupancyAvailableDynamicSMemPerBlock *body = (const void *)r->body;
 	struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply *answer = (void *)r->answer;
@@ -307,7 +284,7 @@ static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w,
 	return status;
 }
 
-/* cuda.api:676: call */
+/* cuda.api:675: call */
 static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeTiled *body = (const void *)r->body;
@@ -340,7 +317,7 @@ static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:684: call */
+/* cuda.api:683: call */
 static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2col *body = (const void *)r->body;
@@ -377,7 +354,7 @@ static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:694: call */
+/* cuda.api:693: call */
 static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2colWide *body = (const void *)r->body;
@@ -411,7 +388,7 @@ static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request
 	return status;
 }
 
-/* cuda.api:703: call */
+/* cuda.api:702: call */
 static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapReplaceAddress *body = (const void *)r->body;
@@ -431,7 +408,7 @@ static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *
 	return status;
 }
 
-/* cuda.api:708: cached */
+/* cuda.api:707: cached */
 static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceCanAccessPeer *body = (const void *)r->body;
@@ -450,7 +427,7 @@ static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:712: cached */
+/* cuda.api:711: cached */
 static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetP2PAttribute *body = (const void *)r->body;
@@ -470,7 +447,7 @@ static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1008: post */
+/* cuda.api:1007: post */
 static CUresult run_cuStreamWaitEvent(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitEvent *body = (const void *)r->body;
@@ -485,7 +462,7 @@ static CUresult run_cuStreamWaitEvent(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitEvent(hStream, hEvent, body->Flags);
 }
 
-/* cuda.api:1016: post */
+/* cuda.api:1015: post */
 static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecord *body = (const void *)r->body;
@@ -500,7 +477,7 @@ static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 	return cuda->cuEventRecord(hEvent, hStream);
 }
 
-/* cuda.api:1017: post */
+/* cuda.api:1016: post */
 static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecordWithFlags *body = (const void *)r->body;
@@ -515,7 +492,7 @@ static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 	return cuda->cuEventRecordWithFlags(hEvent, hStream, body->flags);
 }
 
-/* cuda.api:1044: post */
+/* cuda.api:1043: post */
 static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue32_v2 *body = (const void *)r->body;
@@ -530,7 +507,7 @@ static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1046: post */
+/* cuda.api:1045: post */
 static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue32_v2 *body = (const void *)r->body;
@@ -545,7 +522,7 @@ static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1048: post */
+/* cuda.api:1047: post */
 static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue64_v2 *body = (const void *)r->body;
@@ -560,7 +537,7 @@ static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1050: post */
+/* cuda.api:1049: post */
 static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue64_v2 *body = (const void *)r->body;
@@ -575,7 +552,7 @@ static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1052: post */
+/* cuda.api:1051: post */
 static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamBatchMemOp_v2 *body = (const void *)r->body;
@@ -592,7 +569,7 @@ static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 			(CUstreamBatchMemOpParams *)paramArray, body->flags);
 }
 
-/* cuda.api:1139: post */
+/* cuda.api:1138: post */
 static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamCopyAttributes *body = (const void *)r->body;
@@ -607,7 +584,7 @@ static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 	return cuda->cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1140: call */
+/* cuda.api:1139: call */
 static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamGetAttribute *body = (const void *)r->body;
@@ -627,7 +604,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1142: post */
+/* cuda.api:1141: learned */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -643,152 +620,227 @@ static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 	return cuda->cuStreamSetAttribute(hStream, (CUstreamAttrID)body->attr, &param);
 }
 
+/* cuda.api:16: cached */
+static CUresult run_cuDeviceGetTexture1DLinearMaxWidth(struct worker *w, struct request *r)
+{
+	const struct wire_cuDeviceGetTexture1DLinearMaxWidth *body = (const void *)r->body;
+	struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply *answer = (void *)r->answer;
+	const struct cuda_driver *cuda = worker_driver(w);
+	size_t maxWidthInElements = 0;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!cuda->cuDeviceGetTexture1DLinearMaxWidth)
+		return worker_lacks(w, "cuDeviceGetTexture1DLinearMaxWidth");
+	status = cuda->cuDeviceGetTexture1DLinearMaxWidth(&maxWidthInElements,
+			(CUarray_format)body->format, body->numChannels, body->dev);
+	if (!status)
+		answer->maxWidthInElements = maxWidthInElements;
+	return status;
+}
+
+/* cuda.api:19: cached */
+static CUresult run_cuDeviceGetHostAtomicCapabilities(struct worker *w, struct request *r)
+{
+	const struct wire_cuDeviceGetHostAtomicCapabilities *body = (const void *)r->body;
+	struct wire_cuDeviceGetHostAtomicCapabilities_reply *answer = (void *)r->answer;
+	const struct cuda_driver *cuda = worker_driver(w);
+	unsigned int *capabilities = worker_out(r, &answer->capabilities,
+		serve_bytes(body->count, sizeof(unsigned int)));
+	const CUatomicOperation *operations = worker_in(r, &body->operations,
+		serve_bytes(body->count, sizeof(CUatomicOperation)));
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!cuda->cuDeviceGetHostAtomicCapabilities)
+		return worker_lacks(w, "cuDeviceGetHostAtomicCapabilities");
+	return cuda->cuDeviceGetHostAtomicCapabilities(capabilities, operations, body->count,
+			body->dev);
+}
+
+/* cuda.api:713: cached */
+static CUresult run_cuDeviceGetP2PAtomicCapabilities(struct worker *w, struct request *r)
+{
+	const struct wire_cuDeviceGetP2PAtomicCapabilities *body = (const void *)r->body;
+	struct wire_cuDeviceGetP2PAtomicCapabilities_reply *answer = (void *)r->answer;
+	const struct cuda_driver *cuda = worker_driver(w);
+	unsigned int *capabilities = worker_out(r, &answer->capabilities,
+		serve_bytes(body->count, sizeof(unsigned int)));
+	const CUatomicOperation *operations = worker_in(r, &body->operations,
+		serve_bytes(body->count, sizeof(CUatomicOperation)));
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!cuda->cuDeviceGetP2PAtomicCapabilities)
+		return worker_lacks(w, "cuDeviceGetP2PAtomicCapabilities");
+	return cuda->cuDeviceGetP2PAtomicCapabilities(capabilities, operations, body->count,
+			body->srcDevice, body->dstDevice);
+}
+
 static const struct serve_entry entries[] = {
-	{ OP_vcudaOpen, sizeof(struct wire_vcudaOpen), sizeof(struct wire_vcudaOpen_reply),
+	{OP_vcudaOpen, sizeof(struct wire_vcudaOpen), sizeof(struct wire_vcudaOpen_reply),
 	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaOpen, "vcudaOpen"},
-	{ OP_vcudaLease, sizeof(struct wire_vcudaLease), sizeof(struct wire_vcudaLease_reply),
+	{OP_vcudaLease, sizeof(struct wire_vcudaLease), sizeof(struct wire_vcudaLease_reply),
 	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaLease, "vcudaLease"},
-	{ OP_vcudaMemMap, sizeof(struct wire_vcudaMemMap), 0,
+	{OP_vcudaMemMap, sizeof(struct wire_vcudaMemMap), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaMemMap, "vcudaMemMap"},
-	{ OP_vcudaMemUnmap, sizeof(struct wire_vcudaMemUnmap), 0,
+	{OP_vcudaMemUnmap, sizeof(struct wire_vcudaMemUnmap), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaMemUnmap, "vcudaMemUnmap"},
-	{ OP_vcudaModuleLoad, sizeof(struct wire_vcudaModuleLoad),
+	{OP_vcudaModuleLoad, sizeof(struct wire_vcudaModuleLoad),
 	 sizeof(struct wire_vcudaModuleLoad_reply), SERVE_CALL, serve_vcudaModuleLoad,
 	 "vcudaModuleLoad"},
-	{ OP_vcudaModuleData, sizeof(struct wire_vcudaModuleData), 0,
+	{OP_vcudaModuleData, sizeof(struct wire_vcudaModuleData), 0,
 	 SERVE_PAYLOAD | SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaModuleData,
 	 "vcudaModuleData"},
-	{ OP_vcudaModuleUnload, sizeof(struct wire_vcudaModuleUnload), 0,
+	{OP_vcudaModuleUnload, sizeof(struct wire_vcudaModuleUnload), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaModuleUnload, "vcudaModuleUnload"},
-	{ OP_vcudaFunctionGet, sizeof(struct wire_vcudaFunctionGet),
+	{OP_vcudaFunctionGet, sizeof(struct wire_vcudaFunctionGet),
 	 sizeof(struct wire_vcudaFunctionGet_reply), SERVE_CALL, serve_vcudaFunctionGet,
 	 "vcudaFunctionGet"},
-	{ OP_vcudaGlobalGet, sizeof(struct wire_vcudaGlobalGet),
+	{OP_vcudaGlobalGet, sizeof(struct wire_vcudaGlobalGet),
 	 sizeof(struct wire_vcudaGlobalGet_reply), SERVE_CALL, serve_vcudaGlobalGet,
 	 "vcudaGlobalGet"},
-	{ OP_vcudaModuleNames, sizeof(struct wire_vcudaModuleNames),
+	{OP_vcudaModuleNames, sizeof(struct wire_vcudaModuleNames),
 	 sizeof(struct wire_vcudaModuleNames_reply), SERVE_CALL, serve_vcudaModuleNames,
 	 "vcudaModuleNames"},
-	{ OP_vcudaLaunch, sizeof(struct wire_vcudaLaunch), 0, SERVE_POST | SERVE_CALL,
+	{OP_vcudaLaunch, sizeof(struct wire_vcudaLaunch), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaLaunch, "vcudaLaunch"},
-	{ OP_vcudaCopyIn, sizeof(struct wire_vcudaCopyIn), 0,
+	{OP_vcudaCopyIn, sizeof(struct wire_vcudaCopyIn), 0,
 	 SERVE_PAYLOAD | SERVE_POST | SERVE_CALL, serve_vcudaCopyIn, "vcudaCopyIn"},
-	{ OP_vcudaCopyOut, sizeof(struct wire_vcudaCopyOut), 0, SERVE_POST | SERVE_CALL,
+	{OP_vcudaCopyOut, sizeof(struct wire_vcudaCopyOut), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaCopyOut, "vcudaCopyOut"},
-	{ OP_vcudaCopy, sizeof(struct wire_vcudaCopy), 0, SERVE_POST | SERVE_CALL,
+	{OP_vcudaCopy, sizeof(struct wire_vcudaCopy), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaCopy, "vcudaCopy"},
-	{ OP_vcudaFill, sizeof(struct wire_vcudaFill), 0, SERVE_POST | SERVE_CALL,
+	{OP_vcudaFill, sizeof(struct wire_vcudaFill), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaFill, "vcudaFill"},
-	{ OP_vcudaSync, sizeof(struct wire_vcudaSync), 0, SERVE_CALL, serve_vcudaSync,
+	{OP_vcudaSync, sizeof(struct wire_vcudaSync), 0, SERVE_CALL, serve_vcudaSync,
 	 "vcudaSync"},
-	{ OP_vcudaQuery, sizeof(struct wire_vcudaQuery), 0, SERVE_CALL, serve_vcudaQuery,
+	{OP_vcudaQuery, sizeof(struct wire_vcudaQuery), 0, SERVE_CALL, serve_vcudaQuery,
 	 "vcudaQuery"},
-	{ OP_vcudaHostFunc, sizeof(struct wire_vcudaHostFunc), 0, SERVE_POST | SERVE_CALL,
+	{OP_vcudaHostFunc, sizeof(struct wire_vcudaHostFunc), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaHostFunc, "vcudaHostFunc"},
-	{ OP_vcudaHostFuncDone, sizeof(struct wire_vcudaHostFuncDone), 0,
+	{OP_vcudaHostFuncDone, sizeof(struct wire_vcudaHostFuncDone), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaHostFuncDone,
 	 "vcudaHostFuncDone"},
-	{ OP_vcudaContextCreate, sizeof(struct wire_vcudaContextCreate), 0,
+	{OP_vcudaOutput, sizeof(struct wire_vcudaOutput), sizeof(struct wire_vcudaOutput_reply),
+	 SERVE_CALL, serve_vcudaOutput, "vcudaOutput"},
+	{OP_vcudaContextCreate, sizeof(struct wire_vcudaContextCreate), 0,
 	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaContextCreate, "vcudaContextCreate"},
-	{ OP_vcudaContextDestroy, sizeof(struct wire_vcudaContextDestroy), 0,
+	{OP_vcudaContextDestroy, sizeof(struct wire_vcudaContextDestroy), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaContextDestroy,
 	 "vcudaContextDestroy"},
-	{ OP_vcudaPrimaryReset, sizeof(struct wire_vcudaPrimaryReset), 0,
+	{OP_vcudaPrimaryReset, sizeof(struct wire_vcudaPrimaryReset), 0,
 	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaPrimaryReset, "vcudaPrimaryReset"},
-	{ OP_vcudaStreamCreate, sizeof(struct wire_vcudaStreamCreate), 0,
+	{OP_vcudaStreamCreate, sizeof(struct wire_vcudaStreamCreate), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaStreamCreate, "vcudaStreamCreate"},
-	{ OP_vcudaStreamDestroy, sizeof(struct wire_vcudaStreamDestroy), 0,
+	{OP_vcudaStreamDestroy, sizeof(struct wire_vcudaStreamDestroy), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaStreamDestroy, "vcudaStreamDestroy"},
-	{ OP_vcudaEventCreate, sizeof(struct wire_vcudaEventCreate), 0, SERVE_POST | SERVE_CALL,
+	{OP_vcudaEventCreate, sizeof(struct wire_vcudaEventCreate), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaEventCreate, "vcudaEventCreate"},
-	{ OP_vcudaEventDestroy, sizeof(struct wire_vcudaEventDestroy), 0,
+	{OP_vcudaEventDestroy, sizeof(struct wire_vcudaEventDestroy), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaEventDestroy, "vcudaEventDestroy"},
-	{ OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0, SERVE_CALL, run_cuCtxSetLimit,
-	 "cuCtxSetLimit"},
-	{ OP_cuCtxGetLimit, sizeof(struct wire_cuCtxGetLimit),
+	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0, SERVE_POST | SERVE_CALL,
+	 run_cuCtxSetLimit, "cuCtxSetLimit"},
+	{OP_cuCtxGetLimit, sizeof(struct wire_cuCtxGetLimit),
 	 sizeof(struct wire_cuCtxGetLimit_reply), SERVE_CALL, run_cuCtxGetLimit,
 	 "cuCtxGetLimit"},
-	{ OP_cuCtxGetCacheConfig, sizeof(struct wire_cuCtxGetCacheConfig),
+	{OP_cuCtxGetCacheConfig, sizeof(struct wire_cuCtxGetCacheConfig),
 	 sizeof(struct wire_cuCtxGetCacheConfig_reply), SERVE_CALL, run_cuCtxGetCacheConfig,
 	 "cuCtxGetCacheConfig"},
-	{ OP_cuCtxSetCacheConfig, sizeof(struct wire_cuCtxSetCacheConfig), 0,
+	{OP_cuCtxSetCacheConfig, sizeof(struct wire_cuCtxSetCacheConfig), 0,
 	 SERVE_POST | SERVE_CALL, run_cuCtxSetCacheConfig, "cuCtxSetCacheConfig"},
-	{ OP_cuCtxResetPersistingL2Cache, sizeof(struct wire_cuCtxResetPersistingL2Cache), 0,
+	{OP_cuCtxResetPersistingL2Cache, sizeof(struct wire_cuCtxResetPersistingL2Cache), 0,
 	 SERVE_POST | SERVE_CALL, run_cuCtxResetPersistingL2Cache,
 	 "cuCtxResetPersistingL2Cache"},
-	{ OP_cuCtxGetSharedMemConfig, sizeof(struct wire_cuCtxGetSharedMemConfig),
+	{OP_cuCtxGetSharedMemConfig, sizeof(struct wire_cuCtxGetSharedMemConfig),
 	 sizeof(struct wire_cuCtxGetSharedMemConfig_reply), SERVE_CALL,
 	 run_cuCtxGetSharedMemConfig, "cuCtxGetSharedMemConfig"},
-	{ OP_cuCtxSetSharedMemConfig, sizeof(struct wire_cuCtxSetSharedMemConfig), 0,
+	{OP_cuCtxSetSharedMemConfig, sizeof(struct wire_cuCtxSetSharedMemConfig), 0,
 	 SERVE_POST | SERVE_CALL, run_cuCtxSetSharedMemConfig, "cuCtxSetSharedMemConfig"},
-	{ OP_cuMemGetInfo_v2, sizeof(struct wire_cuMemGetInfo_v2),
+	{OP_cuMemGetInfo_v2, sizeof(struct wire_cuMemGetInfo_v2),
 	 sizeof(struct wire_cuMemGetInfo_v2_reply), SERVE_CALL, run_cuMemGetInfo_v2,
 	 "cuMemGetInfo_v2"},
-	{ OP_cuEventElapsedTime_v2, sizeof(struct wire_cuEventElapsedTime_v2),
+	{OP_cuEventElapsedTime_v2, sizeof(struct wire_cuEventElapsedTime_v2),
 	 sizeof(struct wire_cuEventElapsedTime_v2_reply), SERVE_CALL, run_cuEventElapsedTime_v2,
 	 "cuEventElapsedTime_v2"},
-	{ OP_cuFuncSetAttribute, sizeof(struct wire_cuFuncSetAttribute), 0,
+	{OP_cuFuncSetAttribute, sizeof(struct wire_cuFuncSetAttribute), 0,
 	 SERVE_POST | SERVE_CALL, run_cuFuncSetAttribute, "cuFuncSetAttribute"},
-	{ OP_cuFuncSetCacheConfig, sizeof(struct wire_cuFuncSetCacheConfig), 0,
+	{OP_cuFuncSetCacheConfig, sizeof(struct wire_cuFuncSetCacheConfig), 0,
 	 SERVE_POST | SERVE_CALL, run_cuFuncSetCacheConfig, "cuFuncSetCacheConfig"},
-	{ OP_cuFuncSetSharedMemConfig, sizeof(struct wire_cuFuncSetSharedMemConfig), 0,
+	{OP_cuFuncSetSharedMemConfig, sizeof(struct wire_cuFuncSetSharedMemConfig), 0,
 	 SERVE_POST | SERVE_CALL, run_cuFuncSetSharedMemConfig, "cuFuncSetSharedMemConfig"},
-	{ OP_cuOccupancyMaxActiveBlocksPerMultiprocessor,
+	{OP_cuOccupancyMaxActiveBlocksPerMultiprocessor,
 	 sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor),
 	 sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply), SERVE_CALL,
 	 run_cuOccupancyMaxActiveBlocksPerMultiprocessor,
 	 "cuOccupancyMaxActiveBlocksPerMultiprocessor"},
-	{ OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+	{OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
 	 sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags),
 	 sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply),
 	 SERVE_CALL, run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
 	 "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags"},
-	{ OP_cuOccupancyAvailableDynamicSMemPerBlock,
+	{OP_cuOccupancyAvailableDynamicSMemPerBlock,
 	 sizeof(struct wire_cuOccupancyAvailableDynamicSMemPerBlock),
 	 sizeof(struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply), SERVE_CALL,
 	 run_cuOccupancyAvailableDynamicSMemPerBlock,
 	 "cuOccupancyAvailableDynamicSMemPerBlock"},
-	{ OP_cuTensorMapEncodeTiled, sizeof(struct wire_cuTensorMapEncodeTiled),
+	{OP_cuTensorMapEncodeTiled, sizeof(struct wire_cuTensorMapEncodeTiled),
 	 sizeof(struct wire_cuTensorMapEncodeTiled_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 run_cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled"},
-	{ OP_cuTensorMapEncodeIm2col, sizeof(struct wire_cuTensorMapEncodeIm2col),
+	{OP_cuTensorMapEncodeIm2col, sizeof(struct wire_cuTensorMapEncodeIm2col),
 	 sizeof(struct wire_cuTensorMapEncodeIm2col_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 run_cuTensorMapEncodeIm2col, "cuTensorMapEncodeIm2col"},
-	{ OP_cuTensorMapEncodeIm2colWide, sizeof(struct wire_cuTensorMapEncodeIm2colWide),
+	{OP_cuTensorMapEncodeIm2colWide, sizeof(struct wire_cuTensorMapEncodeIm2colWide),
 	 sizeof(struct wire_cuTensorMapEncodeIm2colWide_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 run_cuTensorMapEncodeIm2colWide, "cuTensorMapEncodeIm2colWide"},
-	{ OP_cuTensorMapReplaceAddress, sizeof(struct wire_cuTensorMapReplaceAddress),
+	{OP_cuTensorMapReplaceAddress, sizeof(struct wire_cuTensorMapReplaceAddress),
 	 sizeof(struct wire_cuTensorMapReplaceAddress_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 run_cuTensorMapReplaceAddress, "cuTensorMapReplaceAddress"},
-	{ OP_cuDeviceCanAccessPeer, sizeof(struct wire_cuDeviceCanAccessPeer),
+	{OP_cuDeviceCanAccessPeer, sizeof(struct wire_cuDeviceCanAccessPeer),
 	 sizeof(struct wire_cuDeviceCanAccessPeer_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 run_cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer"},
-	{ OP_cuDeviceGetP2PAttribute, sizeof(struct wire_cuDeviceGetP2PAttribute),
+	{OP_cuDeviceGetP2PAttribute, sizeof(struct wire_cuDeviceGetP2PAttribute),
 	 sizeof(struct wire_cuDeviceGetP2PAttribute_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 run_cuDeviceGetP2PAttribute, "cuDeviceGetP2PAttribute"},
-	{ OP_cuStreamWaitEvent, sizeof(struct wire_cuStreamWaitEvent), 0,
+	{OP_cuStreamWaitEvent, sizeof(struct wire_cuStreamWaitEvent), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamWaitEvent, "cuStreamWaitEvent"},
-	{ OP_cuEventRecord, sizeof(struct wire_cuEventRecord), 0, SERVE_POST | SERVE_CALL,
+	{OP_cuEventRecord, sizeof(struct wire_cuEventRecord), 0, SERVE_POST | SERVE_CALL,
 	 run_cuEventRecord, "cuEventRecord"},
-	{ OP_cuEventRecordWithFlags, sizeof(struct wire_cuEventRecordWithFlags), 0,
+	{OP_cuEventRecordWithFlags, sizeof(struct wire_cuEventRecordWithFlags), 0,
 	 SERVE_POST | SERVE_CALL, run_cuEventRecordWithFlags, "cuEventRecordWithFlags"},
-	{ OP_cuStreamWriteValue32_v2, sizeof(struct wire_cuStreamWriteValue32_v2), 0,
+	{OP_cuStreamWriteValue32_v2, sizeof(struct wire_cuStreamWriteValue32_v2), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamWriteValue32_v2, "cuStreamWriteValue32_v2"},
-	{ OP_cuStreamWaitValue32_v2, sizeof(struct wire_cuStreamWaitValue32_v2), 0,
+	{OP_cuStreamWaitValue32_v2, sizeof(struct wire_cuStreamWaitValue32_v2), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamWaitValue32_v2, "cuStreamWaitValue32_v2"},
-	{ OP_cuStreamWriteValue64_v2, sizeof(struct wire_cuStreamWriteValue64_v2), 0,
+	{OP_cuStreamWriteValue64_v2, sizeof(struct wire_cuStreamWriteValue64_v2), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamWriteValue64_v2, "cuStreamWriteValue64_v2"},
-	{ OP_cuStreamWaitValue64_v2, sizeof(struct wire_cuStreamWaitValue64_v2), 0,
+	{OP_cuStreamWaitValue64_v2, sizeof(struct wire_cuStreamWaitValue64_v2), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamWaitValue64_v2, "cuStreamWaitValue64_v2"},
-	{ OP_cuStreamBatchMemOp_v2, sizeof(struct wire_cuStreamBatchMemOp_v2), 0,
+	{OP_cuStreamBatchMemOp_v2, sizeof(struct wire_cuStreamBatchMemOp_v2), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamBatchMemOp_v2, "cuStreamBatchMemOp_v2"},
-	{ OP_cuStreamCopyAttributes, sizeof(struct wire_cuStreamCopyAttributes), 0,
+	{OP_cuStreamCopyAttributes, sizeof(struct wire_cuStreamCopyAttributes), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamCopyAttributes, "cuStreamCopyAttributes"},
-	{ OP_cuStreamGetAttribute, sizeof(struct wire_cuStreamGetAttribute),
+	{OP_cuStreamGetAttribute, sizeof(struct wire_cuStreamGetAttribute),
 	 sizeof(struct wire_cuStreamGetAttribute_reply), SERVE_CALL, run_cuStreamGetAttribute,
 	 "cuStreamGetAttribute"},
-	{ OP_cuStreamSetAttribute, sizeof(struct wire_cuStreamSetAttribute), 0,
+	{OP_cuStreamSetAttribute, sizeof(struct wire_cuStreamSetAttribute), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamSetAttribute, "cuStreamSetAttribute"},
+	{OP_cuDeviceGetTexture1DLinearMaxWidth,
+	 sizeof(struct wire_cuDeviceGetTexture1DLinearMaxWidth),
+	 sizeof(struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply),
+	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetTexture1DLinearMaxWidth,
+	 "cuDeviceGetTexture1DLinearMaxWidth"},
+	{OP_cuDeviceGetHostAtomicCapabilities,
+	 sizeof(struct wire_cuDeviceGetHostAtomicCapabilities),
+	 sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply),
+	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetHostAtomicCapabilities,
+	 "cuDeviceGetHostAtomicCapabilities"},
+	{OP_cuDeviceGetP2PAtomicCapabilities,
+	 sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities),
+	 sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities_reply),
+	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetP2PAtomicCapabilities,
+	 "cuDeviceGetP2PAtomicCapabilities"},
 };
 
 /* The table is sorted by opcode. */

@@ -14,7 +14,10 @@
 #include "protocol/frame.h"
 #include "protocol/open.h"
 
-/* cuda.api:53: call 256 */
+_Static_assert(sizeof(CUstreamAttrValue) == 64, "");
+_Static_assert(sizeof(CUtensorMap) == 128, "");
+
+/* cuda.api:52: learned 256 */
 struct wire_cuCtxSetLimit {
 	uint32_t limit;
 	uint32_t pad_0;
@@ -22,7 +25,7 @@ struct wire_cuCtxSetLimit {
 };
 _Static_assert(sizeof(struct wire_cuCtxSetLimit) == 16, "");
 
-/* cuda.api:54: cached 257 */
+/* cuda.api:53: cached 257 */
 struct wire_cuCtxGetLimit {
 	uint32_t limit;
 	uint32_t pad_0;
@@ -33,7 +36,7 @@ struct wire_cuCtxGetLimit_reply {
 };
 _Static_assert(sizeof(struct wire_cuCtxGetLimit_reply) == 8, "");
 
-/* cuda.api:55: cached 258 */
+/* cuda.api:54: cached 258 */
 struct wire_cuCtxGetCacheConfig {
 	uint64_t reserved;
 };
@@ -44,20 +47,20 @@ struct wire_cuCtxGetCacheConfig_reply {
 };
 _Static_assert(sizeof(struct wire_cuCtxGetCacheConfig_reply) == 8, "");
 
-/* cuda.api:56: post 259 */
+/* cuda.api:55: learned 259 */
 struct wire_cuCtxSetCacheConfig {
 	uint32_t config;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_cuCtxSetCacheConfig) == 8, "");
 
-/* cuda.api:59: post 260 */
+/* cuda.api:58: post 260 */
 struct wire_cuCtxResetPersistingL2Cache {
 	uint64_t reserved;
 };
 _Static_assert(sizeof(struct wire_cuCtxResetPersistingL2Cache) == 8, "");
 
-/* cuda.api:68: cached 261 */
+/* cuda.api:67: cached 261 */
 struct wire_cuCtxGetSharedMemConfig {
 	uint64_t reserved;
 };
@@ -68,14 +71,14 @@ struct wire_cuCtxGetSharedMemConfig_reply {
 };
 _Static_assert(sizeof(struct wire_cuCtxGetSharedMemConfig_reply) == 8, "");
 
-/* cuda.api:69: post 262 */
+/* cuda.api:68: learned 262 */
 struct wire_cuCtxSetSharedMemConfig {
 	uint32_t config;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_cuCtxSetSharedMemConfig) == 8, "");
 
-/* cuda.api:133: call 263 */
+/* cuda.api:132: call 263 */
 struct wire_cuMemGetInfo_v2 {
 	uint64_t reserved;
 };
@@ -86,7 +89,7 @@ struct wire_cuMemGetInfo_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cuMemGetInfo_v2_reply) == 16, "");
 
-/* cuda.api:328: call 264 */
+/* cuda.api:327: call 264 */
 struct wire_cuEventElapsedTime_v2 {
 	uint64_t hStart; /* KIND_KIND_CUevent */
 	uint64_t hEnd; /* KIND_KIND_CUevent */
@@ -98,7 +101,7 @@ struct wire_cuEventElapsedTime_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cuEventElapsedTime_v2_reply) == 8, "");
 
-/* cuda.api:347: post 265 */
+/* cuda.api:346: post 265 */
 struct wire_cuFuncSetAttribute {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t attrib;
@@ -106,7 +109,7 @@ struct wire_cuFuncSetAttribute {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetAttribute) == 16, "");
 
-/* cuda.api:349: post 266 */
+/* cuda.api:348: learned 266 */
 struct wire_cuFuncSetCacheConfig {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t config;
@@ -114,7 +117,7 @@ struct wire_cuFuncSetCacheConfig {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetCacheConfig) == 16, "");
 
-/* cuda.api:380: post 267 */
+/* cuda.api:379: learned 267 */
 struct wire_cuFuncSetSharedMemConfig {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t config;
@@ -122,7 +125,7 @@ struct wire_cuFuncSetSharedMemConfig {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetSharedMemConfig) == 16, "");
 
-/* cuda.api:585: cached 268 */
+/* cuda.api:584: cached 268 */
 struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor {
 	uint64_t func; /* KIND_CUfunction */
 	int32_t blockSize;
@@ -136,7 +139,7 @@ struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply {
 };
 _Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply) == 8, "");
 
-/* cuda.api:587: cached 269 */
+/* cuda.api:586: cached 269 */
 struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags {
 	uint64_t func; /* KIND_CUfunction */
 	int32_t blockSize;
@@ -145,16 +148,16 @@ struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags {
 	uint32_t flags;
 	uint32_t pad_1;
 };
-_Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) == 32,
-		"");
+_Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) ==
+		32, "");
 struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply {
 	int32_t numBlocks;
 	uint32_t pad_0;
 };
-_Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply) == 8,
-		"");
+_Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply) ==
+		8, "");
 
-/* cuda.api:596: cached 270 */
+/* cuda.api:595: cached 270 */
 struct wire_cuOccupancyAvailableDynamicSMemPerBlock {
 	uint64_t func; /* KIND_CUfunction */
 	int32_t numBlocks;
@@ -166,7 +169,7 @@ struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply {
 };
 _Static_assert(sizeof(struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply) == 8, "");
 
-/* cuda.api:676: call 271 */
+/* cuda.api:675: call 271 */
 struct wire_cuTensorMapEncodeTiled {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -186,7 +189,7 @@ struct wire_cuTensorMapEncodeTiled_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeTiled_reply) == 128, "");
 
-/* cuda.api:684: call 272 */
+/* cuda.api:683: call 272 */
 struct wire_cuTensorMapEncodeIm2col {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -209,7 +212,7 @@ struct wire_cuTensorMapEncodeIm2col_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeIm2col_reply) == 128, "");
 
-/* cuda.api:694: call 273 */
+/* cuda.api:693: call 273 */
 struct wire_cuTensorMapEncodeIm2colWide {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -234,7 +237,7 @@ struct wire_cuTensorMapEncodeIm2colWide_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeIm2colWide_reply) == 128, "");
 
-/* cuda.api:703: call 274 */
+/* cuda.api:702: call 274 */
 struct wire_cuTensorMapReplaceAddress {
 	unsigned char tensorMap[128];
 	uint64_t globalAddress;
@@ -245,7 +248,7 @@ struct wire_cuTensorMapReplaceAddress_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapReplaceAddress_reply) == 128, "");
 
-/* cuda.api:708: cached 275 */
+/* cuda.api:707: cached 275 */
 struct wire_cuDeviceCanAccessPeer {
 	int32_t dev;
 	int32_t peerDev;
@@ -257,7 +260,7 @@ struct wire_cuDeviceCanAccessPeer_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceCanAccessPeer_reply) == 8, "");
 
-/* cuda.api:712: cached 276 */
+/* cuda.api:711: cached 276 */
 struct wire_cuDeviceGetP2PAttribute {
 	uint32_t attrib;
 	int32_t srcDevice;
@@ -271,7 +274,7 @@ struct wire_cuDeviceGetP2PAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetP2PAttribute_reply) == 8, "");
 
-/* cuda.api:1008: post 277 */
+/* cuda.api:1007: post 277 */
 struct wire_cuStreamWaitEvent {
 	uint64_t hStream; /* KIND_CUstream */
 	uint64_t hEvent; /* KIND_KIND_CUevent */
@@ -280,14 +283,14 @@ struct wire_cuStreamWaitEvent {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitEvent) == 24, "");
 
-/* cuda.api:1016: post 278 */
+/* cuda.api:1015: post 278 */
 struct wire_cuEventRecord {
 	uint64_t hEvent; /* KIND_KIND_CUevent */
 	uint64_t hStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuEventRecord) == 16, "");
 
-/* cuda.api:1017: post 279 */
+/* cuda.api:1016: post 279 */
 struct wire_cuEventRecordWithFlags {
 	uint64_t hEvent; /* KIND_KIND_CUevent */
 	uint64_t hStream; /* KIND_CUstream */
@@ -296,7 +299,7 @@ struct wire_cuEventRecordWithFlags {
 };
 _Static_assert(sizeof(struct wire_cuEventRecordWithFlags) == 24, "");
 
-/* cuda.api:1044: post 280 */
+/* cuda.api:1043: post 280 */
 struct wire_cuStreamWriteValue32_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -305,7 +308,7 @@ struct wire_cuStreamWriteValue32_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWriteValue32_v2) == 24, "");
 
-/* cuda.api:1046: post 281 */
+/* cuda.api:1045: post 281 */
 struct wire_cuStreamWaitValue32_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -314,7 +317,7 @@ struct wire_cuStreamWaitValue32_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitValue32_v2) == 24, "");
 
-/* cuda.api:1048: post 282 */
+/* cuda.api:1047: post 282 */
 struct wire_cuStreamWriteValue64_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -324,7 +327,7 @@ struct wire_cuStreamWriteValue64_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWriteValue64_v2) == 32, "");
 
-/* cuda.api:1050: post 283 */
+/* cuda.api:1049: post 283 */
 struct wire_cuStreamWaitValue64_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -334,7 +337,7 @@ struct wire_cuStreamWaitValue64_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitValue64_v2) == 32, "");
 
-/* cuda.api:1052: post 284 */
+/* cuda.api:1051: post 284 */
 struct wire_cuStreamBatchMemOp_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint32_t count;
@@ -343,14 +346,14 @@ struct wire_cuStreamBatchMemOp_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamBatchMemOp_v2) == 24, "");
 
-/* cuda.api:1139: post 285 */
+/* cuda.api:1138: post 285 */
 struct wire_cuStreamCopyAttributes {
 	uint64_t dstStream; /* KIND_CUstream */
 	uint64_t srcStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuStreamCopyAttributes) == 16, "");
 
-/* cuda.api:1140: call 286 */
+/* cuda.api:1139: call 286 */
 struct wire_cuStreamGetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -362,7 +365,7 @@ struct wire_cuStreamGetAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_cuStreamGetAttribute_reply) == 64, "");
 
-/* cuda.api:1142: post 287 */
+/* cuda.api:1141: learned 287 */
 struct wire_cuStreamSetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -370,5 +373,44 @@ struct wire_cuStreamSetAttribute {
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_cuStreamSetAttribute) == 80, "");
+
+/* cuda.api:16: cached 288 */
+struct wire_cuDeviceGetTexture1DLinearMaxWidth {
+	uint32_t format;
+	uint32_t numChannels;
+	int32_t dev;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_cuDeviceGetTexture1DLinearMaxWidth) == 16, "");
+struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply {
+	uint64_t maxWidthInElements;
+};
+_Static_assert(sizeof(struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply) == 8, "");
+
+/* cuda.api:19: cached 289 */
+struct wire_cuDeviceGetHostAtomicCapabilities {
+	struct wire_run operations; /* count x CUatomicOperation */
+	uint32_t count;
+	int32_t dev;
+};
+_Static_assert(sizeof(struct wire_cuDeviceGetHostAtomicCapabilities) == 16, "");
+struct wire_cuDeviceGetHostAtomicCapabilities_reply {
+	struct wire_run capabilities; /* at most count x unsigned int */
+};
+_Static_assert(sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply) == 8, "");
+
+/* cuda.api:713: cached 290 */
+struct wire_cuDeviceGetP2PAtomicCapabilities {
+	struct wire_run operations; /* count x CUatomicOperation */
+	uint32_t count;
+	int32_t srcDevice;
+	int32_t dstDevice;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities) == 24, "");
+struct wire_cuDeviceGetP2PAtomicCapabilities_reply {
+	struct wire_run capabilities; /* at most count x unsigned int */
+};
+_Static_assert(sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities_reply) == 8, "");
 
 #endif

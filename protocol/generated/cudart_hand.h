@@ -11,5 +11,283 @@
 
 #include <cuda_runtime_api.h>
 
+cudaError_t hand___cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem,
+		void *stream);
+void **hand___cudaRegisterFatBinary(void *fatCubin);
+void hand___cudaRegisterFatBinaryEnd(void **fatCubinHandle);
+void hand___cudaUnregisterFatBinary(void **fatCubinHandle);
+void hand___cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress,
+		const char *deviceName, int ext, size_t size, int constant, int global);
+void hand___cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress,
+		char *deviceAddress, const char *deviceName, int ext, size_t size, int constant,
+		int global);
+char hand___cudaInitModule(void **fatCubinHandle);
+void hand___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun,
+		const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim,
+		dim3 *gDim, int *wSize);
+unsigned hand___cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem,
+		struct CUstream_st *stream);
+cudaError_t hand___cudaGetKernel(cudaKernel_t *kernel, const void *func);
+cudaError_t hand___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
+		void **args, size_t sharedMem, cudaStream_t stream);
+void hand___cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName, char *hostVar,
+		size_t size);
+void hand___cudaRegisterUnifiedTable(void **fatCubinHandle, void *table);
+cudaError_t hand_cudaDeviceReset(void);
+cudaError_t hand_cudaDeviceSynchronize(void);
+cudaError_t hand_cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
+cudaError_t hand_cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit);
+cudaError_t hand_cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig);
+cudaError_t hand_cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
+cudaError_t hand_cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
+cudaError_t hand_cudaDeviceGetByPCIBusId(int *device, const char *pciBusId);
+cudaError_t hand_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device);
+cudaError_t hand_cudaDeviceFlushGPUDirectRDMAWrites(
+		enum cudaFlushGPUDirectRDMAWritesTarget target,
+		enum cudaFlushGPUDirectRDMAWritesScope scope);
+cudaError_t hand_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig);
+cudaError_t hand_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaThreadExit(void);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaThreadSynchronize(void);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaThreadSetLimit(enum cudaLimit limit, size_t value);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaThreadGetLimit(size_t *pValue, enum cudaLimit limit);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaThreadGetCacheConfig(enum cudaFuncCache *pCacheConfig);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaThreadSetCacheConfig(enum cudaFuncCache cacheConfig);
+#endif
+cudaError_t hand_cudaGetLastError(void);
+cudaError_t hand_cudaPeekAtLastError(void);
+const char *hand_cudaGetErrorName(cudaError_t error);
+const char *hand_cudaGetErrorString(cudaError_t error);
+cudaError_t hand_cudaGetDeviceCount(int *count);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);
+#endif
+cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
+cudaError_t hand_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device);
+cudaError_t hand_cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device);
+cudaError_t hand_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool);
+cudaError_t hand_cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device);
+cudaError_t hand_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr,
+		int srcDevice, int dstDevice);
+cudaError_t hand_cudaChooseDevice(int *device, const struct cudaDeviceProp *prop);
+cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags);
+cudaError_t hand_cudaSetDevice(int device);
+cudaError_t hand_cudaGetDevice(int *device);
+cudaError_t hand_cudaSetValidDevices(int *device_arr, int len);
+cudaError_t hand_cudaSetDeviceFlags(unsigned int flags);
+cudaError_t hand_cudaGetDeviceFlags(unsigned int *flags);
+cudaError_t hand_cudaStreamCreate(cudaStream_t *pStream);
+cudaError_t hand_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags);
+cudaError_t hand_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags,
+		int priority);
+cudaError_t hand_cudaCtxResetPersistingL2Cache(void);
+cudaError_t hand_cudaStreamDestroy(cudaStream_t stream);
+cudaError_t hand_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
+cudaError_t hand_cudaEventCreate(cudaEvent_t *event);
+cudaError_t hand_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
+cudaError_t hand_cudaEventQuery(cudaEvent_t event);
+cudaError_t hand_cudaEventSynchronize(cudaEvent_t event);
+cudaError_t hand_cudaEventDestroy(cudaEvent_t event);
+cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t end);
+#endif
+cudaError_t hand_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig);
+cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func);
+cudaError_t hand_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value);
+cudaError_t hand_cudaFuncGetName(const char **name, const void *func);
+cudaError_t hand_cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_t *paramOffset,
+		size_t *paramSize);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaSetDoubleForDevice(double *d);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaSetDoubleForHost(double *d);
+#endif
+cudaError_t hand_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config);
+cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func,
+		int blockSize, size_t dynamicSMemSize);
+cudaError_t hand_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
+		const void *func, int numBlocks, int blockSize);
+cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
+		const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
+cudaError_t hand_cudaMalloc(void **devPtr, size_t size);
+cudaError_t hand_cudaMallocHost(void **ptr, size_t size);
+cudaError_t hand_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);
+cudaError_t hand_cudaFree(void *devPtr);
+cudaError_t hand_cudaFreeHost(void *ptr);
+cudaError_t hand_cudaHostAlloc(void **pHost, size_t size, unsigned int flags);
+cudaError_t hand_cudaHostRegister(void *ptr, size_t size, unsigned int flags);
+cudaError_t hand_cudaHostUnregister(void *ptr);
+cudaError_t hand_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags);
+cudaError_t hand_cudaHostGetFlags(unsigned int *pFlags, void *pHost);
+cudaError_t hand_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
+cudaError_t hand_cudaMemGetInfo(size_t *free, size_t *total);
+cudaError_t hand_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice,
+		size_t count);
+cudaError_t hand_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,
+		size_t count, cudaStream_t stream);
+cudaError_t hand_cudaGetSymbolAddress(void **devPtr, const void *symbol);
+cudaError_t hand_cudaGetSymbolSize(size_t *size, const void *symbol);
+cudaError_t hand_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep);
+cudaError_t hand_cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr,
+		void *value);
+cudaError_t hand_cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr,
+		void *value);
+cudaError_t hand_cudaMemPoolSetAccess(cudaMemPool_t memPool,
+		const struct cudaMemAccessDesc *descList, size_t count);
+cudaError_t hand_cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t memPool,
+		struct cudaMemLocation *location);
+cudaError_t hand_cudaMemPoolCreate(cudaMemPool_t *memPool,
+		const struct cudaMemPoolProps *poolProps);
+cudaError_t hand_cudaMemPoolDestroy(cudaMemPool_t memPool);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemGetDefaultMemPool(cudaMemPool_t *memPool,
+		struct cudaMemLocation *location, enum cudaMemAllocationType type);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
+		enum cudaMemAllocationType type);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemSetMemPool(struct cudaMemLocation *location,
+		enum cudaMemAllocationType type, cudaMemPool_t memPool);
+#endif
+cudaError_t hand_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
+		const void *ptr);
+cudaError_t hand_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice);
+cudaError_t hand_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags);
+cudaError_t hand_cudaDeviceDisablePeerAccess(int peerDevice);
+struct cudaChannelFormatDesc hand_cudaCreateChannelDesc(int x, int y, int z, int w,
+		enum cudaChannelFormatKind f);
+cudaError_t hand_cudaDriverGetVersion(int *driverVersion);
+cudaError_t hand_cudaRuntimeGetVersion(int *runtimeVersion);
+cudaError_t hand_cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
+		enum cudaJitOption *jitOptions, void **jitOptionsValues,
+		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
+		void **libraryOptionValues, unsigned int numLibraryOptions);
+cudaError_t hand_cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
+		enum cudaJitOption *jitOptions, void **jitOptionsValues,
+		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
+		void **libraryOptionValues, unsigned int numLibraryOptions);
+cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library);
+cudaError_t hand_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library,
+		const char *name);
+cudaError_t hand_cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library,
+		const char *name);
+cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib);
+cudaError_t hand_cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int numKernels,
+		cudaLibrary_t lib);
+cudaError_t hand_cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
+		enum cudaFuncAttribute attr, int value, int device);
+cudaError_t hand_cudaGetExportTable(const void **ppExportTable,
+		const cudaUUID_t *pExportTableId);
+cudaError_t hand_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr);
+cudaError_t hand_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
+cudaError_t hand_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+		cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
+		size_t offset, enum cudaMemcpyKind kind, cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
+		size_t offset, enum cudaMemcpyKind kind, cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
+		size_t width, size_t height, enum cudaMemcpyKind kind,
+		cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p,
+		cudaStream_t null_stream);
+cudaError_t hand_cudaMemset(void *devPtr, int value, size_t count, cudaStream_t null_stream);
+cudaError_t hand_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
+		size_t height, cudaStream_t null_stream);
+cudaError_t hand_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value,
+		struct cudaExtent extent, cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpyAsync(void *dst, const void *src, size_t count,
+		enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t hand_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
+		size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t hand_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
+		size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t hand_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+		size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t hand_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream);
+cudaError_t hand_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p,
+		cudaStream_t stream);
+cudaError_t hand_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream);
+cudaError_t hand_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
+		size_t height, cudaStream_t stream);
+cudaError_t hand_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
+		struct cudaExtent extent, cudaStream_t stream);
+cudaError_t hand_cudaStreamQuery(cudaStream_t stream);
+cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device);
+cudaError_t hand_cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags);
+cudaError_t hand_cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId);
+cudaError_t hand_cudaStreamGetPriority(cudaStream_t hStream, int *priority);
+cudaError_t hand_cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t hand_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
+		unsigned int flags);
+cudaError_t hand_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+		unsigned int flags);
+cudaError_t hand_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+		void *userData, unsigned int flags);
+cudaError_t hand_cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t hand_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+		size_t sharedMem, cudaStream_t stream);
+cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
+		void **args, cudaStream_t null_stream);
+cudaError_t hand_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,
+		void **args, size_t sharedMem, cudaStream_t stream);
+cudaError_t hand_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
+cudaError_t hand_cudaStreamIsCapturing(cudaStream_t stream,
+		enum cudaStreamCaptureStatus *pCaptureStatus);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
+		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
+		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+		const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
+		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+		size_t *numDependencies_out);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
+		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+		const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out);
+#endif
+cudaError_t hand_cudaStreamCopyAttributes(cudaStream_t dstStream, cudaStream_t srcStream);
+cudaError_t hand_cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
+		cudaLaunchAttributeValue *value);
+cudaError_t hand_cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
+		const cudaLaunchAttributeValue *param);
+cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream);
+cudaError_t hand_cudaFreeAsync(void *devPtr, cudaStream_t hStream);
+cudaError_t hand_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool,
+		cudaStream_t stream);
+cudaError_t hand_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
+		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus,
+		cudaStream_t null_stream);
+cudaError_t hand_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
+		unsigned int cudaVersion, unsigned long long flags,
+		enum cudaDriverEntryPointQueryResult *driverStatus, cudaStream_t null_stream);
+cudaError_t hand_cudaProfilerStart(void);
+cudaError_t hand_cudaProfilerStop(void);
 
 #endif

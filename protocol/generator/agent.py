@@ -2,17 +2,21 @@
 """The agent's side: the driver's function pointers, serve functions and the table by opcode."""
 from . import text
 from .api import ApiError
-from .shim import HEADER_VERSION
-from .wire import crossing, on_the_wire, reply_fields, request_fields
+from .wire import crossing, on_the_wire, padded, reply_fields, request_fields
+
+
+# cuda.h declares these under their own name too, beside the newer version.
+KEPT = {"cuCtxGetDevice", "cuCtxSynchronize", "cuStreamGetCtx"}
 
 
 def offered(api):
     """The driver's functions that serve functions may use.  Left out: names that cuda.h turns into
     a newer version by macro, and what the header does not know."""
     entries = api.of("cuda")
-    renamed = {e.name.rsplit("_v", 1)[0] for e in entries if e.name[-3:-1] == "_v"}
+    renamed = {e.name.rsplit("_v", 1)[0] for e in entries
+               if e.name[-3:-1] == "_v" and e.declared()} - KEPT
     return [e for e in entries
-            if e.name not in renamed and not e.has("old") and e.since <= HEADER_VERSION]
+            if e.name not in renamed and not e.has("old") and e.declared()]
 
 
 def driver_header(api):
@@ -46,7 +50,7 @@ def driver_source(api):
 	memset(d, 0, sizeof(*d));
 	d->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!d->library)
-		return error_set(error, ENOENT, "open %s: %s", library, dlerror());
+		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		void *symbol = dlsym(d->library, functions[i].name);
@@ -56,114 +60,128 @@ def driver_source(api):
 	if (!d->cuInit) {
 		dlclose(d->library);
 		d->library = NULL;
-		return error_set(error, ENOSYS, "%s is no CUDA driver: it exports no cuInit", library);
+		return error_set(error, ENOSYS, "%s is no CUDA driver (no cuInit)", library);
 	}
 	return 0;
 }
 """
 
 
-def serve_locals(api, entry):
-    """(declarations, arguments, copies back) of a serve function."""
-    lines, args, back = [], [], []
-    for p in entry.params:
-        n, kind = p.name, api.types.get(p.base)
+class Serve:
+    """A serve function in the making: its locals, the driver's arguments, what goes back."""
+
+    def __init__(self, api, entry):
+        self.api, self.entry = api, entry
+        self.lines, self.args, self.before, self.after = [], [], [], []
+        for param in entry.params:
+            self.add(param)
+
+    def add(self, p):
+        kind = self.api.types.get(p.base)
         if p.mark in ("new", "gone"):
-            raise ApiError(f"{entry.origin}: {entry.name}: {p.mark} needs hand(agent)")
+            raise ApiError(f"{self.entry.origin}: {self.entry.name}: {p.mark} needs hand(agent)")
         if p.mark == "host":
-            args.append("NULL")
+            self.args.append("NULL")
         elif p.mark == "str":
-            lines.append(f"const char *{n} = worker_string(r, &body->{n});")
-            args.append(n)
-        elif p.mark == "in" and p.size:
-            size = on_the_wire(entry, p.size)
-            if p.base not in ("void", "char", "uint8_t"):
-                size = f"serve_bytes({size}, sizeof({p.base}))"
-            lines.append(text.wrap(f"const {p.base} *{n} = worker_in(", ["r", f"&body->{n}", size],
-                                   ");", "\t\t"))
-            args.append(n if "const" in p.type else f"({p.base} *){n}")
-        elif p.mark == "out" and p.size:
-            size = on_the_wire(entry, p.size)
-            if p.base not in ("void", "char", "uint8_t"):
-                size = f"serve_bytes({size}, sizeof({p.base}))"
-            lines.append(f"{p.base} *{n} = worker_out(r, &answer->{n}, {size});")
-            args.append(n)
-        elif p.mark in ("in", "inout", "out", "out?"):
-            if kind.wire == "struct" and p.mark == "in":
-                lines.append(f"{p.base} {n} = body->{n};")
-            else:
-                zero = "{0}" if kind.wire in ("struct", "bytes") else "0"
-                lines.append(f"{p.base} {n} = {zero};")
-                if p.mark == "out" or p.mark == "out?":
-                    pass
-                elif kind.wire == "bytes":
-                    back.append(("before", f"memcpy(&{n}, body->{n}, sizeof({n}));"))
-                else:
-                    lines[-1] = f"{p.base} {n} = body->{n};"
-            args.append(f"&{n}")
-            if p.mark != "in":
-                if kind.wire == "bytes":
-                    back.append(("after", f"memcpy(answer->{n}, &{n}, sizeof(answer->{n}));"))
-                elif kind.wire == "enum":
-                    back.append(("after", f"answer->{n} = (uint32_t){n};"))
-                else:
-                    back.append(("after", f"answer->{n} = {n};"))
+            self.local(f"const char *{p.name} = worker_string(", ["r", f"&body->{p.name}"])
+            self.args.append(p.name)
         elif p.mark == "device":
-            size = on_the_wire(entry, p.size) if p.size else ""
-            if size:
-                lines.append(f"CUdeviceptr {n} = worker_range(w, r, body->{n}, {size});")
-                args.append(f"(void *){n}" if p.stars else n)
-            else:
-                args.append(f"(void *)body->{n}" if p.stars else f"body->{n}")
-        elif kind.wire == "stream":
-            lines.append(f"CUstream {n} = worker_stream(w, r, body->{n});")
-            args.append(n)
+            self.add_device(p)
+        elif p.mark and p.size:
+            self.add_run(p)
+        elif p.mark:
+            self.add_pointer(p, kind)
+        else:
+            self.add_value(p, kind)
+
+    def local(self, head, items):
+        self.lines.append(text.wrap("\t" + head, items, ");"))
+
+    def add_run(self, p):
+        """Elements behind the body or the reply."""
+        size = on_the_wire(self.entry, p.size)
+        if p.base not in ("void", "char", "uint8_t"):
+            size = f"serve_bytes({size}, sizeof({p.base}))"
+        if p.mark == "out":
+            self.local(f"{p.base} *{p.name} = worker_out(", ["r", f"&answer->{p.name}", size])
+            self.args.append(p.name)
+        elif p.mark == "in":
+            self.local(f"const {p.base} *{p.name} = worker_in(", ["r", f"&body->{p.name}", size])
+            self.args.append(p.name if "const" in p.type else f"({p.base} *){p.name}")
+        else:
+            raise ApiError(f"{self.entry.origin}: {self.entry.name}: {p.mark}({p.size}) "
+                           "needs hand(agent)")
+
+    def add_pointer(self, p, kind):
+        """A pointer to one value: a local that the driver reads or fills."""
+        n, opaque = p.name, kind.wire == "bytes"
+        value = f"body->{n}" if p.mark in ("in", "inout") and not opaque else \
+            "{0}" if kind.wire in ("struct", "bytes") else "0"
+        self.lines.append(f"\t{p.base} {n} = {value};")
+        self.args.append(f"&{n}")
+        if p.mark in ("in", "inout") and opaque:
+            self.before.append(f"memcpy(&{n}, body->{n}, sizeof({n}));")
+        if p.mark != "in":
+            cast = "(uint32_t)" if kind.wire == "enum" else ""
+            self.after.append(f"memcpy(answer->{n}, &{n}, sizeof(answer->{n}));" if opaque else
+                              f"answer->{n} = {cast}{n};")
+
+    def add_device(self, p):
+        cast = "(void *)" if p.stars else ""
+        if p.size:
+            self.local(f"CUdeviceptr {p.name} = worker_range(",
+                       ["w", "r", f"body->{p.name}", on_the_wire(self.entry, p.size)])
+            self.args.append(cast + p.name)
+        else:
+            self.args.append(f"{cast}body->{p.name}")
+
+    def add_value(self, p, kind):
+        n = p.name
+        if kind.wire == "stream":
+            self.local(f"CUstream {n} = worker_stream(", ["w", "r", f"body->{n}"])
+            self.args.append(n)
         elif kind.wire in ("function", "handle"):
             what = kind.kind or "KIND_CUfunction"
-            lines.append(f"{p.base} {n} = worker_handle(w, r, body->{n}, {what});")
-            args.append(n)
-        elif kind.wire == "enum":
-            args.append(f"({p.base})body->{n}")
-        elif kind.wire == "u32" and p.base in ("unsigned char", "unsigned short"):
-            args.append(f"({p.base})body->{n}")
+            self.local(f"{p.base} {n} = worker_handle(", ["w", "r", f"body->{n}", what])
+            self.args.append(n)
+        elif kind.wire == "enum" or p.base in ("unsigned char", "unsigned short"):
+            self.args.append(f"({p.base})body->{n}")
         else:
-            args.append(f"body->{n}")
-    return lines, args, back
+            self.args.append(f"body->{n}")
 
 
 def serve_one(api, entry):
-    lines, args, back = serve_locals(api, entry)
+    serve = Serve(api, entry)
     out = f"/* {entry.origin}: {entry.verb} */\n"
     out += text.prototype("static CUresult", f"run_{entry.name}",
                           ["struct worker *w", "struct request *r"], "\n{\n")
     if request_fields(api, entry):
-        out += f"\tconst struct wire_{entry.name} *body = (const void *)r->body;\n"
+        out += text.wrap(f"\tconst struct wire_{entry.name} *body =", ["(const void *)r->body"],
+                         ";") + "\n"
     if reply_fields(api, entry):
-        out += f"\tstruct wire_{entry.name}_reply *answer = (void *)r->answer;\n"
+        out += text.wrap(f"\tstruct wire_{entry.name}_reply *answer =", ["(void *)r->answer"],
+                         ";") + "\n"
     out += "\tconst struct cuda_driver *cuda = worker_driver(w);\n"
-    out += "".join(f"\t{line}\n" for line in lines)
-    after = [line for when, line in back if when == "after"]
-    if after:
-        out += "\tCUresult status;\n"
+    out += "".join(f"{line}\n" for line in serve.lines)
+    out += "\tCUresult status;\n" if serve.after else ""
     out += "\n\tif (worker_refused(r))\n\t\treturn r->refused;\n"
     out += f'\tif (!cuda->{entry.name})\n\t\treturn worker_lacks(w, "{entry.name}");\n'
-    out += "".join(f"\t{line}\n" for when, line in back if when == "before")
-    if after:
-        out += text.wrap(f"\tstatus = cuda->{entry.name}(", args, ");", "\t\t\t") + "\n"
-        brace = len(after) > 1
-        out += "\tif (!status)" + (" {\n" if brace else "\n")
-        out += "".join(f"\t\t{line}\n" for line in after) + ("\t}\n" if brace else "")
-        out += "\treturn status;\n}\n\n"
-    else:
-        out += text.wrap(f"\treturn cuda->{entry.name}(", args, ");", "\t\t\t") + "\n}\n\n"
-    return out
+    out += "".join(f"\t{line}\n" for line in serve.before)
+    if not serve.after:
+        return out + text.wrap(f"\treturn cuda->{entry.name}(", serve.args, ");",
+                               "\t\t\t") + "\n}\n\n"
+    out += text.wrap(f"\tstatus = cuda->{entry.name}(", serve.args, ");", "\t\t\t") + "\n"
+    brace = len(serve.after) > 1
+    out += "\tif (!status)" + (" {\n" if brace else "\n")
+    out += "".join(f"\t\t{line}\n" for line in serve.after) + ("\t}\n" if brace else "")
+    return out + "\treturn status;\n}\n\n"
 
 
 def flags(entry):
     out = []
     if entry.has("payload"):
         out.append("SERVE_PAYLOAD")
-    # A cached or learned call is posted or awaited as the shim sees fit; strict mode awaits all.
+    # Strict mode awaits everything, so every frame may come as a call.
     if entry.verb in ("post", "both", "learned"):
         out.append("SERVE_POST")
     out.append("SERVE_CALL")
@@ -172,13 +190,27 @@ def flags(entry):
     return " | ".join(out)
 
 
+def crossing_all(api):
+    return [e for family in ("vcuda", "cuda") for e in crossing(api, family)]
+
+
+def serve_header(api):
+    out = text.head("The serve functions that stand in gpu-agent/, written by hand.",
+                    "VCUDA_PROTOCOL_GENERATED_SERVE_HAND_H", ['"gpu-agent/worker.h"']) + "\n"
+    for e in crossing_all(api):
+        if e.hand("agent"):
+            out += text.prototype("CUresult", f"serve_{e.name}",
+                                  ["struct worker *w", "struct request *r"]) + "\n"
+    return out + "\n#endif\n"
+
+
 def serve_source(api):
     out = text.head(
         "Serve functions: what the worker does with a frame.  Each finds what the frame names,\n"
         "refuses once if anything was a lie, and calls the driver.  serve_vcuda… stand in\n"
         "gpu-agent/, written by hand.", None,
         ["<string.h>", "", '"gpu-agent/worker.h"'] +
-        [f'"protocol/generated/{n}.h"' for n in ("cuda_driver", "cuda_ops", "cuda_wire",
+        [f'"protocol/generated/{n}.h"' for n in ("cuda_driver", "cuda_ops", "cuda_wire", "serve_hand",
                                                 "vcuda_ops", "vcuda_wire")])
     out += """
 /* COUNT elements of EACH bytes; a product that does not fit is more than any body holds. */
@@ -190,12 +222,8 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 }
 
 """
-    every = [e for family in ("vcuda", "cuda") for e in crossing(api, family)]
-    for e in every:
-        if e.hand("agent"):
-            out += text.prototype("CUresult", f"serve_{e.name}",
-                                  ["struct worker *w", "struct request *r"]) + "\n"
-    out += "\n" + "".join(serve_one(api, e) for e in every if not e.hand("agent"))
+    every = crossing_all(api)
+    out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
     out += "static const struct serve_entry entries[] = {\n"
     for e in every:
         half = "serve" if e.hand("agent") else "run"
@@ -232,7 +260,6 @@ def fuzz_dictionary(api):
     for family in ("vcuda", "cuda"):
         for e in crossing(api, family):
             fields = request_fields(api, e)
-            from .wire import padded
             size = padded(fields)[1] if fields else 8
             length = "".join(f"\\x{b:02x}" for b in size.to_bytes(4, "little"))
             op = "".join(f"\\x{b:02x}" for b in e.op.to_bytes(2, "little"))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host")
-OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since", "until", "abi",
-           "no_context", "straight", "old", "key", "proc")
+OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since", "abi",
+           "no_context", "straight", "opaque", "old", "proc")
 
 
 class ApiError(Exception):
@@ -73,6 +73,10 @@ class Entry:
     def streams(self):
         """The parameters that are streams (whose NULL means the default stream)."""
         return [p for p in self.params if p.type in ("CUstream", "cudaStream_t")]
+
+    def declared(self, newest=13000):
+        """Whether the header that stubs are compiled with knows the call's types."""
+        return self.since <= newest and not self.has("opaque")
 
     @property
     def origin(self):
@@ -273,15 +277,30 @@ def check(api):
         if simple and not e.op:
             raise ApiError(f"{where}: a generated {e.verb} needs an opcode")
         for p in e.params if e.op else ():
-            if p.mark in ("new", "gone"):
-                continue
-            if p.stars and p.mark not in ("in", "out", "out?", "inout", "str", "host", "device"):
-                raise ApiError(f"{where}: pointer {p.name} has no mark")
-            if not p.stars and p.mark != "host" and p.base not in api.types:
-                raise ApiError(f"{where}: no type statement for {p.base}")
+            check_param(api, e, p, where)
         other = e.options.get("same")
         if other and not api.find(other):
             raise ApiError(f"{where}: same({other}): no such entry")
+        for name in e.options.get("forgets", "").split(","):
+            if name and not (api.find(name) and api.find(name).op):
+                raise ApiError(f"{where}: forgets({name}): no such entry with an opcode")
+
+
+def check_param(api, entry, param, where):
+    """What must hold for a parameter that crosses."""
+    if param.mark in ("new", "gone", "host"):
+        return
+    if param.stars and not param.mark:
+        raise ApiError(f"{where}: pointer {param.name} has no mark")
+    if param.mark in ("out", "out?", "inout") and entry.verb == "post":
+        raise ApiError(f"{where}: a post brings nothing back: {param.name}")
+    if param.mark in ("in", "inout", "out", "device") and param.size:
+        for word in re.findall(r"\b[A-Za-z_]\w*", param.size):
+            if word not in {p.name for p in entry.params}:
+                raise ApiError(f"{where}: {param.mark}({param.size}): no parameter {word}")
+        return
+    if param.mark not in ("str", "device") and param.base not in api.types:
+        raise ApiError(f"{where}: no type statement for {param.base}")
 
 
 def abis(entry):

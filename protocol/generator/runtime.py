@@ -2,6 +2,7 @@
 """The runtime front's exported stubs, for the ABI of CUDA 12 and of CUDA 13."""
 from . import text
 from .api import abis
+from .shim import exported
 
 
 def files(api):
@@ -53,9 +54,11 @@ def arguments(entry, twin):
 
 
 def stub(entry, name, twin):
-    declared = not entry.has("since")
+    declared = entry.declared()
     items = text.parameters(entry) if declared else ["void"]
     out = f"/* {entry.origin}: {entry.verb} */\n"
+    if not declared or entry.result != "cudaError_t" or name.startswith("__"):
+        out = text.prototype(entry.result, name, items) + "\n" + out
     out += text.prototype(f"VCUDA_EXPORT {entry.result}", name, items, "\n{\n")
     if entry.verb == "refused":
         out += "".join(f"\t(void){p.name};\n" for p in entry.params) if declared else ""
@@ -73,11 +76,10 @@ def stub(entry, name, twin):
 
 
 def stubs(api, major):
-    from .shim import exported
     out = text.head(
         f"The functions that libcudart.so.{major} exports.  What is served goes to hand_NAME in\n"
         "shim/runtime/; runtime_result keeps the thread's last error.", None, [])
-    out += "#include <cuda_runtime_api.h>\n\n"
+    out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda_runtime_api.h>\n\n"
     for name in ("cuda_calls", "cudart_hand"):
         out += f'#include "protocol/generated/{name}.h"\n'
     out += '#include "shim/runtime/runtime.h"\n\n'

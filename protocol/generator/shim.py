@@ -1,14 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
 from . import text
-from .api import abis
-
-HEADER_VERSION = 13000  # of the cuda.h that stubs are compiled with: newer types are unknown there
-
-
-def declared(entry):
-    """Whether the cuda.h that we compile with knows the entry's types."""
-    return entry.since <= HEADER_VERSION
+from .api import abis, split_top
 
 
 def handled(entry):
@@ -47,13 +40,8 @@ def arguments(entry, twin):
 def give(call, indent="\t"):
     """`return CALL;`, wrapped."""
     at = call.index("(") + 1
-    items = text_items(call[at:-1])
+    items = split_top(call[at:-1])
     return text.wrap(f"{indent}return {call[:at]}", items, ");", indent + "\t\t")
-
-
-def text_items(inner):
-    from .api import split_top
-    return split_top(inner)
 
 
 def checks(entry):
@@ -77,7 +65,7 @@ def request_lines(api, entry):
             lines.append(f"shim_put_string(&call, &body->{n}, {n});")
         elif p.mark in ("in", "inout") and p.size:
             size = bytes_of(p)
-            lines.append(f"shim_put(&call, &body->{n}, {n}, {size});")
+            lines.append(text.wrap("\tshim_put(", ["&call", f"&body->{n}", n, size], ");")[1:])
         elif p.mark == "device":
             lines.append(f"body->{n} = " + (f"(uint64_t)(uintptr_t){n};" if p.stars else f"{n};"))
         elif p.mark in ("in", "inout"):
@@ -113,8 +101,8 @@ def reply_lines(api, entry):
             continue
         n, kind = p.name, api.types.get(p.base)
         if p.size:
-            lines += [f"from = shim_run(&call, &reply->{n}, &n);",
-                      f"memcpy({n}, from, n < {bytes_of(p)} ? n : {bytes_of(p)});"]
+            lines += [f"from = shim_run(&call, &reply->{n}, &got);",
+                      f"if (from && got <= {bytes_of(p)})\n\t\t\tmemcpy({n}, from, got);"]
             continue
         if kind.wire == "bytes":
             line = f"memcpy({n}, reply->{n}, sizeof(reply->{n}));"
@@ -138,7 +126,7 @@ def crossing_body(api, entry):
     if reply:
         out += f"\tconst struct wire_{entry.name}_reply *reply;\n"
     if any(p.size and p.mark in ("out", "inout") for p in entry.params):
-        out += "\tconst void *from;\n\tsize_t n;\n"
+        out += "\tconst void *from;\n\tsize_t got;\n"
     forgets = forget_lines(entry)
     awaited = entry.verb in ("call", "cached")
     if forgets:
@@ -146,7 +134,8 @@ def crossing_body(api, entry):
     refusals = checks(entry)
     out += "\n" + (refusals + "\n" if refusals else "")
     request = request_lines(api, entry)
-    out += f"\tbody = shim_begin(&call, OP_{entry.name}, sizeof(*body));\n"
+    out += text.wrap("\tbody = shim_begin(", ["&call", f"OP_{entry.name}", "sizeof(*body)"],
+                     ");") + "\n"
     out += "\n".join(request) + "\n" if request else "\t(void)body;\n"
     if awaited:
         wait = "shim_wait_cached" if entry.verb == "cached" else "shim_wait"
@@ -171,7 +160,8 @@ def opening(entry, name):
     """Counting and, unless the call may come early, the look whether calls are possible."""
     if entry.has("early"):
         return f"\tshim_count(CALL_{name});\n"
-    return f"\tCUresult entered = shim_enter(CALL_{name});\n\n\tif (entered)\n\t\treturn entered;\n"
+    enter = text.wrap("\tCUresult entered =", [f"shim_enter(CALL_{name})"], ";")
+    return f"{enter}\n\n\tif (entered)\n\t\treturn entered;\n"
 
 
 def stub(api, entry):
@@ -183,14 +173,14 @@ def stub(api, entry):
         out += text.prototype("static CUresult", f"send_{entry.name}", items, "\n{\n")
         out += crossing_body(api, entry) + "}\n\n"
     for _, name, twin in exported([entry]):
-        if not declared(entry):
+        if not entry.declared():
             items = ["void"]
             out += f"CUresult {name}(void);\n"
         out += f"/* {entry.origin}: {entry.verb} */\n"
         out += text.prototype("VCUDA_EXPORT CUresult", name, items, "\n{\n")
         call = ", ".join(arguments(entry, twin))
         if entry.verb == "refused":
-            out += "".join(f"\t(void){p.name};\n" for p in entry.params) if declared(entry) else ""
+            out += "".join(f"\t(void){p.name};\n" for p in entry.params) if entry.declared() else ""
             out += text.wrap("\treturn shim_refused(", [f"CALL_{name}", f'"{name}"',
                                                        f'"{entry.reason}"'], ");")
         elif entry.has("same"):
@@ -203,7 +193,8 @@ def stub(api, entry):
             out += give(f"hand_{entry.name}({call})")
         else:
             out += opening(entry, name) + "\n" + give(f"send_{entry.name}({call})")
-        out += "\n}\n\n"
+        out += "\n}\n"
+        out += f"VCUDA_LOCAL({name});\n\n"
     return out
 
 
@@ -213,13 +204,16 @@ def stubs(api):
         "the others count the call and go to hand_NAME in shim/.  __CUDA_API_VERSION_INTERNAL\n"
         "makes cuda.h declare every version of every name, so that the compiler compares each\n"
         "definition with NVIDIA's declaration.  What that header does not know takes no parameters:\n"
-        "it is refused without looking at them.",
+        "it is refused without looking at them.  local_NAME is NAME for tables in this library: a\n"
+        "pointer to it costs the loader no look-up.",
         None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
     for name in ("cuda_calls", "cuda_hand", "cuda_ops", "cuda_wire"):
         out += f'#include "protocol/generated/{name}.h"\n'
     out += '#include "shim/engine.h"\n\n'
-    out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n\n'
+    out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
+    out += "#define VCUDA_LOCAL(name) \\\n\textern __typeof__(name) local_##name "
+    out += '__attribute__((alias(#name), visibility("hidden")))\n\n'
     entries = api.of("cuda")
     sent = sorted(entries, key=lambda e: e.has("same"))  # send_… stand before who shares them
     return out + "".join(stub(api, e) for e in sent)
@@ -257,7 +251,11 @@ def calls_header(api):
     first = "CALL_RUNTIME_FIRST"
     for i, (_, name, _) in enumerate(runtime_exported(api.of("cudart"))):
         out += f"\t{first},\n\tCALL_{name} = {first},\n" if not i else f"\tCALL_{name},\n"
-    out += "\tCALL_LAST\n};\n\nstruct cuda_call {\n\tconst char *name;\n\tconst char *verb;\n};\n"
+    every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
+    longest = max((len(name) for _, name, _ in every), default=0) + 1
+    out += "\tCALL_LAST\n};\n\n"
+    out += "/* Arrays, not pointers: a preloaded library should cost the loader no relocations. */\n"
+    out += f"struct cuda_call {{\n\tchar name[{longest}];\n\tchar verb[8];\n}};\n"
     return out + "extern const struct cuda_call cuda_calls[CALL_LAST];\n\n#endif\n"
 
 
@@ -267,7 +265,7 @@ def calls_source(api):
     out += "\nconst struct cuda_call cuda_calls[CALL_LAST] = {\n"
     every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
     for e, name, _ in every:
-        out += f'\t[CALL_{name}] = {{"{name}", "{e.verb}"}},\n'
+        out += text.wrap(f"\t[CALL_{name}] =", [f'{{"{name}", "{e.verb}"}}'], ",") + "\n"
     return out + "};\n"
 
 
@@ -280,7 +278,9 @@ def version_map(node, names):
 
 def maps(api):
     """{file name: text}"""
-    out = {"libcuda.map": version_map("", [n for _, n, _ in exported(api.of("cuda"))])}
+    # vcuda_*: what our other fronts ask of the driver front (counting calls).
+    out = {"libcuda.map": version_map("", ["vcuda_*"] + [
+        n for _, n, _ in exported(api.of("cuda"))])}
     for major in (12, 13):
         entries = [e for e in api.of("cudart") if major in abis(e)]
         out[f"libcudart{major}.map"] = version_map(

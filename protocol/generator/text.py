@@ -13,15 +13,12 @@ def wrap(head, items, tail, indent="\t\t", separator=","):
     """HEAD item, item, … TAIL, broken at items, further lines behind INDENT."""
     lines, line = [], head
     for i, item in enumerate(items):
-        end = separator if i < len(items) - 1 else tail
-        gap = "" if line.endswith(("(", "\t")) or not line else " "
-        if columns(line + gap + item + end) > WIDTH and line != head:
+        end = separator if i < len(items) - 1 else tail.split("\n", 1)[0]
+        gap = "" if line.endswith(("(", "{", "\t")) else " "
+        if columns(line + gap + item + end) > WIDTH and line != indent:
             lines.append(line)
             line, gap = indent, ""
-        elif columns(line + gap + item + end) > WIDTH and not line.endswith("("):
-            lines.append(line)
-            line, gap = indent, ""
-        line += gap + item + end
+        line += gap + item + (separator if i < len(items) - 1 else tail)
     if not items:
         line += tail
     lines.append(line)

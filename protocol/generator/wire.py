@@ -97,6 +97,10 @@ def padded(fields):
     return out, at
 
 
+def asserted(c_type, size):
+    return text.wrap("_Static_assert(", [f"sizeof({c_type}) ==", f'{size}, ""'], ");", separator="")
+
+
 def struct(name, fields):
     """A struct with its size asserted."""
     fields = fields or [Field("reserved", "uint64_t", 8, 8)]
@@ -105,8 +109,7 @@ def struct(name, fields):
     for f in fields:
         note = f" /* {f.note} */" if f.note else ""
         lines.append(f"\t{f.declaration}{note}")
-    lines += ["};", text.wrap("_Static_assert(", [f"sizeof(struct {name}) == {size}", '""'], ");"),
-              ""]
+    lines += ["};", asserted(f"struct {name}", size), ""]
     return "\n".join(lines)
 
 
@@ -131,6 +134,11 @@ def wire_header(api, family):
         "parameters and have their names; byte runs lie behind the struct.",
         f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_WIRE_H",
         ["<cuda.h>", "<stdint.h>", "", '"protocol/frame.h"', '"protocol/open.h"'])
+    used = {p.base for e in crossing(api, family) for p in e.params}
+    for kind in api.types.values():
+        if kind.name in used and kind.wire in ("struct", "bytes"):
+            out += "\n" + asserted(kind.name, kind.size)
+    out += "\n"
     for e in crossing(api, family):
         out += f"\n/* {e.origin}: {e.verb} {e.op} */\n"
         out += struct(f"wire_{e.name}", request_fields(api, e))

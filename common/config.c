@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <yaml.h>
+
+#include "common/cleanup.h"
+
+/* One open mapping or sequence. */
+struct level {
+	size_t key;   /* length of the key's text at this level, its own part not included */
+	int index;    /* sequence: next element; mapping: -1 */
+	bool has_key; /* mapping: a key was read, its value is next */
+};
+
+struct reader {
+	const char *name;
+	config_set set;
+	void *argument;
+	struct error *error;
+	char key[CONFIG_KEY_MAX];
+	struct level levels[CONFIG_DEPTH_MAX];
+	int depth;
+};
+
+static int reader_fail(struct reader *reader, size_t line, const char *text)
+{
+	return error_set(reader->error, 0, "%s:%zu: %s", reader->name, line, text);
+}
+
+static int reader_key(struct reader *reader, struct level *level, const char *text, size_t line)
+{
+	int n = snprintf(reader->key + level->key, sizeof(reader->key) - level->key, "%s%s",
+		level->key ? "." : "", text);
+
+	if (n < 0 || (size_t)n >= sizeof(reader->key) - level->key)
+		return reader_fail(reader, line, "the key is too long");
+	level->has_key = true;
+	return 0;
+}
+
+static int reader_scalar(struct reader *reader, const yaml_event_t *event)
+{
+	struct level *level = reader->depth ? &reader->levels[reader->depth - 1] : NULL;
+	const char *text = (const char *)event->data.scalar.value;
+	size_t length = event->data.scalar.length;
+	size_t line = event->start_mark.line + 1;
+	struct config_item item = {
+		.key = reader->key,
+		.text = text,
+		.index = -1,
+		.quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE,
+		.line = (unsigned)line,
+	};
+	int ret;
+
+	if (strlen(text) != length || length > CONFIG_TEXT_MAX)
+		return reader_fail(reader, line, "the value is too long or holds a NUL");
+	if (!level)
+		return !length ? 0
+			       : reader_fail(reader, line, "'key: value' lines are expected");
+	if (level->index < 0 && !level->has_key)
+		return reader_key(reader, level, text, line);
+	if (level->index >= 0)
+		item.index = level->index++;
+	level->has_key = false;
+
+	ret = reader->set(reader->argument, &item, reader->error);
+	if (ret < 0)
+		return error_wrap(reader->error, ret, "%s:%zu", reader->name, line);
+	return 0;
+}
+
+static int reader_open_level(struct reader *reader, bool sequence, size_t line)
+{
+	struct level *up = reader->depth ? &reader->levels[reader->depth - 1] : NULL;
+	struct level *level;
+
+	if (reader->depth == CONFIG_DEPTH_MAX)
+		return reader_fail(reader, line, "nested too deeply");
+	if (!up && sequence)
+		return reader_fail(reader, line, "'key: value' lines are expected, not a list");
+	if (up && up->index < 0 && !up->has_key)
+		return reader_fail(reader, line, "a key must be plain text");
+	if (up && up->index >= 0)
+		return reader_fail(reader, line, "a list inside a list is not understood");
+	level = &reader->levels[reader->depth++];
+	*level =
+		(struct level){.key = up ? strlen(reader->key) : 0, .index = sequence ? 0 : -1};
+	return 0;
+}
+
+static void reader_close_level(struct reader *reader)
+{
+	reader->key[reader->levels[--reader->depth].key] = 0;
+	if (reader->depth)
+		reader->levels[reader->depth - 1].has_key = false;
+}
+
+static int reader_event(struct reader *reader, const yaml_event_t *event)
+{
+	size_t line = event->start_mark.line + 1;
+
+	switch (event->type) {
+	case YAML_SCALAR_EVENT: return reader_scalar(reader, event);
+	case YAML_MAPPING_START_EVENT: return reader_open_level(reader, false, line);
+	case YAML_SEQUENCE_START_EVENT: return reader_open_level(reader, true, line);
+	case YAML_MAPPING_END_EVENT:
+	case YAML_SEQUENCE_END_EVENT: reader_close_level(reader); return 0;
+	case YAML_ALIAS_EVENT: return reader_fail(reader, line, "aliases are not understood");
+	default: return 0;
+	}
+}
+
+int config_read_bytes(const char *name, const void *bytes, size_t n, config_set set,
+	void *argument, struct error *error)
+{
+	struct reader reader = {.name = name, .set = set, .argument = argument, .error = error};
+	yaml_parser_t parser;
+	yaml_event_t event;
+	bool end = false;
+	int ret = 0;
+
+	if (!yaml_parser_initialize(&parser))
+		return error_set(error, ENOMEM, "%s", name);
+	yaml_parser_set_input_string(&parser, bytes, n);
+	while (!ret && !end) {
+		if (!yaml_parser_parse(&parser, &event)) {
+			ret = error_set(error, 0, "%s:%zu: %s", name,
+				parser.problem_mark.line + 1,
+				parser.problem ? parser.problem : "not YAML");
+			break;
+		}
+		end = event.type == YAML_STREAM_END_EVENT;
+		ret = reader_event(&reader, &event);
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	return ret;
+}
+
+int config_read(const char *path, config_set set, void *argument, struct error *error)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	cleanup_free char *bytes = NULL;
+	struct stat st;
+	size_t n = 0;
+
+	if (fd < 0)
+		return error_set(error, errno, "%s", path);
+	if (fstat(fd, &st))
+		return error_set(error, errno, "%s", path);
+	if (S_ISDIR(st.st_mode))
+		return error_set(error, EISDIR, "%s", path);
+	bytes = malloc(CONFIG_FILE_MAX + 1);
+	if (!bytes)
+		return error_set(error, ENOMEM, "%s", path);
+	while (n <= CONFIG_FILE_MAX) {
+		ssize_t got = read(fd, bytes + n, CONFIG_FILE_MAX + 1 - n);
+
+		if (got < 0)
+			return error_set(error, errno, "%s", path);
+		if (!got)
+			break;
+		n += (size_t)got;
+	}
+	if (n > CONFIG_FILE_MAX)
+		return error_set(error, EFBIG, "%s", path);
+	return config_read_bytes(path, bytes, n, set, argument, error);
+}
+
+static int number_fail(
+	const struct config_item *item, uint64_t least, uint64_t most, struct error *error)
+{
+	return error_set(error, 0, "%s: '%.40s' is not a number from %llu to %llu", item->key,
+		item->text, (unsigned long long)least, (unsigned long long)most);
+}
+
+static int number_parse(const struct config_item *item, uint64_t least, uint64_t most,
+	bool units, uint64_t *value, struct error *error)
+{
+	unsigned long long n, unit = 1;
+	char *end;
+
+	errno = 0;
+	n = strtoull(item->text, &end, 10);
+	if (errno || item->text[0] < '0' || item->text[0] > '9')
+		return number_fail(item, least, most, error);
+	if (units && *end) {
+		unit = !strcmp(end, "Ki")   ? 1ull << 10
+		       : !strcmp(end, "Mi") ? 1ull << 20
+		       : !strcmp(end, "Gi") ? 1ull << 30
+					    : 0;
+		if (unit)
+			end += 2;
+	}
+	if (*end || __builtin_mul_overflow(n, unit, &n) || n < least || n > most)
+		return number_fail(item, least, most, error);
+	*value = n;
+	return 0;
+}
+
+int config_number(const struct config_item *item, uint64_t least, uint64_t most,
+	uint64_t *value, struct error *error)
+{
+	return number_parse(item, least, most, false, value, error);
+}
+
+int config_size(const struct config_item *item, uint64_t least, uint64_t most, uint64_t *value,
+	struct error *error)
+{
+	return number_parse(item, least, most, true, value, error);
+}
+
+int config_bool(const struct config_item *item, int *value, struct error *error)
+{
+	static const char *const words[2][3] = {{"false", "no", "off"}, {"true", "yes", "on"}};
+
+	for (int v = 0; v < 2; v++)
+		for (int i = 0; i < 3; i++)
+			if (!strcmp(item->text, words[v][i])) {
+				*value = v;
+				return 0;
+			}
+	return error_set(
+		error, 0, "%s: '%.40s' is neither true nor false", item->key, item->text);
+}
+
+int config_text(const struct config_item *item, char *out, size_t n, struct error *error)
+{
+	if (strlen(item->text) >= n)
+		return error_set(error, 0, "%s: longer than %zu characters", item->key, n - 1);
+	memcpy(out, item->text, strlen(item->text) + 1);
+	return 0;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the three kinds of process of gpu-agent share: the configuration and their entry points.
+ *
+ * The configuration is one flat struct without pointers.  The supervisor fills it in
+ * (config.c), and an exec'ed front or worker reads it from an inherited memfd: nobody parses
+ * the file twice, and what a worker must not know (the token) is wiped before it is written.
+ */
+#ifndef VCUDA_GPU_AGENT_AGENT_H
+#define VCUDA_GPU_AGENT_AGENT_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "gpu-agent/handoff.h"
+#include "protocol/session.h"
+
+#define AGENT_VERSION "0.1.0"
+
+/* Descriptors that an exec'ed process finds open besides 0, 1 and 2. */
+#define AGENT_FD_SOCKET HANDOFF_FD /* worker: handoff.h; front: control.h */
+#define AGENT_FD_CONFIG 4	   /* memfd with struct agent_config */
+#define AGENT_FD_LISTEN 5	   /* front: AGENT_LISTENERS listening sockets from here on */
+
+#define AGENT_TOKEN_MAX 255 /* what struct session_hello can carry */
+#define AGENT_PATH 1024
+
+enum agent_listener { LISTEN_SEND, LISTEN_RECV, LISTEN_CONTROL, AGENT_LISTENERS };
+
+enum agent_driver {
+	DRIVER_NVIDIA = 0,   /* libcuda.so.1 */
+	DRIVER_SOFTWARE = 1, /* libvcuda-softgpu.so beside ../lib of the binary */
+	DRIVER_FILE = 2,     /* a library by path */
+};
+
+struct agent_config {
+	uint32_t magic; /* AGENT_CONFIG_MAGIC and sizeof, for the memfd */
+	uint32_t size;
+
+	/* For front and supervisor. */
+	char address[256];		 /* "" = every address */
+	char http_address[256];		 /* "" = as address */
+	uint16_t ports[AGENT_LISTENERS]; /* as configured: 0 = any */
+	uint16_t bound[AGENT_LISTENERS]; /* as bound; the supervisor fills it in */
+	char token[AGENT_TOKEN_MAX + 1]; /* "" = none asked for; always "" in a worker */
+	uint32_t warm_workers;		 /* 0 = 1 with the software GPU, else 2 */
+	uint32_t max_sessions;
+	uint32_t max_sessions_per_pod;
+	uint64_t memory_limit;	   /* bytes a session and device, 0 = the whole device */
+	uint64_t memory_reserve;   /* bytes of each device that nobody is given */
+	uint64_t lease_initial;	   /* bytes */
+	uint32_t start_timeout_ms; /* how long a client waits for a worker */
+	uint32_t drain_ms;
+	uint32_t front_restarts;     /* how often the supervisor started the front again */
+	char ready_file[AGENT_PATH]; /* "" = none */
+
+	/* For the worker too. */
+	uint32_t driver;	       /* enum agent_driver */
+	char driver_path[AGENT_PATH];  /* what to dlopen: a name or a path */
+	char library_path[AGENT_PATH]; /* folders, ':' between; in LD_LIBRARY_PATH already */
+	uint32_t gpu_count; /* 0 = all. In CUDA_VISIBLE_DEVICES already: the driver */
+	uint16_t gpus[HANDOFF_DEVICES]; /* shows these only, so a worker takes all it sees */
+	char cache_dir[AGENT_PATH];	/* modules by SHA-256 */
+	uint64_t cache_bytes;		/* the cache's limit */
+	uint32_t launch_timeout_ms;	/* 0 = none */
+	uint32_t log_level;		/* enum log_level; set before worker_main */
+	bool pinned;			/* worker_cpus counts; set before worker_main */
+	cpu_set_t worker_cpus;
+};
+#define AGENT_CONFIG_MAGIC 0x47464341u /* "ACFG" */
+
+/* The processes' main functions. They return the exit status. */
+int supervisor_main(struct agent_config *config);
+int front_main(const struct agent_config *config);
+
+/* The worker (worker.c): opens config->driver_path, makes its contexts, says HANDOFF_READY or
+ * HANDOFF_FAILED, serves one session and returns.  Called right after exec with affinity,
+ * limits, environment and log level set; handoff_fd is a blocking SOCK_SEQPACKET, whose end of
+ * file means that the front is gone and the worker must exit. */
+int worker_main(const struct agent_config *config, int handoff_fd);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host functions run in the app.  The driver's callback thread hands the ticket to the loop and
+ * waits, so the stream waits, until the app has run the function and says so.
+ */
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "gpu-agent/worker_state.h"
+
+struct host_func {
+	struct worker *w;
+	uint64_t ticket;
+	bool done;
+	struct host_func *next;
+};
+
+int callback_open(struct worker *w)
+{
+	struct callbacks *c = &w->callbacks;
+
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->done, NULL);
+	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return c->wake < 0 ? -1 : 0;
+}
+
+/* On a thread of the driver's. */
+static void CUDA_CB callback_run(void *argument)
+{
+	struct host_func *f = argument, **at;
+	struct callbacks *c = &f->w->callbacks;
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&c->lock);
+	f->next = c->waiting;
+	c->waiting = f;
+	if (c->ready_count == c->ready_room) {
+		uint32_t room = c->ready_room ? 2 * c->ready_room : 64;
+		uint64_t *ready = realloc(c->ready, room * sizeof(*ready));
+
+		if (ready) {
+			c->ready = ready;
+			c->ready_room = room;
+		}
+	}
+	if (c->ready_count < c->ready_room) {
+		c->ready[c->ready_count++] = f->ticket;
+		(void)!write(c->wake, &one, sizeof(one)); /* full: the loop is awake anyway */
+		while (!f->done && !c->over)
+			pthread_cond_wait(&c->done, &c->lock);
+	}
+	for (at = &c->waiting; *at != f; at = &(*at)->next)
+		;
+	*at = f->next;
+	pthread_mutex_unlock(&c->lock);
+	free(f);
+}
+
+CUresult serve_vcudaHostFunc(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaHostFunc *req = (const void *)r->body;
+	CUstream stream = worker_stream(w, r, req->stream);
+	struct host_func *f;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	f->w = w;
+	f->ticket = req->ticket;
+	status = w->cuda.cuLaunchHostFunc(stream, callback_run, f);
+	if (status)
+		free(f);
+	else
+		w->host_funcs++;
+	return status;
+}
+
+void callback_done(struct worker *w, uint64_t ticket)
+{
+	struct callbacks *c = &w->callbacks;
+	struct host_func *f;
+
+	pthread_mutex_lock(&c->lock);
+	for (f = c->waiting; f && f->ticket != ticket; f = f->next)
+		;
+	if (f && !f->done) {
+		f->done = true;
+		if (w->host_funcs && !--w->host_funcs)
+			w->issued_behind = 0;
+		pthread_cond_broadcast(&c->done);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+CUresult serve_vcudaHostFuncDone(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaHostFuncDone *req = (const void *)r->body;
+
+	callback_done(w, req->ticket);
+	return CUDA_SUCCESS;
+}
+
+bool callback_poll(struct worker *w)
+{
+	struct callbacks *c = &w->callbacks;
+	uint64_t count;
+	uint32_t sent = 0;
+
+	if (!w->host_funcs || read(c->wake, &count, sizeof(count)) < 0)
+		return false;
+	pthread_mutex_lock(&c->lock);
+	/* Copies that came before it in stream order are in the app's memory before it runs. */
+	if (c->ready_count)
+		fence_flush_copies(w);
+	for (; sent < c->ready_count && reply_room(w); sent++)
+		reply_upcall(w, UPCALL_HOST_FUNC, c->ready[sent]);
+	c->ready_count -= sent;
+	for (uint32_t i = 0; i < c->ready_count; i++)
+		c->ready[i] = c->ready[sent + i];
+	if (c->ready_count) {
+		count = 1;
+		(void)!write(c->wake, &count, sizeof(count)); /* was just read empty */
+	}
+	pthread_mutex_unlock(&c->lock);
+	return sent;
+}
+
+void callback_over(struct worker *w)
+{
+	pthread_mutex_lock(&w->callbacks.lock);
+	w->callbacks.over = true;
+	pthread_cond_broadcast(&w->callbacks.done);
+	pthread_mutex_unlock(&w->callbacks.lock);
+}

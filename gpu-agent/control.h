@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What front and supervisor say to each other, over one SOCK_SEQPACKET pair: one struct control
+ * a datagram.  Both are ours; still, every number is looked up before it is used.
+ */
+#ifndef VCUDA_GPU_AGENT_CONTROL_H
+#define VCUDA_GPU_AGENT_CONTROL_H
+
+#include <stdint.h>
+
+enum control_what {
+	/* front -> supervisor */
+	CONTROL_START = 1, /* a worker, please; `number` comes back */
+	CONTROL_KILL = 2,  /* SIGKILL `pid` if it still lives after `ms` */
+	CONTROL_STATE = 3, /* ready (status 0) or not (text): for the ready file */
+	/* supervisor -> front */
+	CONTROL_STARTED = 16, /* `number`, `pid`; fd: the front's end of the handoff pair */
+	CONTROL_REFUSED = 17, /* `number`, text: no worker could be started */
+	CONTROL_EXITED = 18,  /* `pid`, `status` as waitpid gave it */
+	CONTROL_DRAIN = 19,   /* end within `ms` */
+};
+
+struct control {
+	uint32_t what;
+	uint32_t number;
+	int32_t pid;
+	int32_t status;
+	uint32_t ms;
+	char text[240];
+};
+
+/* A worker that was told to stop is given this long. */
+#define CONTROL_STOP_MS 2000
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ledger of device memory: what each device has, what is spoken for, and which account
+ * (session) holds how much of it as a lease.  It hands out promises, never memory; the workers
+ * stay within them.  For each device
+ *
+ *     total >= reserve + foreign + contexts + leased
+ *
+ * Arithmetic is checked; what would go below zero is a bug that is counted, and the account is
+ * put in quarantine: it gets nothing more, and what it holds stays spoken for until it is
+ * closed. Plain memory, no system call, one thread.
+ */
+#ifndef VCUDA_GPU_AGENT_LEDGER_H
+#define VCUDA_GPU_AGENT_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu-agent/handoff.h"
+
+struct ledger_device {
+	char name[64];
+	uint8_t uuid[16];
+	uint64_t total;
+	uint64_t reserve;  /* never given: configured */
+	uint64_t foreign;  /* used by others than us when it was last seen */
+	uint64_t contexts; /* what our workers' contexts take */
+	uint64_t leased;
+};
+
+struct ledger {
+	struct ledger_device devices[HANDOFF_DEVICES];
+	uint32_t device_count;
+	uint64_t limit; /* bytes a account and device; 0 = none but the device */
+	uint64_t bugs;	/* arithmetic that did not add up */
+};
+
+/* A session's part of it; or, for `contexts`, a worker's. */
+struct ledger_account {
+	uint64_t lease[HANDOFF_DEVICES];
+	bool quarantined;
+};
+
+/* The devices as the first ready worker reported them. reserve: bytes of each. */
+void ledger_devices(struct ledger *ledger, const struct handoff_device *devices, uint32_t count,
+	uint64_t reserve);
+
+/* Whether a later worker sees the same devices. */
+bool ledger_same(
+	const struct ledger *ledger, const struct handoff_device *devices, uint32_t count);
+
+/* Bytes of a device that can still be promised. 0 for a device that there is not. */
+uint64_t ledger_free(const struct ledger *ledger, uint32_t device);
+
+/* A worker's contexts come and go. */
+void ledger_context_add(struct ledger *ledger, const uint64_t bytes[HANDOFF_DEVICES]);
+void ledger_context_remove(struct ledger *ledger, const uint64_t bytes[HANDOFF_DEVICES]);
+
+/* `used`: what is in use on the device by whomever; all but our contexts is somebody else's.
+ * Only meaningful while no session runs and no worker is starting. */
+void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used);
+
+/* Opens the account with `initial` bytes of each device, or what is left. */
+void ledger_open(struct ledger *ledger, struct ledger_account *account, uint64_t initial);
+
+/* `wanted` bytes beyond the lease: grants the larger of that and a doubling, bounded by what is
+ * left and by the limit; nothing where `wanted` itself cannot be had.  Returns the lease's new
+ * size. */
+uint64_t ledger_grow(struct ledger *ledger, struct ledger_account *account, uint32_t device,
+	uint64_t wanted);
+
+/* Gives everything back. */
+void ledger_close(struct ledger *ledger, struct ledger_account *account);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpu-agent: one binary, three kinds of process.  Started by people it is the supervisor; the
+ * front and the workers are the same binary with --role, started by the supervisor only.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "gpu-agent/agent.h"
+#include "gpu-agent/settings.h"
+#include "gpu-agent/options.h"
+
+static int fail(int status, const struct error *error)
+{
+	fprintf(stderr, "gpu-agent: %s\n", error->text);
+	return status;
+}
+
+static int role_main(const char *role)
+{
+	static struct agent_config config;
+	struct error error;
+
+	if (settings_from_fd(&config, AGENT_FD_CONFIG, &error))
+		return fail(2, &error);
+	close(AGENT_FD_CONFIG);
+	log_level = (enum log_level)config.log_level;
+	if (!strcmp(role, "front")) {
+		prctl(PR_SET_NAME, "agent-front");
+		log_open("agent-front");
+		return front_main(&config);
+	}
+	if (strcmp(role, "worker")) {
+		error_set(&error, 0, "--role is for gpu-agent itself");
+		return fail(2, &error);
+	}
+	prctl(PR_SET_NAME, "agent-worker");
+	log_open("agent-worker");
+	if (config.pinned &&
+		sched_setaffinity(0, sizeof(config.worker_cpus), &config.worker_cpus))
+		log_warn("worker.cpus", "text=\"worker_cpus: %s\"", strerror(errno));
+	return worker_main(&config, AGENT_FD_SOCKET);
+}
+
+int main(int argc, char **argv)
+{
+	static struct agent_config config;
+	char binary[AGENT_PATH] = "";
+	struct error error;
+	enum options_do todo;
+
+	if (argc == 3 && !strcmp(argv[1], "--role"))
+		return role_main(argv[2]);
+	log_open("gpu-agent");
+	todo = options_parse(argc, argv, &config, &error);
+	if (todo == OPTIONS_DONE)
+		return 0;
+	if (todo == OPTIONS_USAGE || todo == OPTIONS_BAD)
+		return fail(todo == OPTIONS_USAGE ? 2 : 1, &error);
+	if (readlink("/proc/self/exe", binary, sizeof(binary) - 1) < 0)
+		strcpy(binary, "gpu-agent");
+	if (settings_complete(&config, binary, &error))
+		return fail(1, &error);
+	if (todo == OPTIONS_CHECK) {
+		printf("the configuration is good\n");
+		return 0;
+	}
+	if (getenv("VCUDA_LOG"))
+		config.log_level = log_level;
+	log_level = (enum log_level)config.log_level;
+	return supervisor_main(&config);
+}

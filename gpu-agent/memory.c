@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device memory: the shim chooses addresses in the device's window, the worker puts memory
+ * there. Never more than the lease that the front granted.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/log.h"
+#include "gpu-agent/worker_state.h"
+
+static struct worker_device *memory_device(struct worker *w, struct request *r, int device)
+{
+	if (device < 0 || (uint32_t)device >= w->device_count) {
+		worker_refuse(r, CUDA_ERROR_INVALID_DEVICE);
+		return NULL;
+	}
+	return &w->devices[device];
+}
+
+/* First granule and count of [address, address + bytes); false where it is not granules of the
+ * window. */
+static bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t bytes,
+	uint64_t *first, uint64_t *count)
+{
+	if (address < d->window || address - d->window >= d->window_bytes || !bytes ||
+		bytes > d->window_bytes - (address - d->window) ||
+		(address - d->window) % d->granularity || bytes % d->granularity)
+		return false;
+	*first = (address - d->window) / d->granularity;
+	*count = bytes / d->granularity;
+	return true;
+}
+
+CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaMemMap *req = (const void *)r->body;
+	struct worker_device *d = memory_device(w, r, req->device);
+	CUmemGenericAllocationHandle memory;
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+	};
+	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	uint64_t first, count;
+	CUresult status;
+
+	if (!d)
+		return r->refused;
+	if (!memory_granules(d, req->address, req->bytes, &first, &count))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint64_t g = first; g < first + count; g++)
+		if (d->mapped[g / 64] >> g % 64 & 1)
+			return CUDA_ERROR_INVALID_VALUE;
+	if (req->bytes > d->lease - d->used)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+
+	prop.location.id = d->device;
+	access.location = prop.location;
+	status = w->cuda.cuMemCreate(&memory, req->bytes, &prop, 0);
+	if (status)
+		return status;
+	status = w->cuda.cuMemMap(req->address, req->bytes, 0, memory, 0);
+	if (!status) {
+		status = w->cuda.cuMemSetAccess(req->address, req->bytes, &access, 1);
+		if (status)
+			w->cuda.cuMemUnmap(req->address, req->bytes);
+	}
+	if (status) {
+		w->cuda.cuMemRelease(memory);
+		return status;
+	}
+	for (uint64_t g = first; g < first + count; g++)
+		d->mapped[g / 64] |= 1ull << g % 64;
+	d->mappings[first].memory = memory;
+	d->mappings[first].granules = (uint32_t)count;
+	d->used += req->bytes;
+	return CUDA_SUCCESS;
+}
+
+/* bytes = 0: only a ticket, which says that everything before it is done. */
+CUresult serve_vcudaMemUnmap(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaMemUnmap *req = (const void *)r->body;
+	struct worker_device *d = memory_device(w, r, req->device);
+	uint64_t first, count;
+	struct pending *p;
+	CUresult status;
+
+	if (!d)
+		return r->refused;
+	if (req->bytes) {
+		if (!memory_granules(d, req->address, req->bytes, &first, &count))
+			return CUDA_ERROR_INVALID_VALUE;
+		/* Whole mappings only, as the driver wants it. */
+		for (uint64_t g = first; g < first + count; g += d->mappings[g].granules)
+			if (!d->mappings[g].granules ||
+				d->mappings[g].granules > first + count - g)
+				return CUDA_ERROR_INVALID_VALUE;
+	}
+	p = fence_new(w, PENDING_UNMAP, r->header.context);
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	p->device = (uint32_t)req->device;
+	p->address = req->address;
+	p->size = req->bytes;
+	p->value = req->ticket;
+	status = fence_context(w, p, 0);
+	/* A broken context runs nothing any more: the memory can go. */
+	if (status)
+		worker_note(w, status);
+	fence_push(w, p);
+	return CUDA_SUCCESS;
+}
+
+void memory_unmap(struct worker *w, struct pending *p)
+{
+	struct worker_device *d = &w->devices[p->device];
+	uint64_t first, count;
+
+	if (p->size && memory_granules(d, p->address, p->size, &first, &count)) {
+		CUresult status = w->cuda.cuMemUnmap(p->address, p->size);
+
+		for (uint64_t g = first, n; g < first + count; g += n) {
+			n = d->mappings[g].granules;
+			if (!n)
+				break; /* named twice: the first one did it */
+			w->cuda.cuMemRelease(d->mappings[g].memory);
+			d->mappings[g].granules = 0;
+			d->used -= n * d->granularity;
+			for (uint64_t i = g; i < g + n; i++)
+				d->mapped[i / 64] &= ~(1ull << i % 64);
+		}
+		if (status)
+			worker_note(w, status);
+	}
+	reply_update(w, WORD_UNMAPPED, p->value);
+}
+
+/* The ledger is the front's; its answer comes as a datagram (memory_granted). */
+CUresult serve_vcudaLease(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaLease *req = (const void *)r->body;
+	struct worker_device *d = memory_device(w, r, req->device);
+	struct handoff *ask;
+
+	if (!d)
+		return r->refused;
+	if (w->lease_tag[req->device] >= 0)
+		return CUDA_ERROR_NOT_READY; /* the shim asks one at a time */
+	ask = &w->stats;
+	ask->version = HANDOFF_VERSION;
+	ask->what = HANDOFF_LEASE;
+	ask->device = (uint32_t)req->device;
+	ask->bytes = req->bytes;
+	if (send(w->handoff, ask, sizeof(*ask), MSG_NOSIGNAL) != sizeof(*ask)) {
+		log_warn("worker.lease", "error=\"%s\"", strerror(errno));
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	w->lease_tag[req->device] = r->header.tag;
+	r->later = true;
+	return CUDA_SUCCESS;
+}
+
+void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status)
+{
+	struct wire_vcudaLease_reply reply = {0};
+	int tag;
+
+	if (device >= w->device_count || w->lease_tag[device] < 0)
+		return;
+	tag = w->lease_tag[device];
+	w->lease_tag[device] = -1;
+	if (!status && lease > w->devices[device].lease)
+		w->devices[device].lease = lease;
+	reply.granted = w->devices[device].lease;
+	reply_send(w, (uint16_t)tag, status, &reply, sizeof(reply));
+}

@@ -1,0 +1,18 @@
+# gpu-agent: supervisor, front and worker in one binary.  It never links libcuda: the worker opens
+# the driver that is configured.
+
+# Everything but the worker; tests link it with a toy worker of their own.
+AGENT_FRONT_SRCS := $(addprefix gpu-agent/,main.c options.c settings.c token.c supervisor.c \
+	spawn.c ready.c front.c events.c hello.c session.c pool.c ledger.c http.c metrics.c status.c)
+AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
+AGENT_WORKER_SRCS := $(filter-out $(AGENT_FRONT_SRCS),$(wildcard gpu-agent/*.c)) \
+	protocol/generated/cuda_serve.c protocol/generated/cuda_driver.c
+AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
+AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -lzstd -ldl
+
+all: $(BIN)/gpu-agent
+
+$(BIN)/gpu-agent: $(AGENT_OBJS) $(call objects,$(wildcard common/*.c transport/*.c))
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS)

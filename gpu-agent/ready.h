@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ready file: JSON for scripts that start an agent, {"pid", "address", "ports": {"send",
+ * "recv", "control"}, "ready", "text"}.  It appears, whole, when the first worker got ready or
+ * failed to; "ready" and "text" say which, and are kept up to date.
+ */
+#ifndef VCUDA_GPU_AGENT_READY_H
+#define VCUDA_GPU_AGENT_READY_H
+
+#include <stdbool.h>
+
+#include "gpu-agent/agent.h"
+
+/* Both do nothing where no ready file is configured. A failure is logged. */
+void ready_write(const struct agent_config *config, bool ready, const char *text);
+void ready_remove(const struct agent_config *config);
+
+#endif

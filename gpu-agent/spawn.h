@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Starts the front and the workers: the running binary, exec'ed anew, with an environment from
+ * an allow-list, only the descriptors it is meant to have, its limits, and a parent whose death
+ * ends it.
+ */
+#ifndef VCUDA_GPU_AGENT_SPAWN_H
+#define VCUDA_GPU_AGENT_SPAWN_H
+
+#include <sys/types.h>
+
+#include "common/error.h"
+#include "gpu-agent/agent.h"
+
+/* A worker; *front_end is the front's end of its handoff pair. The pid, or -errno. */
+pid_t spawn_worker(const struct agent_config *config, int *front_end, struct error *error);
+
+/* The front; *own_end is the supervisor's end of the control pair. The pid, or -errno. */
+pid_t spawn_front(const struct agent_config *config, const int listeners[AGENT_LISTENERS],
+	int *own_end, struct error *error);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams and events under the names that the shim minted.
+ */
+#include <stdlib.h>
+
+#include "gpu-agent/worker_state.h"
+
+static void stream_link(struct worker *w, struct worker_stream *stream)
+{
+	stream->next = w->streams;
+	stream->link = &w->streams;
+	if (w->streams)
+		w->streams->link = &stream->next;
+	w->streams = stream;
+}
+
+static void stream_forget(struct worker *w, struct worker_stream *stream)
+{
+	for (struct pending *p = w->pending; p; p = p->next)
+		for (uint32_t i = 0; i < p->event_count; i++)
+			if (p->events[i].stream == stream)
+				p->events[i].stream = NULL;
+	*stream->link = stream->next;
+	if (stream->next)
+		stream->next->link = stream->link;
+}
+
+CUresult stream_drop(struct worker *w, struct worker_stream *stream)
+{
+	CUresult status = worker_use(w, stream->context);
+
+	stream_forget(w, stream);
+	if (!status)
+		status = w->cuda.cuStreamDestroy(stream->stream);
+	free(stream);
+	return status;
+}
+
+void context_stream_init(struct worker *w, uint16_t context)
+{
+	struct worker_stream *stream = &w->legacy[context];
+
+	*stream = (struct worker_stream){.stream = CU_STREAM_LEGACY, .context = context};
+	stream_link(w, stream);
+}
+
+CUresult serve_vcudaStreamCreate(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaStreamCreate *req = (const void *)r->body;
+	struct worker_stream *stream = calloc(1, sizeof(*stream));
+	CUresult status;
+
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = w->cuda.cuStreamCreateWithPriority(&stream->stream, req->flags, req->priority);
+	if (!status) {
+		worker_bind(w, r, req->stream, KIND_CUstream, stream);
+		status = r->refused;
+		if (status)
+			w->cuda.cuStreamDestroy(stream->stream);
+	}
+	if (status) {
+		free(stream);
+		return status;
+	}
+	stream->context = r->header.context;
+	stream_link(w, stream);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaStreamDestroy(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaStreamDestroy *req = (const void *)r->body;
+	struct worker_stream *stream = worker_handle(w, r, req->stream, KIND_CUstream);
+	struct pending *p;
+
+	if (!stream)
+		return r->refused;
+	worker_unbind(w, r, req->stream, KIND_CUstream);
+	/* Its work goes on after the name is gone, and what waits for the context waits for it
+	 * too: the stream itself goes when it is done. */
+	if (stream->work != stream->clean) {
+		p = fence_new(w, PENDING_STREAM, stream->context);
+		if (p && !fence_stream(w, p, stream)) {
+			p->stream = stream;
+			fence_push(w, p);
+			return CUDA_SUCCESS;
+		}
+		if (p)
+			fence_free(w, p);
+	}
+	return stream_drop(w, stream);
+}
+
+CUresult serve_vcudaEventCreate(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaEventCreate *req = (const void *)r->body;
+	CUevent event;
+	CUresult status = w->cuda.cuEventCreate(&event, req->flags);
+
+	if (status)
+		return status;
+	worker_bind(w, r, req->event, KIND_CUevent, event);
+	if (worker_refused(r))
+		w->cuda.cuEventDestroy(event);
+	return r->refused;
+}
+
+CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaEventDestroy *req = (const void *)r->body;
+	CUevent event = worker_handle(w, r, req->event, KIND_CUevent);
+
+	worker_unbind(w, r, req->event, KIND_CUevent);
+	if (worker_refused(r))
+		return r->refused;
+	/* Somebody waits for it: then it becomes the fence's own, which returns it to the pool.
+	 * An event with timing is as good there. */
+	for (struct pending *p = w->pending; p; p = p->next)
+		for (uint32_t i = 0; i < p->event_count; i++)
+			if (p->events[i].event == event) {
+				p->events[i].ours = true;
+				return CUDA_SUCCESS;
+			}
+	return w->cuda.cuEventDestroy(event);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The supervisor: starts and reaps, and parses nothing that came over the network.  It binds
+ * the ports once and keeps them, so that a front that crashed is replaced under the same ports,
+ * with connections waiting in the backlog and not refused.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/agent.h"
+#include "gpu-agent/control.h"
+#include "gpu-agent/spawn.h"
+#include "gpu-agent/ready.h"
+#include "transport/transport.h"
+
+#define MS 1000000ull
+/* A front that dies young again and again is started again after 50, 100 … 2000 ms. */
+#define FRONT_YOUNG_NS (5000 * MS)
+#define FRONT_DELAY_MIN (50 * MS)
+#define FRONT_DELAY_MAX (2000 * MS)
+/* What the drain's end may take beyond drain_ms until everything is killed. */
+#define DRAIN_SLACK_MS (CONTROL_STOP_MS + 3000u)
+/* Processes that are on their way out still hold a place. */
+#define CHILDREN_SLACK 128
+
+struct child {
+	pid_t pid;
+	uint64_t kill_at; /* UINT64_MAX: not to be killed */
+};
+
+struct supervisor {
+	struct agent_config *config;
+	int listeners[AGENT_LISTENERS];
+	int signals;
+	int control; /* -1: no front */
+	pid_t front;
+	uint64_t front_started;
+	uint64_t front_delay;	/* before the next start */
+	uint64_t start_at;	/* when to start a front; UINT64_MAX: there is one */
+	struct child *children; /* workers; pid 0 = free */
+	size_t room;
+	bool draining;
+	uint64_t end_at; /* when draining: kill everything */
+	int status;	 /* exit status; -1: go on */
+};
+
+static struct child *find_child(struct supervisor *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->room; i++)
+		if (s->children[i].pid == pid)
+			return &s->children[i];
+	return NULL;
+}
+
+/* A front that does not read is as good as dead: its end comes as SIGCHLD. */
+static void tell(struct supervisor *s, const struct control *c, int fd)
+{
+	char space[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
+	struct iovec iov = {.iov_base = (void *)c, .iov_len = sizeof(*c)};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *cm;
+
+	if (s->control < 0)
+		return;
+	if (fd >= 0) {
+		m.msg_control = space;
+		m.msg_controllen = sizeof(space);
+		cm = CMSG_FIRSTHDR(&m);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cm), &fd, sizeof(int));
+	}
+	/* Blocking for the rare full buffer: a lost EXITED would leave a lease behind. */
+	if (sendmsg(s->control, &m, MSG_NOSIGNAL) < 0 && errno == EAGAIN) {
+		struct pollfd p = {.fd = s->control, .events = POLLOUT};
+
+		if (poll(&p, 1, 1000) != 1 || sendmsg(s->control, &m, MSG_NOSIGNAL) < 0) {
+			log_error("front.stuck", "front=%d", s->front);
+			kill(s->front, SIGKILL);
+		}
+	}
+}
+
+static void start_front(struct supervisor *s)
+{
+	struct error error;
+	pid_t pid = spawn_front(s->config, s->listeners, &s->control, &error);
+
+	if (pid < 0) {
+		log_error("front.start", "text=\"%s\"", error.text);
+		s->start_at = wait_now() + FRONT_DELAY_MAX;
+		return;
+	}
+	s->front = pid;
+	s->front_started = wait_now();
+	s->start_at = UINT64_MAX;
+}
+
+static void start_worker(struct supervisor *s, uint32_t number)
+{
+	struct control c = {.what = CONTROL_REFUSED, .number = number};
+	struct child *child = find_child(s, 0);
+	cleanup_close int fd = -1;
+	struct error error;
+	pid_t pid;
+
+	if (!child) {
+		snprintf(c.text, sizeof(c.text), "too many workers");
+		tell(s, &c, -1);
+		return;
+	}
+	pid = spawn_worker(s->config, &fd, &error);
+	if (pid < 0) {
+		snprintf(c.text, sizeof(c.text), "%s", error.text);
+		tell(s, &c, -1);
+		return;
+	}
+	child->pid = pid;
+	child->kill_at = UINT64_MAX;
+	c.what = CONTROL_STARTED;
+	c.pid = pid;
+	tell(s, &c, fd);
+}
+
+static void handle_front(struct supervisor *s)
+{
+	struct control c;
+	struct child *child;
+	ssize_t n;
+
+	while ((n = recv(s->control, &c, sizeof(c), MSG_DONTWAIT)) == (ssize_t)sizeof(c)) {
+		switch (c.what) {
+		case CONTROL_START: start_worker(s, c.number); break;
+		case CONTROL_KILL:
+			child = c.pid > 0 ? find_child(s, c.pid) : NULL;
+			if (child)
+				child->kill_at = wait_now() + c.ms * MS;
+			break;
+		case CONTROL_STATE:
+			c.text[sizeof(c.text) - 1] = 0;
+			ready_write(s->config, c.status == 0, c.text);
+			break;
+		default: log_error("front.nonsense", "what=%u", c.what); break;
+		}
+	}
+	if (n == 0) { /* it closed: the rest comes as SIGCHLD */
+		close(s->control);
+		s->control = -1;
+	}
+}
+
+/* Workers of a dead front see their handoff socket close and exit; who does not is killed. */
+static void front_ended(struct supervisor *s, int status)
+{
+	uint64_t now = wait_now();
+
+	s->front = 0;
+	if (s->control >= 0)
+		close(s->control);
+	s->control = -1;
+	for (size_t i = 0; i < s->room; i++)
+		if (s->children[i].pid)
+			s->children[i].kill_at = now + CONTROL_STOP_MS * MS;
+	if (s->draining || (WIFEXITED(status) && WEXITSTATUS(status) <= 1)) {
+		/* It drained, or it said why it cannot run at all. */
+		s->status = s->draining ? 0 : 1;
+		return;
+	}
+	if (now - s->front_started > FRONT_YOUNG_NS)
+		s->front_delay = 0;
+	log_error("front.died", "status=%d signal=%d restart_ms=%lu", WEXITSTATUS(status),
+		WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+		(unsigned long)(s->front_delay / MS));
+	s->start_at = now + s->front_delay;
+	s->front_delay = s->front_delay ? s->front_delay * 2 : FRONT_DELAY_MIN;
+	if (s->front_delay > FRONT_DELAY_MAX)
+		s->front_delay = FRONT_DELAY_MAX;
+	s->config->front_restarts++;
+}
+
+static void reap(struct supervisor *s)
+{
+	struct child *child;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == s->front) {
+			front_ended(s, status);
+			continue;
+		}
+		child = find_child(s, pid);
+		if (!child)
+			continue; /* an orphan that init is asked to reap */
+		child->pid = 0;
+		tell(s, &(struct control){.what = CONTROL_EXITED, .pid = pid, .status = status},
+			-1);
+	}
+}
+
+static void drain(struct supervisor *s)
+{
+	struct control c = {.what = CONTROL_DRAIN, .ms = s->config->drain_ms};
+
+	if (s->draining) { /* asked twice: at once */
+		s->status = 0;
+		return;
+	}
+	s->draining = true;
+	s->end_at = wait_now() + ((uint64_t)s->config->drain_ms + DRAIN_SLACK_MS) * MS;
+	log_info("agent.drain", "seconds=%u", s->config->drain_ms / 1000);
+	if (s->control < 0)
+		s->status = 0;
+	tell(s, &c, -1);
+}
+
+static void handle_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap(s);
+		else
+			drain(s);
+	}
+}
+
+/* Does what is due; the time of what comes next. */
+static uint64_t tick(struct supervisor *s)
+{
+	uint64_t now = wait_now(), next = s->start_at;
+
+	if (s->start_at <= now && !s->draining) {
+		start_front(s);
+		next = s->start_at;
+	}
+	if (s->draining && s->end_at <= now)
+		s->status = 0;
+	if (s->draining && s->end_at < next)
+		next = s->end_at;
+	for (size_t i = 0; i < s->room; i++) {
+		struct child *child = &s->children[i];
+
+		if (!child->pid)
+			continue;
+		if (child->kill_at <= now) {
+			log_warn("worker.kill", "worker=%d", child->pid);
+			kill(child->pid, SIGKILL);
+			child->kill_at = UINT64_MAX;
+		}
+		if (child->kill_at < next)
+			next = child->kill_at;
+	}
+	return next;
+}
+
+static void run(struct supervisor *s)
+{
+	while (s->status < 0) {
+		struct pollfd p[2] = {
+			{.fd = s->signals, .events = POLLIN},
+			{.fd = s->control, .events = POLLIN},
+		};
+		uint64_t next = tick(s), now = wait_now();
+		int timeout = -1;
+
+		if (s->status >= 0)
+			break;
+		if (next != UINT64_MAX)
+			timeout = next <= now ? 0 : (int)((next - now) / MS) + 1;
+		if (poll(p, 2, timeout) < 0 && errno != EINTR) {
+			log_error("agent.poll", "text=\"%s\"", strerror(errno));
+			s->status = 1;
+		}
+		if (p[1].revents)
+			handle_front(s);
+		if (p[0].revents)
+			handle_signals(s);
+	}
+}
+
+static int listen_all(struct supervisor *s, struct error *error)
+{
+	static const char *const names[] = {"send", "recv", "control"};
+	struct agent_config *config = s->config;
+
+	for (int i = 0; i < AGENT_LISTENERS; i++) {
+		const char *host = i == LISTEN_CONTROL ? config->http_address : config->address;
+
+		s->listeners[i] =
+			transport_listen(host, config->ports[i], &config->bound[i], error);
+		if (s->listeners[i] < 0)
+			return error_wrap(error, s->listeners[i], "ports.%s", names[i]);
+	}
+	return 0;
+}
+
+static int open_signals(struct error *error)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? error_set(error, errno, "signalfd") : fd;
+}
+
+/* Nothing outlives the supervisor. */
+static void end_all(struct supervisor *s)
+{
+	ready_remove(s->config);
+	if (s->front)
+		kill(s->front, SIGKILL);
+	for (size_t i = 0; i < s->room; i++)
+		if (s->children[i].pid)
+			kill(s->children[i].pid, SIGKILL);
+	while (wait(NULL) > 0)
+		;
+}
+
+int supervisor_main(struct agent_config *config)
+{
+	struct supervisor s = {.config = config, .control = -1, .status = -1};
+	struct error error;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	prctl(PR_SET_DUMPABLE,
+		0); /* it holds the token: not to be read by what runs beside it */
+#endif
+	s.room = config->max_sessions + config->warm_workers + CHILDREN_SLACK;
+	cleanup_free struct child *children = calloc(s.room, sizeof(*children));
+	s.children = children;
+	if (!children) {
+		fprintf(stderr, "gpu-agent: no memory for the table of workers\n");
+		return 1;
+	}
+	s.signals = open_signals(&error);
+	if (s.signals < 0 || listen_all(&s, &error)) {
+		fprintf(stderr, "gpu-agent: %s\n", error.text);
+		return 1;
+	}
+	log_info("agent.start",
+		"version=%s address=\"%s\" send=%u recv=%u control=%u driver=\"%s\"",
+		AGENT_VERSION, config->address[0] ? config->address : "*",
+		config->bound[LISTEN_SEND], config->bound[LISTEN_RECV],
+		config->bound[LISTEN_CONTROL], config->driver_path);
+	start_front(&s);
+	run(&s);
+	end_all(&s);
+	log_info("agent.end", "status=%d", s.status);
+	return s.status;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The worker's own state, for the files that make it up: worker.c (start, hand-off), loop.c
+ * (frames in, the turn), reply.c (frames out), staging.c (pinned memory between socket and
+ * GPU), fence.c (what waits for the GPU), names.c (handles), and the serve functions by
+ * subject.
+ *
+ * Everything belongs to the one loop thread, but for struct callbacks, which the driver's
+ * callback thread shares under its lock.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_STATE_H
+#define VCUDA_GPU_AGENT_WORKER_STATE_H
+
+#include <pthread.h>
+
+#include "common/wait.h"
+#include "gpu-agent/agent.h"
+#include "gpu-agent/handoff.h"
+#include "gpu-agent/worker.h"
+#include "protocol/channel.h"
+#include "protocol/generated/cuda_driver.h"
+#include "protocol/generated/serve_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "protocol/open.h"
+#include "transport/transport.h"
+
+/* Pinned memory for payloads on their way, each direction. Sixteen chunks: enough that socket
+ * and copy engine overlap, and 32 MiB of pinned memory a worker in all. */
+#define STAGING_BYTES (16u << 20)
+#define STAGING_ALIGN 256u
+#define STAGING_RANGES 4096
+
+/* A window a device: 1 TiB from WINDOW_BASE on. Above ASan's shadow, below where Linux maps
+ * libraries and stacks; both worker and app can have it (DESIGN 4). */
+#define WINDOW_BASE 0x200000000000ull
+#define WINDOW_BYTES (1ull << 40)
+
+#define RECEIVE_BYTES (256u * 1024)
+#define SEND_BYTES (512u * 1024) /* headers and bodies on their way out */
+#define SEND_SEGMENTS 1024
+
+/* Acknowledge after so many frames or bytes; also whenever the loop runs out of work. */
+#define ACK_FRAMES 64
+#define ACK_BYTES (256u * 1024)
+
+/* A ring of pinned memory, taken and released in order. */
+struct staging_range {
+	uint32_t end;	/* ring position behind it */
+	uint32_t bytes; /* with the skipped tail of the ring, if any */
+	CUevent event;	/* not NULL: busy until it is done */
+	uint16_t context;
+	bool done;
+};
+struct staging {
+	unsigned char *base;
+	uint32_t size;
+	uint32_t head; /* next free byte */
+	uint32_t used;
+	struct staging_range *ranges; /* STAGING_RANGES, FIFO */
+	uint32_t first, count;
+};
+
+/* A stream of the session: the legacy one of a context, or one minted by the shim. */
+struct worker_stream {
+	CUstream stream;
+	uint16_t context;
+	uint64_t work;	/* times that work was put on it */
+	uint64_t clean; /* `work` when it was last seen to be done */
+	struct worker_stream *next, **link;
+};
+
+/* What waits for the GPU. */
+enum pending_what {
+	PENDING_REPLY,	  /* answers `tag` */
+	PENDING_COPY_OUT, /* answers `tag`, or pushes FRAME_DATA, with the bytes in staging */
+	PENDING_WORD,	  /* sets words[word] = value */
+	PENDING_STREAM,	  /* destroys the stream */
+	PENDING_UNMAP,	  /* takes the memory away, then sets WORD_UNMAPPED */
+};
+struct pending_event {
+	CUevent event;
+	struct worker_stream *stream; /* NULL: not a stream's, or the stream is gone */
+	uint16_t context;
+	uint64_t work; /* stream->work when it was recorded */
+	bool ours;     /* from the event pool, goes back there */
+};
+struct pending {
+	struct pending *next;
+	enum pending_what what;
+	uint16_t context;
+	uint16_t tag;
+	bool post;
+	struct pending_event *events;
+	struct pending_event one;     /* the usual case: events == &one */
+	uint32_t event_count;	      /* those not seen done yet are at the front */
+	struct frame_landing landing; /* COPY_OUT */
+	struct staging_range *range;
+	unsigned char *bytes;
+	uint32_t length;
+	uint32_t word;	 /* WORD */
+	uint64_t value;	 /* WORD: value; UNMAP: ticket */
+	uint32_t device; /* UNMAP */
+	uint64_t address, size;
+	struct worker_stream *stream; /* STREAM */
+};
+
+struct mapping {
+	CUmemGenericAllocationHandle memory;
+	uint32_t granules; /* 0: nothing begins here */
+};
+struct worker_device {
+	CUdevice device;
+	CUcontext primary;
+	uint64_t window, window_bytes, granularity;
+	uint64_t lease, used;
+	uint64_t *mapped;	  /* a bit a granule */
+	struct mapping *mappings; /* by first granule */
+	struct open_device open;  /* what vcudaOpen tells */
+};
+
+struct name {
+	uint32_t generation;
+	uint8_t kind;
+	uint16_t context;
+	void *object;
+};
+
+struct known_range { /* device memory that lies outside the windows: modules' globals */
+	uint64_t address, bytes;
+};
+
+struct host_func;
+
+struct worker {
+	const struct agent_config *config;
+	struct cuda_driver cuda;
+	int handoff;
+	uint64_t spin_ns;
+
+	uint32_t device_count;
+	struct worker_device devices[HANDOFF_DEVICES];
+
+	CUcontext contexts[CONTEXT_MAX];
+	uint32_t context_device[CONTEXT_MAX];
+	struct worker_stream legacy[CONTEXT_MAX];
+	uint32_t context_top; /* contexts below it may be in use */
+	uint16_t current;     /* the driver's current context, by number */
+	struct worker_stream *streams;
+
+	struct name *names;
+	uint32_t name_count;
+
+	struct known_range *ranges;
+	uint32_t range_count, range_room;
+
+	struct link *link;
+	bool ended;	     /* the loop leaves */
+	CUresult end_status; /* what the app is told; SUCCESS: it ended the session itself */
+	char end_text[192];
+
+	/* receiving */
+	unsigned char *receive;
+	uint32_t receive_at, receive_end;
+	bool receive_small; /* the last frame had a big payload: read just a header's worth */
+	bool have_frame;    /* `frame` is complete but for `payload_missing` bytes */
+	struct frame_header frame;
+	unsigned char *frame_body;
+	struct staging_range *frame_range;
+	unsigned char *frame_payload;
+	uint32_t payload_missing;
+	uint64_t taken; /* highest sequence number taken over */
+	uint64_t acked;
+	uint32_t unacked_bytes;
+
+	/* sending */
+	unsigned char *send;
+	uint32_t send_head, send_used;
+	struct send_segment {
+		const unsigned char *bytes;
+		uint32_t length, done;
+		uint32_t ring_bytes;	     /* of `send` that it holds */
+		struct staging_range *range; /* released when it is sent */
+	} *segments;
+	uint32_t segment_first, segment_count;
+
+	struct staging in, out;
+	struct pending *pending, **pending_tail;
+	struct pending *pending_free;
+	CUevent *event_pool[CONTEXT_MAX];
+	uint32_t event_count[CONTEXT_MAX];
+
+	CUresult deferred; /* first failed post since the last reply */
+	CUresult sticky;   /* first error that ended a context */
+
+	/* an image on its way (module.c) */
+	unsigned char *upload;
+	uint64_t upload_size, upload_have;
+	uint8_t upload_digest[32];
+
+	/* host functions (callback.c) */
+	struct callbacks {
+		pthread_mutex_t lock;
+		pthread_cond_t done;
+		struct host_func *waiting; /* running in the driver's thread */
+		uint64_t *ready;	   /* tickets to send as upcalls */
+		uint32_t ready_count, ready_room;
+		int wake; /* eventfd: `ready` is not empty */
+		bool over;
+	} callbacks;
+	uint32_t host_funcs;	/* issued, not done */
+	uint32_t issued_behind; /* frames issued while one was outstanding */
+	struct stash {		/* frames taken while the driver's queue must not fill up */
+		unsigned char *bytes;
+		size_t at, used, room;
+	} stash;
+
+	int output; /* memfd that stands for stdout; what kernels print */
+	uint64_t output_told, output_fetched;
+
+	/* leases asked for and not granted yet: the tag that waits, by device */
+	int lease_tag[HANDOFF_DEVICES];
+
+	struct handoff stats;
+	uint64_t stats_at;
+};
+
+/* worker.c */
+CUresult worker_use(struct worker *w, uint16_t context); /* makes it current */
+void worker_end(struct worker *w, CUresult status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void worker_note(struct worker *w, CUresult status); /* keeps sticky errors */
+bool worker_is_sticky(CUresult status);
+
+/* loop.c */
+void loop_run(struct worker *w);
+
+/* reply.c */
+bool reply_room(const struct worker *w);
+void reply_send(struct worker *w, uint16_t tag, CUresult status, const void *body, uint32_t n);
+void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresult status,
+	const struct frame_landing *landing, const void *bytes, uint32_t n,
+	struct staging_range *range);
+void reply_update(struct worker *w, uint32_t word, uint64_t value);
+void reply_upcall(struct worker *w, uint32_t what, uint64_t value);
+void reply_plain(struct worker *w, enum frame_kind kind, CUresult status, const char *text);
+bool reply_flush(struct worker *w); /* true: something went out */
+
+/* staging.c */
+int staging_open(struct worker *w, struct staging *s);
+/* NULL: no room now. */
+struct staging_range *staging_take(
+	struct worker *w, struct staging *s, uint32_t n, unsigned char **bytes);
+void staging_done(struct staging_range *range);
+/* Busy until what was put on `stream` so far is done. */
+CUresult staging_busy(
+	struct worker *w, struct staging_range *range, uint16_t context, CUstream stream);
+void staging_reap(struct worker *w, struct staging *s);
+
+/* fence.c */
+CUevent fence_event(struct worker *w, uint16_t context); /* NULL: the driver gives none */
+void fence_event_give(struct worker *w, uint16_t context, CUevent event);
+struct pending *fence_new(struct worker *w, enum pending_what what, uint16_t context);
+CUresult fence_stream(struct worker *w, struct pending *p, struct worker_stream *stream);
+/* context 0: the streams of all contexts */
+CUresult fence_context(struct worker *w, struct pending *p, uint16_t context);
+void fence_push(struct worker *w, struct pending *p);
+void fence_free(struct worker *w, struct pending *p);
+bool fence_poll(struct worker *w); /* true: something was done */
+/* Sends every finished copy to the host: after an event was seen done, before that is told. */
+void fence_flush_copies(struct worker *w);
+
+/* names.c */
+struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind);
+void names_drop_context(struct worker *w, uint16_t context);
+struct worker_stream *worker_stream_object(
+	struct worker *w, struct request *r, uint64_t handle);
+bool worker_owns(const struct worker *w, uint64_t address, uint64_t bytes);
+void worker_know_range(struct worker *w, uint64_t address, uint64_t bytes);
+
+/* stream.c */
+/* Destroys it; nobody waits on it any more. */
+CUresult stream_drop(struct worker *w, struct worker_stream *stream);
+
+/* callback.c */
+int callback_open(struct worker *w);
+bool callback_poll(struct worker *w);
+void callback_over(struct worker *w);
+void callback_done(struct worker *w, uint64_t ticket);
+
+/* output.c */
+int output_open(struct worker *w);
+void output_tell(struct worker *w);
+
+/* memory.c */
+void memory_unmap(struct worker *w, struct pending *p);
+void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);
+
+/* context.c */
+void context_stream_init(struct worker *w, uint16_t context);
+
+/* cache.c: images by their SHA-256, on disk. */
+/* The image's bytes (malloc, NUL behind them), or NULL where it is not there or not whole. */
+unsigned char *cache_read(const char *folder, const uint8_t digest[32], uint64_t size);
+/* Best effort: a full or read-only disk only means that it is not kept. */
+void cache_write(const char *folder, const uint8_t digest[32], const void *bytes, uint64_t size,
+	uint64_t limit);
+
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies of every shape between pointers.  The kind says which of the driver's functions moves
+ * the bytes; cudaMemcpyDefault leaves that to the driver (unified addresses).  A copy that
+ * waits takes the default stream it belongs to as null_stream: the legacy one or the thread's
+ * own.
+ */
+#include "shim/runtime/runtime.h"
+#include "shim/runtime/register.h"
+
+#include <string.h>
+
+/* The per-thread forms; cuda.h names them by macro only. */
+CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src, size_t bytes);
+CUresult cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *copy);
+
+static cudaError_t copy_now(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+	cudaStream_t null_stream)
+{
+	bool own = null_stream == cudaStreamPerThread;
+	CUdeviceptr to = (CUdeviceptr)dst, from = (CUdeviceptr)src;
+	CUresult status;
+	cudaError_t error = runtime_enter();
+
+	if (unlikely(error))
+		return error;
+	if (unlikely((unsigned)kind > cudaMemcpyDefault))
+		return cudaErrorInvalidMemcpyDirection;
+	if (!count)
+		return cudaSuccess;
+	switch (kind) {
+	case cudaMemcpyHostToDevice:
+		status = own ? cuMemcpyHtoD_v2_ptds(to, src, count)
+			     : cuMemcpyHtoD(to, src, count);
+		break;
+	case cudaMemcpyDeviceToHost:
+		status = own ? cuMemcpyDtoH_v2_ptds(dst, from, count)
+			     : cuMemcpyDtoH(dst, from, count);
+		break;
+	case cudaMemcpyDeviceToDevice:
+		status = own ? cuMemcpyDtoD_v2_ptds(to, from, count)
+			     : cuMemcpyDtoD(to, from, count);
+		break;
+	default:
+		status = own ? cuMemcpy_ptds(to, from, count) : cuMemcpy(to, from, count);
+		break;
+	}
+	return runtime_status(status);
+}
+
+static cudaError_t copy_async(
+	void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	CUdeviceptr to = (CUdeviceptr)dst, from = (CUdeviceptr)src;
+	CUstream in = (CUstream)stream;
+	CUresult status;
+	cudaError_t error = runtime_enter();
+
+	if (unlikely(error))
+		return error;
+	if (unlikely((unsigned)kind > cudaMemcpyDefault))
+		return cudaErrorInvalidMemcpyDirection;
+	if (!count)
+		return cudaSuccess;
+	switch (kind) {
+	case cudaMemcpyHostToDevice: status = cuMemcpyHtoDAsync(to, src, count, in); break;
+	case cudaMemcpyDeviceToHost: status = cuMemcpyDtoHAsync(dst, from, count, in); break;
+	case cudaMemcpyDeviceToDevice: status = cuMemcpyDtoDAsync(to, from, count, in); break;
+	default: status = cuMemcpyAsync(to, from, count, in); break;
+	}
+	return runtime_status(status);
+}
+
+cudaError_t hand_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+	cudaStream_t null_stream)
+{
+	return copy_now(dst, src, count, kind, null_stream);
+}
+
+cudaError_t hand_cudaMemcpyAsync(
+	void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return copy_async(dst, src, count, kind, stream);
+}
+
+/* ---- Between devices ---- */
+
+static cudaError_t peers(int dstDevice, int srcDevice, CUcontext *dst, CUcontext *src)
+{
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = runtime_primary(dstDevice, dst);
+	return error ? error : runtime_primary(srcDevice, src);
+}
+
+cudaError_t hand_cudaMemcpyPeer(
+	void *dst, int dstDevice, const void *src, int srcDevice, size_t count)
+{
+	CUcontext to, from;
+	cudaError_t error = peers(dstDevice, srcDevice, &to, &from);
+
+	if (error || !count)
+		return error;
+	return runtime_status(
+		cuMemcpyPeer((CUdeviceptr)dst, to, (CUdeviceptr)src, from, count));
+}
+
+cudaError_t hand_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,
+	size_t count, cudaStream_t stream)
+{
+	CUcontext to, from;
+	cudaError_t error = peers(dstDevice, srcDevice, &to, &from);
+
+	if (error || !count)
+		return error;
+	return runtime_status(cuMemcpyPeerAsync(
+		(CUdeviceptr)dst, to, (CUdeviceptr)src, from, count, (CUstream)stream));
+}
+
+/* ---- Two dimensions ---- */
+
+/* Where the two ends of a kind lie. */
+static CUmemorytype source_type(enum cudaMemcpyKind kind)
+{
+	switch (kind) {
+	case cudaMemcpyHostToHost:
+	case cudaMemcpyHostToDevice: return CU_MEMORYTYPE_HOST;
+	case cudaMemcpyDeviceToHost:
+	case cudaMemcpyDeviceToDevice: return CU_MEMORYTYPE_DEVICE;
+	default: return CU_MEMORYTYPE_UNIFIED;
+	}
+}
+
+static CUmemorytype target_type(enum cudaMemcpyKind kind)
+{
+	switch (kind) {
+	case cudaMemcpyHostToHost:
+	case cudaMemcpyDeviceToHost: return CU_MEMORYTYPE_HOST;
+	case cudaMemcpyHostToDevice:
+	case cudaMemcpyDeviceToDevice: return CU_MEMORYTYPE_DEVICE;
+	default: return CU_MEMORYTYPE_UNIFIED;
+	}
+}
+
+/* cudaSuccess with copy->Height 0: nothing to do. */
+static cudaError_t shape_2d(CUDA_MEMCPY2D *copy, void *dst, size_t dpitch, const void *src,
+	size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
+{
+	cudaError_t error = runtime_enter();
+
+	memset(copy, 0, sizeof(*copy));
+	if (error)
+		return error;
+	if ((unsigned)kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	if (width > dpitch || width > spitch)
+		return cudaErrorInvalidPitchValue;
+	if (!width || !height)
+		return cudaSuccess;
+
+	copy->srcMemoryType = source_type(kind);
+	copy->srcHost = src;
+	copy->srcDevice = (CUdeviceptr)src;
+	copy->srcPitch = spitch;
+	copy->dstMemoryType = target_type(kind);
+	copy->dstHost = dst;
+	copy->dstDevice = (CUdeviceptr)dst;
+	copy->dstPitch = dpitch;
+	copy->WidthInBytes = width;
+	copy->Height = height;
+	return cudaSuccess;
+}
+
+cudaError_t hand_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
+	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t null_stream)
+{
+	CUDA_MEMCPY2D copy;
+	cudaError_t error = shape_2d(&copy, dst, dpitch, src, spitch, width, height, kind);
+
+	if (error || !copy.Height)
+		return error;
+	return runtime_status(null_stream == cudaStreamPerThread
+				      ? cuMemcpy2DUnaligned_v2_ptds(&copy)
+				      : cuMemcpy2DUnaligned(&copy));
+}
+
+cudaError_t hand_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	CUDA_MEMCPY2D copy;
+	cudaError_t error = shape_2d(&copy, dst, dpitch, src, spitch, width, height, kind);
+
+	if (error || !copy.Height)
+		return error;
+	return runtime_status(cuMemcpy2DAsync(&copy, (CUstream)stream));
+}
+
+/* ---- Three dimensions ---- */
+
+/* One end must fit in its pitch and, where there are several planes, in its height. */
+static bool fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
+	const struct cudaExtent *extent)
+{
+	size_t x, y;
+
+	return end->ptr && !__builtin_add_overflow(at->x, extent->width, &x) &&
+	       !__builtin_add_overflow(at->y, extent->height, &y) && x <= end->pitch &&
+	       (extent->depth <= 1 || y <= end->ysize);
+}
+
+/* cudaSuccess with copy->Depth 0: nothing to do. */
+static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *dst,
+	const struct cudaPos *dstPos, const struct cudaPitchedPtr *src,
+	const struct cudaPos *srcPos, const struct cudaExtent *extent, enum cudaMemcpyKind kind)
+{
+	memset(copy, 0, sizeof(*copy));
+	if ((unsigned)kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	if (!extent->width || !extent->height || !extent->depth)
+		return cudaSuccess;
+	if (!fits(dst, dstPos, extent) || !fits(src, srcPos, extent))
+		return dst->ptr && src->ptr ? cudaErrorInvalidPitchValue
+					    : cudaErrorInvalidValue;
+
+	copy->srcXInBytes = srcPos->x;
+	copy->srcY = srcPos->y;
+	copy->srcZ = srcPos->z;
+	copy->srcMemoryType = source_type(kind);
+	copy->srcHost = src->ptr;
+	copy->srcDevice = (CUdeviceptr)src->ptr;
+	copy->srcPitch = src->pitch;
+	copy->srcHeight = src->ysize;
+	copy->dstXInBytes = dstPos->x;
+	copy->dstY = dstPos->y;
+	copy->dstZ = dstPos->z;
+	copy->dstMemoryType = target_type(kind);
+	copy->dstHost = dst->ptr;
+	copy->dstDevice = (CUdeviceptr)dst->ptr;
+	copy->dstPitch = dst->pitch;
+	copy->dstHeight = dst->ysize;
+	copy->WidthInBytes = extent->width;
+	copy->Height = extent->height;
+	copy->Depth = extent->depth;
+	return cudaSuccess;
+}
+
+static cudaError_t shape_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	if (!p)
+		return cudaErrorInvalidValue;
+	if (p->srcArray || p->dstArray)
+		return runtime_refused(0, "cudaMemcpy3D", "arrays: not served yet");
+	return shape_3d(
+		copy, &p->dstPtr, &p->dstPos, &p->srcPtr, &p->srcPos, &p->extent, p->kind);
+}
+
+/* Addresses are unified: the driver finds the devices. */
+static cudaError_t shape_peer(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DPeerParms *p)
+{
+	CUcontext to, from;
+	cudaError_t error;
+
+	if (!p)
+		return cudaErrorInvalidValue;
+	error = peers(p->dstDevice, p->srcDevice, &to, &from);
+	if (error)
+		return error;
+	if (p->srcArray || p->dstArray)
+		return runtime_refused(0, "cudaMemcpy3DPeer", "arrays: not served yet");
+	return shape_3d(copy, &p->dstPtr, &p->dstPos, &p->srcPtr, &p->srcPos, &p->extent,
+		cudaMemcpyDefault);
+}
+
+static cudaError_t copy_3d(const CUDA_MEMCPY3D *copy, cudaStream_t null_stream)
+{
+	if (!copy->Depth)
+		return cudaSuccess;
+	return runtime_status(null_stream == cudaStreamPerThread ? cuMemcpy3D_v2_ptds(copy)
+								 : cuMemcpy3D(copy));
+}
+
+cudaError_t hand_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t null_stream)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = shape_parms(&copy, p);
+
+	return error ? error : copy_3d(&copy, null_stream);
+}
+
+cudaError_t hand_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = shape_parms(&copy, p);
+
+	if (error || !copy.Depth)
+		return error;
+	return runtime_status(cuMemcpy3DAsync(&copy, (CUstream)stream));
+}
+
+cudaError_t hand_cudaMemcpy3DPeer(
+	const struct cudaMemcpy3DPeerParms *p, cudaStream_t null_stream)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = shape_peer(&copy, p);
+
+	return error ? error : copy_3d(&copy, null_stream);
+}
+
+cudaError_t hand_cudaMemcpy3DPeerAsync(
+	const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = shape_peer(&copy, p);
+
+	if (error || !copy.Depth)
+		return error;
+	return runtime_status(cuMemcpy3DAsync(&copy, (CUstream)stream));
+}
+
+/* ---- Symbols ---- */
+
+/* The address of COUNT bytes at OFFSET of a variable. */
+static cudaError_t symbol_range(const void *symbol, size_t offset, size_t count, void **address)
+{
+	CUdeviceptr base;
+	size_t size;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = register_variable(symbol, &base, &size);
+	if (error)
+		return error;
+	if (offset > size || count > size - offset)
+		return cudaErrorInvalidValue;
+	*address = (void *)(base + offset);
+	return cudaSuccess;
+}
+
+cudaError_t hand_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t null_stream)
+{
+	void *address;
+	cudaError_t error = symbol_range(symbol, offset, count, &address);
+
+	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost))
+		error = cudaErrorInvalidMemcpyDirection;
+	return error ? error : copy_now(address, src, count, kind, null_stream);
+}
+
+cudaError_t hand_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	void *address;
+	cudaError_t error = symbol_range(symbol, offset, count, &address);
+
+	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost))
+		error = cudaErrorInvalidMemcpyDirection;
+	return error ? error : copy_async(address, src, count, kind, stream);
+}
+
+cudaError_t hand_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t null_stream)
+{
+	void *address;
+	cudaError_t error = symbol_range(symbol, offset, count, &address);
+
+	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice))
+		error = cudaErrorInvalidMemcpyDirection;
+	return error ? error : copy_now(dst, address, count, kind, null_stream);
+}
+
+cudaError_t hand_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	void *address;
+	cudaError_t error = symbol_range(symbol, offset, count, &address);
+
+	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice))
+		error = cudaErrorInvalidMemcpyDirection;
+	return error ? error : copy_async(dst, address, count, kind, stream);
+}
+
+cudaError_t hand_cudaGetSymbolAddress(void **devPtr, const void *symbol)
+{
+	if (!devPtr)
+		return cudaErrorInvalidValue;
+	return symbol_range(symbol, 0, 0, devPtr);
+}
+
+cudaError_t hand_cudaGetSymbolSize(size_t *size, const void *symbol)
+{
+	CUdeviceptr base;
+	cudaError_t error;
+
+	if (!size)
+		return cudaErrorInvalidValue;
+	error = runtime_enter();
+	return error ? error : register_variable(symbol, &base, size);
+}

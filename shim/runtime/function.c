@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attributes of kernels and occupancy.  A kernel may be named by its stub, by a cudaKernel_t or
+ * by a cudaFunction_t; its attributes are those on the thread's device.
+ */
+#include "shim/runtime/register.h"
+
+#include <limits.h>
+#include <string.h>
+
+_Static_assert((int)cudaFuncAttributeMaxDynamicSharedMemorySize ==
+			       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+		       (int)cudaFuncAttributeClusterSchedulingPolicyPreference ==
+			       CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+	"function attribute numbers");
+
+/* The function of FUNC in the thread's context. */
+static cudaError_t function_of(const void *func, CUfunction *function)
+{
+	cudaError_t error = runtime_enter();
+
+	return error ? error : register_context_function(func, function);
+}
+
+cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func)
+{
+	static const struct {
+		CUfunction_attribute attribute;
+		uint16_t offset;
+		bool wide; /* the field is a size_t */
+	} fields[] = {
+		{CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+			offsetof(struct cudaFuncAttributes, sharedSizeBytes), true},
+		{CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+			offsetof(struct cudaFuncAttributes, constSizeBytes), true},
+		{CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+			offsetof(struct cudaFuncAttributes, localSizeBytes), true},
+		{CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+			offsetof(struct cudaFuncAttributes, maxThreadsPerBlock), false},
+		{CU_FUNC_ATTRIBUTE_NUM_REGS, offsetof(struct cudaFuncAttributes, numRegs),
+			false},
+		{CU_FUNC_ATTRIBUTE_PTX_VERSION, offsetof(struct cudaFuncAttributes, ptxVersion),
+			false},
+		{CU_FUNC_ATTRIBUTE_BINARY_VERSION,
+			offsetof(struct cudaFuncAttributes, binaryVersion), false},
+		{CU_FUNC_ATTRIBUTE_CACHE_MODE_CA,
+			offsetof(struct cudaFuncAttributes, cacheModeCA), false},
+		{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+			offsetof(struct cudaFuncAttributes, maxDynamicSharedSizeBytes), false},
+		{CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+			offsetof(struct cudaFuncAttributes, preferredShmemCarveout), false},
+		{CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET,
+			offsetof(struct cudaFuncAttributes, clusterDimMustBeSet), false},
+		{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+			offsetof(struct cudaFuncAttributes, requiredClusterWidth), false},
+		{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+			offsetof(struct cudaFuncAttributes, requiredClusterHeight), false},
+		{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+			offsetof(struct cudaFuncAttributes, requiredClusterDepth), false},
+		{CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+			offsetof(struct cudaFuncAttributes, clusterSchedulingPolicyPreference),
+			false},
+		{CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+			offsetof(struct cudaFuncAttributes, nonPortableClusterSizeAllowed),
+			false},
+	};
+	CUfunction function;
+	cudaError_t error;
+
+	if (!attr)
+		return cudaErrorInvalidValue;
+	error = function_of(func, &function);
+	if (error)
+		return error;
+
+	memset(attr, 0, sizeof(*attr));
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		int value;
+		size_t wide;
+		CUresult status = cuFuncGetAttribute(&value, fields[i].attribute, function);
+
+		/* An attribute that is newer than the driver stays 0. */
+		if (status == CUDA_ERROR_INVALID_VALUE)
+			continue;
+		if (status)
+			return runtime_status(status);
+		wide = (size_t)value;
+		if (fields[i].wide)
+			memcpy((char *)attr + fields[i].offset, &wide, sizeof(wide));
+		else
+			memcpy((char *)attr + fields[i].offset, &value, sizeof(value));
+	}
+	return cudaSuccess;
+}
+
+/* Set on the kernel where there is one: launches go by the kernel. */
+static cudaError_t set_attribute(const void *func, CUfunction_attribute attribute, int value)
+{
+	CUkernel kernel;
+	CUfunction function;
+	CUdevice device;
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	error = register_kernel(func, &kernel);
+	if (error == cudaErrorInvalidDeviceFunction) {
+		error = register_context_function(func, &function);
+		return error ? error
+			     : runtime_status(cuFuncSetAttribute(function, attribute, value));
+	}
+	if (!error)
+		error = runtime_status(cuCtxGetDevice(&device));
+	return error ? error
+		     : runtime_status(cuKernelSetAttribute(attribute, value, kernel, device));
+}
+
+cudaError_t hand_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
+{
+	/* The rest are read only. */
+	if ((int)attr < cudaFuncAttributeMaxDynamicSharedMemorySize ||
+		(int)attr >= cudaFuncAttributeMax)
+		return cudaErrorInvalidValue;
+	return set_attribute(func, (CUfunction_attribute)attr, value);
+}
+
+cudaError_t hand_cudaKernelSetAttributeForDevice(
+	cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device)
+{
+	CUdevice driver;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = runtime_device(device, &driver);
+	if (error)
+		return error;
+	return runtime_status(cuKernelSetAttribute(
+		(CUfunction_attribute)attr, value, (CUkernel)kernel, driver));
+}
+
+cudaError_t hand_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig)
+{
+	CUfunction function;
+	cudaError_t error = function_of(func, &function);
+
+	return error ? error
+		     : runtime_status(
+			       cuFuncSetCacheConfig(function, (CUfunc_cache)cacheConfig));
+}
+
+/* Has had no effect on any GPU since Maxwell; the function is checked all the same. */
+cudaError_t hand_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config)
+{
+	CUfunction function;
+
+	if ((int)config < (int)cudaSharedMemBankSizeDefault ||
+		(int)config > (int)cudaSharedMemBankSizeEightByte)
+		return cudaErrorInvalidValue;
+	return function_of(func, &function);
+}
+
+cudaError_t hand_cudaFuncGetName(const char **name, const void *func)
+{
+	CUfunction function;
+	cudaError_t error;
+
+	if (!name)
+		return cudaErrorInvalidValue;
+	error = function_of(func, &function);
+	return error ? error : runtime_status(cuFuncGetName(name, function));
+}
+
+cudaError_t hand_cudaFuncGetParamInfo(
+	const void *func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+{
+	CUfunction function;
+	cudaError_t error = function_of(func, &function);
+
+	if (error)
+		return error;
+	return runtime_status(cuFuncGetParamInfo(function, paramIndex, paramOffset, paramSize));
+}
+
+cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+	int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize)
+{
+	return hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		numBlocks, func, blockSize, dynamicSMemSize, cudaOccupancyDefault);
+}
+
+cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
+	const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
+{
+	CUfunction function;
+	cudaError_t error = function_of(func, &function);
+
+	if (error)
+		return error;
+	return runtime_status(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		numBlocks, function, blockSize, dynamicSMemSize, flags));
+}
+
+cudaError_t hand_cudaOccupancyAvailableDynamicSMemPerBlock(
+	size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize)
+{
+	CUfunction function;
+	cudaError_t error = function_of(func, &function);
+
+	if (error)
+		return error;
+	return runtime_status(cuOccupancyAvailableDynamicSMemPerBlock(
+		dynamicSmemSize, function, numBlocks, blockSize));
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launches.  The fast path adds to the driver's launch one look at the current context and one
+ * table lookup; what the runtime calls by other names than the driver is sorted out only after
+ * a failure.
+ */
+#include "shim/runtime/register.h"
+
+#include <limits.h>
+
+static bool beyond(CUdevice device, CUdevice_attribute attribute, unsigned value)
+{
+	int limit;
+
+	return !value || (cuDeviceGetAttribute(&limit, attribute, device) == CUDA_SUCCESS &&
+				 value > (unsigned)limit);
+}
+
+/* The driver says "invalid value" where the runtime says "invalid configuration argument". */
+static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
+{
+	CUdevice device;
+	uint64_t threads = (uint64_t)block.x * block.y * block.z;
+
+	if (status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_INVALID_HANDLE ||
+		status == CUDA_ERROR_NOT_FOUND)
+		return status == CUDA_ERROR_INVALID_HANDLE ? cudaErrorInvalidResourceHandle
+							   : cudaErrorInvalidDeviceFunction;
+	if (status != CUDA_ERROR_INVALID_VALUE || cuCtxGetDevice(&device) != CUDA_SUCCESS)
+		return runtime_status(status);
+	if (beyond(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, block.x) ||
+		beyond(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, block.y) ||
+		beyond(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, block.z) ||
+		beyond(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, grid.x) ||
+		beyond(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, grid.y) ||
+		beyond(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, grid.z) ||
+		beyond(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+			threads > UINT_MAX ? UINT_MAX : (unsigned)threads))
+		return cudaErrorInvalidConfiguration;
+	return cudaErrorInvalidValue;
+}
+
+static inline cudaError_t launch(CUfunction function, dim3 grid, dim3 block, void **args,
+	size_t shared, cudaStream_t stream)
+{
+	CUresult status;
+
+	if (unlikely(shared > UINT_MAX))
+		return cudaErrorInvalidValue;
+	status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+		(unsigned)shared, (CUstream)stream, args, NULL);
+	return likely(status == CUDA_SUCCESS) ? cudaSuccess : launch_error(status, grid, block);
+}
+
+cudaError_t hand_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+	size_t sharedMem, cudaStream_t stream)
+{
+	CUfunction function;
+	cudaError_t error = runtime_enter();
+
+	if (likely(!error))
+		error = register_function(func, &function);
+	if (unlikely(error))
+		return error;
+	return launch(function, gridDim, blockDim, args, sharedMem, stream);
+}
+
+/* nvcc 13's stubs: the handle comes from __cudaGetKernel. */
+cudaError_t hand___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
+	void **args, size_t sharedMem, cudaStream_t stream)
+{
+	cudaError_t error = runtime_enter();
+
+	if (unlikely(error))
+		return error;
+	if (unlikely(!kernel))
+		return register_kernel_failure();
+	return launch((CUfunction)kernel, gridDim, blockDim, args, sharedMem, stream);
+}
+
+cudaError_t hand_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,
+	void **args, size_t sharedMem, cudaStream_t stream)
+{
+	CUfunction function;
+	CUresult status;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = register_function(func, &function);
+	if (error)
+		return error;
+	if (sharedMem > UINT_MAX)
+		return cudaErrorInvalidValue;
+	status =
+		cuLaunchCooperativeKernel(function, gridDim.x, gridDim.y, gridDim.z, blockDim.x,
+			blockDim.y, blockDim.z, (unsigned)sharedMem, (CUstream)stream, args);
+	return status ? launch_error(status, gridDim, blockDim) : cudaSuccess;
+}
+
+/* The attributes are the driver's own, under other names. */
+_Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute), "attribute layout");
+_Static_assert(offsetof(cudaLaunchAttribute, val) == offsetof(CUlaunchAttribute, value),
+	"attribute layout");
+
+static cudaError_t launch_config(const cudaLaunchConfig_t *config, CUlaunchConfig *driver)
+{
+	if (!config || (config->numAttrs && !config->attrs) ||
+		config->dynamicSmemBytes > UINT_MAX)
+		return cudaErrorInvalidValue;
+	*driver = (CUlaunchConfig){
+		.gridDimX = config->gridDim.x,
+		.gridDimY = config->gridDim.y,
+		.gridDimZ = config->gridDim.z,
+		.blockDimX = config->blockDim.x,
+		.blockDimY = config->blockDim.y,
+		.blockDimZ = config->blockDim.z,
+		.sharedMemBytes = (unsigned)config->dynamicSmemBytes,
+		.hStream = (CUstream)config->stream,
+		.attrs = (CUlaunchAttribute *)config->attrs,
+		.numAttrs = config->numAttrs,
+	};
+	return cudaSuccess;
+}
+
+cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
+	void **args, cudaStream_t null_stream)
+{
+	CUlaunchConfig driver;
+	CUfunction function;
+	CUresult status;
+	cudaError_t error = launch_config(config, &driver);
+
+	if (!error)
+		error = runtime_enter();
+	if (!error)
+		error = register_function(func, &function);
+	if (error)
+		return error;
+	if (!driver.hStream)
+		driver.hStream = (CUstream)null_stream;
+	status = cuLaunchKernelEx(&driver, function, args, NULL);
+	return status ? launch_error(status, config->gridDim, config->blockDim) : cudaSuccess;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cudaLibrary_t and cudaKernel_t: the driver's CUlibrary and CUkernel.  A kernel handed out
+ * here may be given to every function that takes a kernel's address, so it goes into the table
+ * of registered addresses.
+ */
+#include "shim/runtime/register.h"
+
+#include <stdlib.h>
+
+_Static_assert((int)cudaLibraryBinaryIsPreserved == CU_LIBRARY_BINARY_IS_PRESERVED, "options");
+
+/* The runtime's JIT options have the driver's numbers; copied, since the enums differ. */
+cudaError_t hand_cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
+	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
+	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
+	unsigned int numLibraryOptions)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuLibraryLoadData((CUlibrary *)library, code,
+		(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
+		(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
+}
+
+cudaError_t hand_cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
+	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
+	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
+	unsigned int numLibraryOptions)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuLibraryLoadFromFile((CUlibrary *)library, fileName,
+		(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
+		(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
+}
+
+cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library)
+{
+	cudaError_t error = runtime_enter();
+
+	return error ? error : runtime_status(cuLibraryUnload((CUlibrary)library));
+}
+
+cudaError_t hand_cudaLibraryGetKernel(
+	cudaKernel_t *pKernel, cudaLibrary_t library, const char *name)
+{
+	cudaError_t error = runtime_enter();
+
+	if (!pKernel)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(
+			cuLibraryGetKernel((CUkernel *)pKernel, (CUlibrary)library, name));
+	if (!error && !register_handle(*pKernel, SYMBOL_HANDLE))
+		error = cudaErrorMemoryAllocation;
+	return error;
+}
+
+cudaError_t hand_cudaLibraryGetGlobal(
+	void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)
+{
+	CUdeviceptr address;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = runtime_status(
+			cuLibraryGetGlobal(&address, bytes, (CUlibrary)library, name));
+	if (!error && dptr)
+		*dptr = (void *)address;
+	return error;
+}
+
+cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
+{
+	cudaError_t error = runtime_enter();
+
+	return error ? error : runtime_status(cuLibraryGetKernelCount(count, (CUlibrary)lib));
+}
+
+cudaError_t hand_cudaLibraryEnumerateKernels(
+	cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib)
+{
+	unsigned count;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = runtime_status(cuLibraryGetKernelCount(&count, (CUlibrary)lib));
+	if (!error)
+		error = runtime_status(cuLibraryEnumerateKernels(
+			(CUkernel *)kernels, numKernels, (CUlibrary)lib));
+	for (unsigned i = 0; !error && i < numKernels && i < count; i++) {
+		if (!register_handle(kernels[i], SYMBOL_HANDLE))
+			error = cudaErrorMemoryAllocation;
+	}
+	return error;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stream-ordered allocation and memory pools: the driver's, under the runtime's names.
+ */
+#include "shim/runtime/runtime.h"
+
+_Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps) &&
+		       offsetof(struct cudaMemPoolProps, maxSize) ==
+			       offsetof(CUmemPoolProps, maxSize) &&
+		       offsetof(struct cudaMemPoolProps, location) ==
+			       offsetof(CUmemPoolProps, location),
+	"pool properties");
+_Static_assert(
+	sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "access description");
+_Static_assert(
+	(int)cudaMemPoolAttrUsedMemHigh == CU_MEMPOOL_ATTR_USED_MEM_HIGH, "pool attributes");
+
+cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
+{
+	CUdeviceptr address = 0;
+	cudaError_t error;
+
+	if (!devPtr)
+		return cudaErrorInvalidValue;
+	error = runtime_enter();
+	if (!error && size)
+		error = runtime_status(cuMemAllocAsync(&address, size, (CUstream)hStream));
+	if (!error)
+		*devPtr = (void *)address;
+	return error;
+}
+
+cudaError_t hand_cudaMallocFromPoolAsync(
+	void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream)
+{
+	CUdeviceptr address = 0;
+	cudaError_t error;
+
+	if (!ptr)
+		return cudaErrorInvalidValue;
+	error = runtime_enter();
+	if (!error && size)
+		error = runtime_status(cuMemAllocFromPoolAsync(
+			&address, size, (CUmemoryPool)memPool, (CUstream)stream));
+	if (!error)
+		*ptr = (void *)address;
+	return error;
+}
+
+cudaError_t hand_cudaFreeAsync(void *devPtr, cudaStream_t hStream)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error || !devPtr)
+		return error;
+	return runtime_status(cuMemFreeAsync((CUdeviceptr)devPtr, (CUstream)hStream));
+}
+
+cudaError_t hand_cudaMemPoolCreate(
+	cudaMemPool_t *memPool, const struct cudaMemPoolProps *poolProps)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuMemPoolCreate((CUmemoryPool *)memPool, (const CUmemPoolProps *)poolProps));
+}
+
+cudaError_t hand_cudaMemPoolDestroy(cudaMemPool_t memPool)
+{
+	cudaError_t error = runtime_enter();
+
+	return error ? error : runtime_status(cuMemPoolDestroy((CUmemoryPool)memPool));
+}
+
+cudaError_t hand_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep)
+{
+	cudaError_t error = runtime_enter();
+
+	return error ? error
+		     : runtime_status(cuMemPoolTrimTo((CUmemoryPool)memPool, minBytesToKeep));
+}
+
+cudaError_t hand_cudaMemPoolSetAttribute(
+	cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuMemPoolSetAttribute((CUmemoryPool)memPool, (CUmemPool_attribute)attr, value));
+}
+
+cudaError_t hand_cudaMemPoolGetAttribute(
+	cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuMemPoolGetAttribute((CUmemoryPool)memPool, (CUmemPool_attribute)attr, value));
+}
+
+cudaError_t hand_cudaMemPoolSetAccess(
+	cudaMemPool_t memPool, const struct cudaMemAccessDesc *descList, size_t count)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuMemPoolSetAccess(
+		(CUmemoryPool)memPool, (const CUmemAccessDesc *)descList, count));
+}
+
+cudaError_t hand_cudaMemPoolGetAccess(
+	enum cudaMemAccessFlags *flags, cudaMemPool_t memPool, struct cudaMemLocation *location)
+{
+	CUmemAccess_flags access;
+	cudaError_t error = runtime_enter();
+
+	if (!flags || !location)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuMemPoolGetAccess(
+			&access, (CUmemoryPool)memPool, (CUmemLocation *)location));
+	if (!error)
+		*flags = (enum cudaMemAccessFlags)access;
+	return error;
+}
+
+cudaError_t hand_cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device)
+{
+	CUdevice driver;
+	cudaError_t error = runtime_device(device, &driver);
+
+	if (error)
+		return error;
+	return runtime_status(cuDeviceGetDefaultMemPool((CUmemoryPool *)memPool, driver));
+}
+
+cudaError_t hand_cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device)
+{
+	CUdevice driver;
+	cudaError_t error = runtime_device(device, &driver);
+
+	return error ? error
+		     : runtime_status(cuDeviceGetMemPool((CUmemoryPool *)memPool, driver));
+}
+
+cudaError_t hand_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)
+{
+	CUdevice driver;
+	cudaError_t error = runtime_device(device, &driver);
+
+	return error ? error
+		     : runtime_status(cuDeviceSetMemPool(driver, (CUmemoryPool)memPool));
+}
+
+#if CUDART_VERSION >= 13000
+/* The forms with a location: served for pinned memory on a device, which is what the forms with
+ * an ordinal mean. */
+static bool on_device(const struct cudaMemLocation *location, enum cudaMemAllocationType type)
+{
+	return location->type == cudaMemLocationTypeDevice &&
+	       type == cudaMemAllocationTypePinned;
+}
+
+cudaError_t hand_cudaMemGetDefaultMemPool(cudaMemPool_t *memPool,
+	struct cudaMemLocation *location, enum cudaMemAllocationType type)
+{
+	if (!location)
+		return cudaErrorInvalidValue;
+	return on_device(location, type)
+		       ? hand_cudaDeviceGetDefaultMemPool(memPool, location->id)
+		       : cudaErrorNotSupported;
+}
+
+cudaError_t hand_cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
+	enum cudaMemAllocationType type)
+{
+	if (!location)
+		return cudaErrorInvalidValue;
+	return on_device(location, type) ? hand_cudaDeviceGetMemPool(memPool, location->id)
+					 : cudaErrorNotSupported;
+}
+
+cudaError_t hand_cudaMemSetMemPool(struct cudaMemLocation *location,
+	enum cudaMemAllocationType type, cudaMemPool_t memPool)
+{
+	if (!location)
+		return cudaErrorInvalidValue;
+	return on_device(location, type) ? hand_cudaDeviceSetMemPool(location->id, memPool)
+					 : cudaErrorNotSupported;
+}
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Registration of fat binaries, kernels and variables (register.h says how).  PyTorch registers
+ * a hundred thousand kernels at start: each costs one table slot and one record out of a block.
+ */
+#include "shim/runtime/register.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* What nvcc and clang place in .nvFatBinSegment (fatbinary_section.h). */
+#define BINARY_MAGIC 0x466243b1
+struct binary_wrapper {
+	int magic;
+	int version;
+	const void *data;
+	const void *more;
+};
+
+struct binary {
+	const void *data;     /* the fat binary, in the program's image */
+	pthread_mutex_t lock; /* one loader at a time */
+	_Atomic(CUlibrary) library;
+	struct symbol *symbols;
+};
+
+#define SYMBOL_BLOCK 256
+
+struct table register_table;
+
+/* The binaries that are registered. A library whose registration was run once more by the
+ * loader guard unregisters twice with the same handle. */
+static struct table binary_table;
+
+/* Guards changes of the table, the free list and the binaries' symbol lists. Taken before a
+ * binary's own lock, never after. */
+static pthread_mutex_t register_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct symbol *free_symbols;
+
+/* __cudaGetKernel's failure is kept by the caller as a NULL handle; the launch of it says why.
+ */
+static _Atomic int kernel_failure = cudaErrorInvalidDeviceFunction;
+
+static struct symbol *symbol_new(void)
+{
+	struct symbol *symbol = free_symbols;
+
+	if (!symbol) {
+		symbol = calloc(SYMBOL_BLOCK, sizeof(*symbol));
+		if (!symbol)
+			return NULL;
+		for (int i = 0; i < SYMBOL_BLOCK - 1; i++)
+			symbol[i].next = &symbol[i + 1];
+	}
+	free_symbols = symbol->next;
+	return symbol;
+}
+
+static bool symbol_add(
+	struct binary *binary, const void *host, const char *name, enum symbol_kind kind)
+{
+	struct symbol *symbol;
+	bool added = false;
+
+	pthread_mutex_lock(&register_lock);
+	symbol = symbol_new();
+	if (symbol) {
+		symbol->host = host;
+		symbol->name = name;
+		symbol->binary = binary;
+		symbol->kind = kind;
+		atomic_store(&symbol->kernel, binary ? NULL : (CUkernel)host);
+		added = table_add(&register_table, host, symbol);
+		if (added && binary) {
+			symbol->next = binary->symbols;
+			binary->symbols = symbol;
+		} else if (!added) {
+			symbol->next = free_symbols;
+			free_symbols = symbol;
+		}
+	}
+	pthread_mutex_unlock(&register_lock);
+	return added;
+}
+
+static cudaError_t binary_load(struct binary *binary, CUlibrary *library)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	*library = atomic_load(&binary->library);
+	if (*library)
+		return cudaSuccess;
+	if (!binary->data)
+		return cudaErrorInvalidKernelImage;
+
+	pthread_mutex_lock(&binary->lock);
+	*library = atomic_load(&binary->library);
+	if (!*library) {
+		status = cuLibraryLoadData(library, binary->data, NULL, NULL, 0, NULL, NULL, 0);
+		if (status == CUDA_SUCCESS)
+			atomic_store(&binary->library, *library);
+	}
+	pthread_mutex_unlock(&binary->lock);
+	return runtime_status(status);
+}
+
+cudaError_t register_load_kernel(struct symbol *symbol, CUkernel *kernel)
+{
+	CUlibrary library;
+	CUresult status;
+	cudaError_t error;
+
+	if (symbol->kind != SYMBOL_KERNEL)
+		return cudaErrorInvalidDeviceFunction;
+	error = binary_load(symbol->binary, &library);
+	if (error)
+		return error;
+
+	/* Two threads may both ask; they get the same kernel. */
+	status = cuLibraryGetKernel(kernel, library, symbol->name);
+	if (status == CUDA_ERROR_NOT_FOUND)
+		return cudaErrorInvalidDeviceFunction;
+	if (status != CUDA_SUCCESS)
+		return runtime_status(status);
+	atomic_store_explicit(&symbol->kernel, *kernel, memory_order_release);
+	return cudaSuccess;
+}
+
+cudaError_t register_kernel(const void *func, CUkernel *kernel)
+{
+	struct symbol *symbol = table_find(&register_table, func);
+	CUfunction function;
+	cudaError_t error;
+
+	if (!symbol || symbol->kind == SYMBOL_FUNCTION)
+		return cudaErrorInvalidDeviceFunction;
+	error = register_function(func, &function);
+	*kernel = error ? NULL : (CUkernel)function;
+	return error;
+}
+
+cudaError_t register_context_function(const void *func, CUfunction *function)
+{
+	struct symbol *symbol = table_find(&register_table, func);
+	CUkernel kernel;
+	cudaError_t error;
+
+	if (symbol && symbol->kind == SYMBOL_FUNCTION) {
+		*function = (CUfunction)func;
+		return cudaSuccess;
+	}
+	error = register_kernel(func, &kernel);
+	if (error)
+		return error;
+	return runtime_status(cuKernelGetFunction(function, kernel));
+}
+
+cudaError_t register_variable(const void *shadow, CUdeviceptr *address, size_t *bytes)
+{
+	struct symbol *symbol = table_find(&register_table, shadow);
+	CUlibrary library;
+	CUresult status;
+	cudaError_t error;
+
+	if (symbol && symbol->kind == SYMBOL_MANAGED)
+		return runtime_refused(0, "__managed__", "managed memory: not served yet");
+	if (!symbol || symbol->kind != SYMBOL_VARIABLE)
+		return cudaErrorInvalidSymbol;
+	error = binary_load(symbol->binary, &library);
+	if (error)
+		return error;
+	/* Asked each time: the address is the current context's. */
+	status = cuLibraryGetGlobal(address, bytes, library, symbol->name);
+	return status == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : runtime_status(status);
+}
+
+bool register_handle(const void *handle, enum symbol_kind kind)
+{
+	return table_find(&register_table, handle) || symbol_add(NULL, handle, NULL, kind);
+}
+
+/* ---- The entry points that nvcc's and clang's code calls ---- */
+
+void **hand___cudaRegisterFatBinary(void *fatCubin)
+{
+	const struct binary_wrapper *wrapper = fatCubin;
+	struct binary *binary = calloc(1, sizeof(*binary));
+
+	if (!binary)
+		return NULL;
+	if (wrapper && wrapper->magic == BINARY_MAGIC)
+		binary->data = wrapper->data;
+	pthread_mutex_init(&binary->lock, NULL);
+	pthread_mutex_lock(&register_lock);
+	if (!table_add(&binary_table, binary, binary)) {
+		free(binary);
+		binary = NULL;
+	}
+	pthread_mutex_unlock(&register_lock);
+	return (void **)binary;
+}
+
+void hand___cudaRegisterFatBinaryEnd(void **fatCubinHandle)
+{
+	(void)fatCubinHandle;
+}
+
+void hand___cudaUnregisterFatBinary(void **fatCubinHandle)
+{
+	struct binary *binary = (struct binary *)fatCubinHandle;
+	struct symbol *symbol, *next;
+	CUlibrary library;
+
+	pthread_mutex_lock(&register_lock);
+	if (!table_find(&binary_table, binary)) {
+		pthread_mutex_unlock(&register_lock);
+		return;
+	}
+	table_remove(&binary_table, binary, binary);
+	for (symbol = binary->symbols; symbol; symbol = next) {
+		next = symbol->next;
+		table_remove(&register_table, symbol->host, symbol);
+		atomic_store(&symbol->kernel, NULL);
+		symbol->next = free_symbols;
+		free_symbols = symbol;
+	}
+	pthread_mutex_unlock(&register_lock);
+
+	library = atomic_load(&binary->library);
+	if (library)
+		(void)cuLibraryUnload(library); /* at exit the driver may be gone already */
+	pthread_mutex_destroy(&binary->lock);
+	free(binary);
+}
+
+void hand___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun,
+	const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim,
+	dim3 *gDim, int *wSize)
+{
+	(void)deviceFun, (void)thread_limit, (void)tid, (void)bid, (void)bDim, (void)gDim;
+	(void)wSize;
+	if (fatCubinHandle)
+		symbol_add((struct binary *)fatCubinHandle, hostFun, deviceName, SYMBOL_KERNEL);
+}
+
+void hand___cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress,
+	const char *deviceName, int ext, size_t size, int constant, int global)
+{
+	(void)deviceAddress, (void)ext, (void)size, (void)constant, (void)global;
+	if (fatCubinHandle)
+		symbol_add(
+			(struct binary *)fatCubinHandle, hostVar, deviceName, SYMBOL_VARIABLE);
+}
+
+void hand___cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress,
+	char *deviceAddress, const char *deviceName, int ext, size_t size, int constant,
+	int global)
+{
+	(void)deviceAddress, (void)ext, (void)size, (void)constant, (void)global;
+	if (fatCubinHandle)
+		symbol_add((struct binary *)fatCubinHandle, hostVarPtrAddress, deviceName,
+			SYMBOL_MANAGED);
+}
+
+/* Host variables seen from the device (-host-managed builds) and unified function tables: a
+ * program that uses one finds it unset; nothing else is asked of us here. */
+void hand___cudaRegisterHostVar(
+	void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size)
+{
+	(void)fatCubinHandle, (void)deviceName, (void)hostVar, (void)size;
+}
+
+void hand___cudaRegisterUnifiedTable(void **fatCubinHandle, void *table)
+{
+	(void)fatCubinHandle, (void)table;
+}
+
+/* Called by programs with __managed__ variables before they touch one. */
+char hand___cudaInitModule(void **fatCubinHandle)
+{
+	(void)fatCubinHandle;
+	return 1;
+}
+
+cudaError_t hand___cudaGetKernel(cudaKernel_t *kernel, const void *func)
+{
+	CUkernel found = NULL;
+	cudaError_t error;
+
+	if (!kernel)
+		return cudaErrorInvalidValue;
+	error = runtime_enter();
+	if (!error)
+		error = register_kernel(func, &found);
+	if (error)
+		atomic_store(&kernel_failure, (int)error);
+	else
+		*kernel = (cudaKernel_t)found;
+	return error;
+}
+
+cudaError_t hand_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
+{
+	cudaError_t error = hand___cudaGetKernel(kernelPtr, entryFuncAddr);
+
+	if (!error && !register_handle(*kernelPtr, SYMBOL_HANDLE))
+		error = cudaErrorMemoryAllocation;
+	return error;
+}
+
+cudaError_t hand_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
+{
+	cudaError_t error;
+
+	if (!functionPtr)
+		return cudaErrorInvalidValue;
+	error = runtime_enter();
+	if (!error)
+		error = register_context_function(symbolPtr, (CUfunction *)functionPtr);
+	if (!error && !register_handle(*functionPtr, SYMBOL_FUNCTION))
+		error = cudaErrorMemoryAllocation;
+	return error;
+}
+
+unsigned hand___cudaPushCallConfiguration(
+	dim3 gridDim, dim3 blockDim, size_t sharedMem, cudaStream_t stream)
+{
+	struct runtime_thread *thread = &runtime_thread;
+	struct runtime_config *config = &thread->configs[thread->depth++ % RUNTIME_CONFIGS];
+
+	config->grid = gridDim;
+	config->block = blockDim;
+	config->shared = sharedMem;
+	config->stream = stream;
+	return 0;
+}
+
+cudaError_t hand___cudaPopCallConfiguration(
+	dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream)
+{
+	struct runtime_thread *thread = &runtime_thread;
+	struct runtime_config *config;
+
+	if (!thread->depth)
+		return cudaErrorMissingConfiguration;
+	config = &thread->configs[--thread->depth % RUNTIME_CONFIGS];
+	*gridDim = config->grid;
+	*blockDim = config->block;
+	*sharedMem = config->shared;
+	*(cudaStream_t *)stream = config->stream;
+	return cudaSuccess;
+}
+
+/* Why the last __cudaGetKernel failed: launch.c asks for a NULL handle. */
+cudaError_t register_kernel_failure(void)
+{
+	return (cudaError_t)atomic_load(&kernel_failure);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State of the runtime front: cuInit, the primary contexts, the thread's context and device,
+ * its last error.  The one idea: ask the driver which context is current (a thread-local read
+ * there) and accept it if it is the one seen last; all else is the slow path.
+ */
+#include "shim/runtime/runtime.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__thread struct runtime_thread runtime_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+_Atomic uint32_t runtime_generation;
+bool runtime_counting;
+
+static _Atomic bool ready; /* cuInit has succeeded */
+
+/* Primary contexts retained by us, by ordinal. Written under the lock. */
+static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(CUcontext) primary[RUNTIME_DEVICES];
+
+/* The driver front counts for both fronts; another driver (the software GPU linked directly)
+ * does not have this. */
+__attribute__((weak)) void vcuda_count(unsigned call);
+
+void runtime_count_slow(unsigned call)
+{
+	vcuda_count(call);
+}
+
+bool runtime_sticky(cudaError_t error)
+{
+	switch (error) {
+	case cudaErrorECCUncorrectable:
+	case cudaErrorNvlinkUncorrectable:
+	case cudaErrorContained:
+	case cudaErrorIllegalAddress:
+	case cudaErrorLaunchTimeout:
+	case cudaErrorAssert:
+	case cudaErrorHardwareStackError:
+	case cudaErrorIllegalInstruction:
+	case cudaErrorMisalignedAddress:
+	case cudaErrorInvalidAddressSpace:
+	case cudaErrorInvalidPc:
+	case cudaErrorLaunchFailure:
+	case cudaErrorTensorMemoryLeak:
+	case cudaErrorMpsClientTerminated:
+	case cudaErrorExternalDevice: return true;
+	default: return false;
+	}
+}
+
+void runtime_remember(cudaError_t error)
+{
+	runtime_thread.last = error;
+	runtime_thread.last_generation = atomic_load(&runtime_generation);
+}
+
+cudaError_t hand_cudaPeekAtLastError(void)
+{
+	struct runtime_thread *thread = &runtime_thread;
+
+	/* A reset takes the sticky error with it, in every thread. */
+	if (unlikely(runtime_sticky(thread->last) &&
+		     thread->last_generation != atomic_load(&runtime_generation)))
+		thread->last = cudaSuccess;
+	return thread->last;
+}
+
+cudaError_t hand_cudaGetLastError(void)
+{
+	cudaError_t error = hand_cudaPeekAtLastError();
+
+	if (unlikely(error != cudaSuccess) && !runtime_sticky(error))
+		runtime_thread.last = cudaSuccess;
+	return error;
+}
+
+cudaError_t runtime_status_slow(CUresult status)
+{
+	switch (status) {
+	case CUDA_ERROR_CONTEXT_ALREADY_CURRENT: return cudaErrorIncompatibleDriverContext;
+	default:
+		/* Since 10.1 the rest has the same numbers on both sides. */
+		return (cudaError_t)status;
+	}
+}
+
+cudaError_t runtime_refused(unsigned call, const char *name, const char *reason)
+{
+	static _Atomic(const char *) said;
+
+	(void)call;
+	if (secure_getenv("VCUDA_DEBUG") && atomic_exchange(&said, name) != name)
+		fprintf(stderr, "vcuda: %s is not served: %s\n", name, reason);
+	return cudaErrorNotSupported;
+}
+
+cudaError_t runtime_init(void)
+{
+	CUresult status;
+
+	if (likely(atomic_load_explicit(&ready, memory_order_acquire)))
+		return cudaSuccess;
+
+	runtime_counting = vcuda_count && secure_getenv("VCUDA_STATS");
+	status = cuInit(0);
+	if (status == CUDA_SUCCESS)
+		atomic_store(&ready, true);
+	return runtime_status(status);
+}
+
+cudaError_t runtime_device(int ordinal, CUdevice *device)
+{
+	cudaError_t error = runtime_init();
+
+	if (error)
+		return error;
+	if (ordinal < 0 || ordinal >= RUNTIME_DEVICES)
+		return cudaErrorInvalidDevice;
+	return runtime_status(cuDeviceGet(device, ordinal));
+}
+
+cudaError_t runtime_primary(int ordinal, CUcontext *context)
+{
+	CUdevice device;
+	cudaError_t error = runtime_device(ordinal, &device);
+
+	if (error)
+		return error;
+
+	*context = atomic_load(&primary[ordinal]);
+	if (*context)
+		return cudaSuccess;
+
+	pthread_mutex_lock(&primary_lock);
+	*context = atomic_load(&primary[ordinal]);
+	if (!*context) {
+		error = runtime_status(cuDevicePrimaryCtxRetain(context, device));
+		if (!error)
+			atomic_store(&primary[ordinal], *context);
+	}
+	pthread_mutex_unlock(&primary_lock);
+	return error;
+}
+
+cudaError_t runtime_bind(int ordinal)
+{
+	struct runtime_thread *thread = &runtime_thread;
+	uint32_t generation = atomic_load(&runtime_generation);
+	CUcontext context;
+	cudaError_t error = runtime_primary(ordinal, &context);
+
+	if (error)
+		return error;
+	error = runtime_status(cuCtxSetCurrent(context));
+	if (error)
+		return error;
+
+	thread->bound = context;
+	thread->generation = generation;
+	thread->primary = true;
+	thread->device = ordinal;
+	return cudaSuccess;
+}
+
+/* The ordinal of the current context's device. */
+static cudaError_t current_ordinal(int *ordinal)
+{
+	CUdevice device, other;
+	int count;
+	CUresult status = cuCtxGetDevice(&device);
+
+	if (!status)
+		status = cuDeviceGetCount(&count);
+	if (status)
+		return runtime_status(status);
+	for (int i = 0; i < count; i++) {
+		if (cuDeviceGet(&other, i) == CUDA_SUCCESS && other == device) {
+			*ordinal = i;
+			return cudaSuccess;
+		}
+	}
+	return cudaErrorInvalidDevice;
+}
+
+cudaError_t runtime_enter_slow(void)
+{
+	struct runtime_thread *thread = &runtime_thread;
+	uint32_t generation = atomic_load(&runtime_generation);
+	CUcontext current = NULL;
+	cudaError_t error = runtime_init();
+	int ordinal;
+
+	if (error)
+		return error;
+	error = runtime_status(cuCtxGetCurrent(&current));
+	if (error)
+		return error;
+
+	/* None, or one that we bound and that a reset has destroyed since. */
+	if (!current || (current == thread->bound && thread->primary))
+		return runtime_bind(thread->device);
+
+	/* The program's own choice, by the driver API. */
+	error = current_ordinal(&ordinal);
+	if (error)
+		return error;
+	thread->bound = current;
+	thread->generation = generation;
+	thread->device = ordinal;
+	thread->primary =
+		ordinal < RUNTIME_DEVICES && current == atomic_load(&primary[ordinal]);
+	return cudaSuccess;
+}
+
+cudaError_t runtime_current_device(int *ordinal, CUdevice *device)
+{
+	struct runtime_thread *thread = &runtime_thread;
+	CUcontext current = NULL;
+	cudaError_t error = runtime_init();
+
+	if (error)
+		return error;
+	error = runtime_status(cuCtxGetCurrent(&current));
+	if (!error && current && current != thread->bound)
+		error = runtime_enter_slow();
+	if (error)
+		return error;
+	*ordinal = thread->device;
+	return device ? runtime_device(*ordinal, device) : cudaSuccess;
+}
+
+cudaError_t runtime_reset(void)
+{
+	struct runtime_thread *thread = &runtime_thread;
+	CUcontext context;
+	CUdevice device;
+	int ordinal;
+	cudaError_t error = runtime_current_device(&ordinal, &device);
+
+	if (error)
+		return error;
+
+	pthread_mutex_lock(&primary_lock);
+	context = atomic_exchange(&primary[ordinal], NULL);
+	error = runtime_status(cuDevicePrimaryCtxReset(device));
+	/* Our reference goes as well; a driver that dropped it with the reset says no, which is
+	 * fine. */
+	if (context)
+		(void)cuDevicePrimaryCtxRelease(device);
+	atomic_fetch_add(&runtime_generation, 1);
+	pthread_mutex_unlock(&primary_lock);
+
+	if (thread->primary)
+		(void)cuCtxSetCurrent(NULL);
+	if (runtime_sticky(thread->last))
+		thread->last = cudaSuccess;
+	return error;
+}

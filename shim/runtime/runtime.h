@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The runtime front: our own CUDA runtime on top of the driver API.  Every file of this folder
+ * is compiled twice, against the headers of CUDA 12 and of CUDA 13; CUDART_VERSION tells them
+ * apart where the ABI differs.  The exported functions are generated
+ * (protocol/generated/cudart_stubs*.c) and call the hand_NAME functions of this folder.
+ *
+ * A thread works in whatever context is current to it; where none is, in the primary context of
+ * its device, which is retained on first use.  Nothing is done before the first CUDA call.
+ */
+#ifndef VCUDA_RUNTIME_H
+#define VCUDA_RUNTIME_H
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/generated/cudart_hand.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Devices that the runtime keeps a primary context for. */
+#define RUNTIME_DEVICES 256
+/* <<<>>> configurations pushed and not yet popped: an argument of a launch may launch itself.
+ */
+#define RUNTIME_CONFIGS 8
+
+/* One <<<grid, block, shared, stream>>>. */
+struct runtime_config {
+	dim3 grid, block;
+	size_t shared;
+	cudaStream_t stream;
+};
+
+/* What a thread has; static TLS, so keep it small. */
+struct runtime_thread {
+	CUcontext bound;     /* the context found current at the last call */
+	uint32_t generation; /* of runtime_generation, when it was found */
+	bool primary;	     /* bound is a primary context that the runtime retained */
+	int device;	     /* the thread's device; the device of `bound` where there is one */
+	cudaError_t last;    /* for cudaGetLastError */
+	uint32_t last_generation;
+	enum cudaStreamCaptureMode capture_mode;
+	unsigned depth; /* configurations pushed; the newest is configs[(depth - 1) % N] */
+	struct runtime_config configs[RUNTIME_CONFIGS];
+};
+extern __thread struct runtime_thread runtime_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Counts cudaDeviceReset calls: contexts bound before one are looked at again. */
+extern _Atomic uint32_t runtime_generation __attribute__((visibility("hidden")));
+/* VCUDA_STATS is set and the driver front can count. */
+extern bool runtime_counting __attribute__((visibility("hidden")));
+
+/* Counts one call of a runtime function; CALL is a CALL_… of protocol/generated/cuda_calls.h.
+ */
+void runtime_count_slow(unsigned call);
+static inline void runtime_count(unsigned call)
+{
+	if (unlikely(runtime_counting))
+		runtime_count_slow(call);
+}
+
+/* Remembers a failure for cudaGetLastError and hands it on. Any thread. */
+void runtime_remember(cudaError_t error);
+static inline cudaError_t runtime_result(cudaError_t error)
+{
+	if (unlikely(error != cudaSuccess))
+		runtime_remember(error);
+	return error;
+}
+
+/* A function that is not served: says so on stderr where VCUDA_DEBUG is set, once a reason;
+ * cudaErrorNotSupported. */
+cudaError_t runtime_refused(unsigned call, const char *name, const char *reason);
+
+/* The runtime's error for one of the driver's. The numbers are the same but for those that the
+ * runtime does not have. */
+cudaError_t runtime_status_slow(CUresult status);
+static inline cudaError_t runtime_status(CUresult status)
+{
+	return likely(status == CUDA_SUCCESS) ? cudaSuccess : runtime_status_slow(status);
+}
+
+/* True for errors that stay until the device is reset (illegal address, assert, …). */
+bool runtime_sticky(cudaError_t error);
+
+/* Calls cuInit once; its error each time while it fails. */
+cudaError_t runtime_init(void);
+
+/* Starts every function that needs a context: makes sure that one is current. */
+cudaError_t runtime_enter_slow(void);
+static inline cudaError_t runtime_enter(void)
+{
+	struct runtime_thread *thread = &runtime_thread;
+	CUcontext current = NULL;
+
+	if (likely(cuCtxGetCurrent(&current) == CUDA_SUCCESS && current &&
+		    current == thread->bound &&
+		    thread->generation ==
+			    atomic_load_explicit(&runtime_generation, memory_order_relaxed)))
+		return cudaSuccess;
+	return runtime_enter_slow();
+}
+
+/* The driver's device for an ordinal; cudaErrorInvalidDevice where there is none. Calls cuInit.
+ */
+cudaError_t runtime_device(int ordinal, CUdevice *device);
+/* The device that the thread works on, with and without a context. */
+cudaError_t runtime_current_device(int *ordinal, CUdevice *device);
+/* The primary context of a device, retained by the runtime until cudaDeviceReset. */
+cudaError_t runtime_primary(int ordinal, CUcontext *context);
+/* Makes DEVICE the thread's: its primary context becomes current. */
+cudaError_t runtime_bind(int ordinal);
+/* Destroys the primary context of the thread's device. */
+cudaError_t runtime_reset(void);
+
+#endif

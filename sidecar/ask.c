@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/ask.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/wait.h"
+#include "protocol/channel.h"
+#include "sidecar/place.h"
+
+#define ASK_SECONDS 5
+#define ASK_MOST (64u << 20) /* more status than 16384 processes make */
+
+/* One request, one answer; *fd: the descriptor that came with it, or -1. */
+static int ask(const char *path, uint32_t op, struct channel_answer *answer, int *fd,
+	struct error *error)
+{
+	cleanup_close int socket = place_connect(path, NULL, error);
+	struct channel_request request = {
+		.magic = CHANNEL_MAGIC, .version = CHANNEL_VERSION, .op = op, .pid = getpid()};
+	struct timeval timeout = {.tv_sec = ASK_SECONDS};
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {answer, sizeof(*answer)};
+	struct msghdr message = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	ssize_t n;
+
+	*fd = -1;
+	if (socket < 0)
+		return socket;
+	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	if (send(socket, &request, sizeof(request), MSG_NOSIGNAL) < 0)
+		return error_set(error, errno, "socket %s", path);
+	n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return error_set(error, errno, "socket %s: no answer", path);
+	if (message.msg_controllen >= sizeof(struct cmsghdr) &&
+		control.header.cmsg_type == SCM_RIGHTS &&
+		control.header.cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(&control.header), sizeof(int));
+	if (n != sizeof(*answer) || answer->magic != CHANNEL_MAGIC) {
+		if (*fd >= 0)
+			close(*fd);
+		*fd = -1;
+		return error_set(
+			error, 0, "socket %s: what answers there is not a vcuda-client", path);
+	}
+	answer->text[sizeof(answer->text) - 1] = 0;
+	if (answer->status)
+		return error_set(error, 0, "%s", answer->text);
+	return 0;
+}
+
+int ask_status(const char *path, char **json, struct error *error)
+{
+	struct channel_answer answer;
+	cleanup_close int fd = -1;
+	cleanup_free char *text = NULL;
+	int ret = ask(path, CHANNEL_STATUS, &answer, &fd, error);
+
+	if (ret < 0)
+		return ret;
+	if (fd < 0 || answer.size > ASK_MOST)
+		return error_set(error, 0, "socket %s: an answer without a status", path);
+	text = malloc(answer.size + 1);
+	if (!text)
+		return error_set(error, ENOMEM, "status");
+	if (pread(fd, text, answer.size, 0) != (ssize_t)answer.size)
+		return error_set(error, EIO, "status");
+	text[answer.size] = 0;
+	*json = text;
+	text = NULL;
+	return 0;
+}
+
+int ask_drain(const char *path, struct error *error)
+{
+	struct channel_answer answer;
+	cleanup_close int fd = -1;
+
+	return ask(path, CHANNEL_DRAIN, &answer, &fd, error);
+}
+
+static double number(const cJSON *object, const char *name)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+
+	return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+static const char *text_of(const cJSON *object, const char *name)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+
+	return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+int ask_print(const char *json)
+{
+	cJSON *root = cJSON_Parse(json);
+	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(root, "channels"), *channel;
+	const cJSON *totals = cJSON_GetObjectItemCaseSensitive(root, "totals");
+
+	if (!root)
+		return -EINVAL;
+	printf("sidecar %s  pid %.0f  socket %s  ipc %s  agent %s  up %.0f s%s\n",
+		text_of(root, "version"), number(root, "pid"), text_of(root, "socket"),
+		text_of(root, "ipc"),
+		text_of(root, "agent")[0] ? text_of(root, "agent") : "none",
+		number(root, "seconds"),
+		cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "draining")) ? "  draining"
+										 : "");
+	printf("since start: %.0f attached, %.0f refused, %.0f lost, %.0f poisoned; "
+	       "sent %.0f frames %.1f MiB, received %.0f frames %.1f MiB\n",
+		number(totals, "attached"), number(totals, "refused"), number(totals, "lost"),
+		number(totals, "poisoned"), number(totals, "frames_sent"),
+		number(totals, "bytes_sent") / 1048576, number(totals, "frames_received"),
+		number(totals, "bytes_received") / 1048576);
+	if (cJSON_GetArraySize(channels))
+		printf("%8s  %-5s  %7s  %10s  %10s  %10s  %10s  %9s  %s\n", "PID", "STATE",
+			"SECONDS", "FRAMES OUT", "MIB OUT", "FRAMES IN", "MIB IN", "IN FLIGHT",
+			"PROGRAM");
+	cJSON_ArrayForEach(channel, channels) printf(
+		"%8.0f  %-5s  %7.0f  %10.0f  %10.1f  %10.0f  %10.1f  %9.0f  %s\n",
+		number(channel, "pid"), text_of(channel, "state"), number(channel, "seconds"),
+		number(channel, "frames_sent"), number(channel, "bytes_sent") / 1048576,
+		number(channel, "frames_received"), number(channel, "bytes_received") / 1048576,
+		number(channel, "in_flight"), text_of(channel, "program"));
+	cJSON_Delete(root);
+	return 0;
+}
+
+int ask_probe(const char *agent, const char *token, uint64_t *took, struct error *error)
+{
+	struct session_hello hello = {.version = SESSION_VERSION,
+		.role = SESSION_PROBE,
+		.pid = (uint32_t)getpid(),
+		.uid = getuid(),
+		.program = "probe"};
+	struct session_welcome welcome;
+	struct link *link = NULL;
+	uint64_t start = wait_now();
+	int ret;
+
+	snprintf(hello.token, sizeof(hello.token), "%s", token);
+	ret = transport_dial(
+		agent, &hello, &welcome, start + ASK_SECONDS * 1000000000ull, &link, error);
+	link_close(link);
+	*took = wait_now() - start;
+	return ret;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asking a running sidecar, from another process: `vcuda-client status|drain`, `vcuda status`,
+ * `vcuda doctor`, `vcuda run`.
+ */
+#ifndef VCUDA_SIDECAR_ASK_H
+#define VCUDA_SIDECAR_ASK_H
+
+#include "common/error.h"
+#include "transport/transport.h"
+
+/* The sidecar's state as JSON text; free() it. 0, or -errno with *error. */
+int ask_status(const char *socket, char **json, struct error *error);
+
+/* No more processes; it ends after the last one. */
+int ask_drain(const char *socket, struct error *error);
+
+/* Prints that JSON for people: one line for the sidecar, one for each process. 0 or -EINVAL. */
+int ask_print(const char *json);
+
+/* Asks an agent whether it would grant a session. 0, or -errno with *error; *took: ns. */
+int ask_probe(const char *agent, const char *token, uint64_t *took, struct error *error);
+
+#endif

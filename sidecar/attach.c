@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The Unix socket of a channel: attaching, pinned memory, status and drain.  The peer is known
+ * by SO_PEERCRED; what it says of itself is for the log.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/wait.h"
+#include "sidecar/channel.h"
+
+#define REQUEST_MS 5000		/* for the first request */
+#define NAMED_NS 10000000000ull /* how long a name may stand in /dev/shm */
+#define TURN 16			/* requests a turn */
+
+/* CUresult */
+#define STATUS_MEMORY 2
+#define STATUS_NO_DEVICE 100
+#define STATUS_NOT_PERMITTED 800
+#define STATUS_NOT_READY 802
+#define STATUS_MISMATCH 803
+#define STATUS_LOST 911
+
+static struct channel_answer answer_of(
+	const struct channel_request *request, uint32_t status, const char *text)
+{
+	struct channel_answer answer = {
+		.magic = CHANNEL_MAGIC,
+		.version = CHANNEL_VERSION,
+		.op = request->op,
+		.status = status,
+	};
+
+	snprintf(answer.text, sizeof(answer.text), "%s", text);
+	return answer;
+}
+
+static int answer_send(
+	struct channel *channel, struct channel_answer *answer, const int *fds, unsigned count)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	struct iovec iov = {answer, sizeof(*answer)};
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	snprintf(
+		answer->agent, sizeof(answer->agent), "%.127s", channel->server->options.agent);
+	if (count) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
+	}
+	if (sendmsg(channel->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return -errno;
+	return 0;
+}
+
+/* One request. 1; 0: none there; -errno: the peer is gone or speaks something else. */
+static int request_receive(struct channel *channel, struct channel_request *request)
+{
+	ssize_t n = recv(channel->socket, request, sizeof(*request), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (!n)
+		return -ECONNRESET;
+	if (n != sizeof(*request) || request->magic != CHANNEL_MAGIC)
+		return -EPROTO;
+	request->program[sizeof(request->program) - 1] = 0;
+	return 1;
+}
+
+/* --- ATTACH --- */
+
+static uint64_t attach_layout(struct channel_page *page, const struct options *options)
+{
+	uint64_t at = 4096;
+
+	page->slots = at;
+	at += CHANNEL_SLOTS * sizeof(struct channel_slot);
+	page->words = at;
+	at += CHANNEL_WORDS * sizeof(uint64_t);
+	page->upcalls = at;
+	at += CHANNEL_UPCALLS * sizeof(struct channel_upcall);
+	page->ring = at;
+	page->ring_size = options->ring;
+	at += options->ring;
+	page->arena = at;
+	page->arena_size = options->arena;
+	at += options->arena;
+	page->landing = at;
+	page->landing_size = options->landing;
+	at += options->landing;
+	page->size = at;
+	return at;
+}
+
+static int attach_memory(struct channel *channel, struct error *error)
+{
+	const struct options *options = &channel->server->options;
+	struct segments *segments = &channel->segments;
+	struct channel_page layout = {0};
+	unsigned char *base;
+	int ret;
+
+	ret = server_segment(channel->server, &segments->at[0], error);
+	if (ret < 0)
+		return ret;
+	attach_layout(&layout, options);
+	segments->arena = layout.arena;
+	segments->arena_size = layout.arena_size;
+	segments->landing = layout.landing;
+	segments->landing_size = layout.landing_size;
+	base = segments->at[0]->base;
+	channel->page = (struct channel_page *)base;
+	layout.magic = CHANNEL_MAGIC;
+	layout.version = CHANNEL_VERSION;
+	layout.state = CHANNEL_OPEN;
+	memcpy(channel->page, &layout, sizeof(layout));
+
+	ret = ring_init(
+		&channel->ring, channel->page, base + layout.ring, layout.ring_size, segments);
+	if (ret < 0)
+		return error_set(error, -ret, "ring");
+	channel->replies.page = channel->page;
+	channel->replies.slots = (struct channel_slot *)(base + layout.slots);
+	channel->replies.words = (_Atomic uint64_t *)(base + layout.words);
+	channel->replies.upcalls = (struct channel_upcall *)(base + layout.upcalls);
+	channel->replies.ring = &channel->ring;
+	channel->replies.segments = segments;
+	channel->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (channel->doorbell < 0)
+		return error_set(error, errno, "doorbell");
+	return 0;
+}
+
+/* Dials the agent. 0, or the CUresult to answer with *error. */
+static uint32_t attach_dial(struct channel *channel, struct error *error)
+{
+	const struct options *options = &channel->server->options;
+	uint64_t deadline = wait_now() + options->attach_timeout * 1000000000ull;
+	struct session_hello hello = {
+		.version = SESSION_VERSION,
+		.pid = (uint32_t)channel->peer.pid,
+		.uid = channel->peer.uid,
+	};
+	struct session_welcome welcome;
+	int ret;
+
+	memcpy(hello.program, channel->program, sizeof(hello.program));
+	memcpy(hello.pod, options->pod, sizeof(hello.pod));
+	memcpy(hello.token, options->token, sizeof(hello.token));
+	ret = transport_dial(options->agent, &hello, &welcome, deadline, &channel->link, error);
+	explicit_bzero(&hello, sizeof(hello));
+	if (!ret) {
+		memcpy(channel->session, welcome.session, sizeof(channel->session));
+		return 0;
+	}
+	return ret == -ECONNREFUSED && welcome.status ? welcome.status : STATUS_NOT_READY;
+}
+
+/* What must hold before anything is made. 0, or the CUresult with *error. */
+static uint32_t attach_allowed(
+	struct channel *channel, const struct channel_request *request, struct error *error)
+{
+	const struct server *server = channel->server;
+
+	if (request->version != CHANNEL_VERSION) {
+		error_set(error, 0,
+			"the program's vcuda libraries speak channel version %u, the sidecar "
+			"%u: install "
+			"the same release of both",
+			request->version, CHANNEL_VERSION);
+		return STATUS_MISMATCH;
+	}
+	if (!server->options.agent[0]) {
+		error_set(error, 0,
+			"the sidecar knows no agent: give it --agent HOST[:PORT] or `agent:` "
+			"in its "
+			"configuration");
+		return STATUS_NO_DEVICE;
+	}
+	if (atomic_load(&server->draining)) {
+		error_set(error, 0, "the sidecar is draining: it takes no more processes");
+		return STATUS_NOT_READY;
+	}
+	return 0;
+}
+
+static uint32_t attach_grant(
+	struct channel *channel, const struct channel_request *request, struct error *error)
+{
+	const struct options *options = &channel->server->options;
+	struct segment *segment;
+	uint32_t status = attach_allowed(channel, request, error);
+	struct channel_answer answer;
+	int fds[2];
+
+	if (status)
+		return status;
+	if (attach_memory(channel, error) < 0)
+		return STATUS_MEMORY;
+	status = attach_dial(channel, error);
+	if (status)
+		return status;
+
+	segment = channel->segments.at[0];
+	if (segment_publish(
+		    segment, options->label, channel->peer.uid, channel->peer.gid, error) < 0)
+		return STATUS_MEMORY;
+	answer = answer_of(request, 0, "");
+	answer.mode = options->mode;
+	answer.size = segment->size;
+	memcpy(answer.name, segment->name, sizeof(answer.name));
+	fds[0] = channel->doorbell;
+	fds[1] = segment->fd;
+	channel->named = segment->name[0] != 0;
+	channel->named_at = wait_now();
+	if (answer_send(channel, &answer, fds, options->mode == CHANNEL_POD ? 2 : 1) < 0) {
+		error_set(error, 0, "the program went away while it was being attached");
+		channel->gone = true;
+		return STATUS_NOT_READY;
+	}
+	return 0;
+}
+
+static int attach_attach(struct channel *channel, const struct channel_request *request)
+{
+	struct server *server = channel->server;
+	struct error error = {0};
+	struct channel_answer answer;
+	char program[80], text[260];
+	uint32_t status;
+
+	memcpy(channel->program, request->program, sizeof(channel->program));
+	log_quote(program, sizeof(program), channel->program);
+	status = attach_grant(channel, request, &error);
+	if (!status) {
+		atomic_fetch_add(&server->attached, 1);
+		log_info("channel.open", "app=%d uid=%u program=%s agent=%s", channel->peer.pid,
+			channel->peer.uid, program, server->options.agent);
+		return 0;
+	}
+	atomic_fetch_add(&server->refused, 1);
+	log_warn("channel.refused", "app=%d program=%s status=%u text=%s", channel->peer.pid,
+		program, status, log_quote(text, sizeof(text), error.text));
+	if (!channel->gone) {
+		answer = answer_of(request, status, error.text);
+		answer_send(channel, &answer, NULL, 0);
+	}
+	return -EACCES;
+}
+
+/* --- other requests --- */
+
+static void attach_status(struct channel *channel, const struct channel_request *request)
+{
+	struct channel_answer answer = answer_of(request, 0, "");
+	cleanup_close int fd = server_status(channel->server, &answer.size);
+
+	if (fd < 0) {
+		answer = answer_of(request, STATUS_MEMORY, "no memory for the status");
+		answer_send(channel, &answer, NULL, 0);
+		return;
+	}
+	answer_send(channel, &answer, &fd, 1);
+}
+
+static void attach_drain(struct channel *channel, const struct channel_request *request)
+{
+	struct channel_answer answer = answer_of(request, 0, "");
+
+	if (channel->peer.uid && channel->peer.uid != geteuid()) {
+		answer = answer_of(request, STATUS_NOT_PERMITTED,
+			"only root and the sidecar's own user may drain it");
+	} else {
+		atomic_store(&channel->server->draining, true);
+		log_info("sidecar.drain", "asked_by=%d", channel->peer.pid);
+		server_wake(channel->server);
+	}
+	answer_send(channel, &answer, NULL, 0);
+}
+
+int attach_first(struct channel *channel)
+{
+	struct pollfd fds[2] = {{.fd = channel->socket, .events = POLLIN},
+		{.fd = channel->server->stop_fd, .events = POLLIN}};
+	struct channel_request request;
+	int ret;
+
+	if (poll(fds, 2, REQUEST_MS) <= 0 || fds[1].revents)
+		return -ETIMEDOUT;
+	ret = request_receive(channel, &request);
+	if (ret <= 0)
+		return ret ? ret : -EAGAIN;
+	switch (request.op) {
+	case CHANNEL_ATTACH: return attach_attach(channel, &request);
+	case CHANNEL_STATUS: attach_status(channel, &request); return 1;
+	case CHANNEL_DRAIN: attach_drain(channel, &request); return 1;
+	default: return -EPROTO;
+	}
+}
+
+static void attach_pin(struct channel *channel, const struct channel_request *request)
+{
+	const struct options *options = &channel->server->options;
+	struct channel_answer answer = answer_of(request, 0, "");
+	struct error error = {0};
+	struct segment *segment = NULL;
+	int number = -ENOSPC;
+
+	if (atomic_load_explicit(&channel->page->state, memory_order_relaxed) == CHANNEL_LOST) {
+		answer = answer_of(request, STATUS_LOST, "the session is lost");
+	} else if (!request->size || channel->segments.pinned >= SEGMENTS_MAX) {
+		error_set(&error, 0, "%u pinned pieces are the most a process may have",
+			SEGMENTS_MAX);
+	} else if (!segment_create(options->mode, request->size, &segment, &error) &&
+		   !segment_publish(segment, options->label, channel->peer.uid,
+			   channel->peer.gid, &error)) {
+		number = segments_add(&channel->segments, segment);
+	}
+	if (number >= 0) {
+		answer.mode = options->mode;
+		answer.segment = (uint32_t)number;
+		answer.size = segment->size;
+		memcpy(answer.name, segment->name, sizeof(answer.name));
+		channel->named += segment->name[0] != 0;
+		channel->named_at = wait_now();
+	} else {
+		if (!answer.status)
+			answer = answer_of(request, STATUS_MEMORY, error.text);
+		segment_free(segment);
+	}
+	if (answer_send(channel, &answer, number >= 0 ? &segment->fd : NULL,
+		    number >= 0 && options->mode == CHANNEL_POD) < 0)
+		channel->gone = true;
+}
+
+/* Forgets that a name stands. */
+static void attach_held(struct channel *channel, uint32_t number)
+{
+	struct segment *segment = number <= SEGMENTS_MAX ? channel->segments.at[number] : NULL;
+
+	if (!segment || !segment->name[0])
+		return;
+	segment_hide(segment);
+	channel->named--;
+}
+
+static void attach_unpin(struct channel *channel, uint32_t number)
+{
+	if (number)
+		attach_held(channel, number);
+	if (segments_remove(&channel->segments, number) < 0)
+		channel_lose(channel, STATUS_LOST,
+			"the program gave back pinned memory that it does not have");
+}
+
+void attach_expire(struct channel *channel, uint64_t now)
+{
+	if (!channel->named || now < channel->named_at + NAMED_NS)
+		return;
+	for (uint32_t i = 0; i <= SEGMENTS_MAX; i++)
+		attach_held(channel, i);
+}
+
+void attach_serve(struct channel *channel)
+{
+	struct channel_request request;
+	int ret = 1;
+
+	for (int i = 0; i < TURN && !channel->gone; i++) {
+		ret = request_receive(channel, &request);
+		if (ret <= 0)
+			break;
+		switch (request.op) {
+		case CHANNEL_HELD: attach_held(channel, request.segment); break;
+		case CHANNEL_PIN: attach_pin(channel, &request); break;
+		case CHANNEL_UNPIN: attach_unpin(channel, request.segment); break;
+		default: ret = -EPROTO;
+		}
+		if (ret < 0)
+			break;
+	}
+	if (ret == -EPROTO)
+		channel_lose(channel, STATUS_LOST, "the program said nonsense on the socket");
+	if (ret < 0)
+		channel->gone = true;
+	atomic_store_explicit(&channel->pinned, channel->segments.pinned, memory_order_relaxed);
+	atomic_store_explicit(
+		&channel->pinned_bytes, channel->segments.pinned_bytes, memory_order_relaxed);
+}

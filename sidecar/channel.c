@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/wait.h"
+
+#define MS 1000000ull
+#define SECOND 1000000000ull
+
+#define STATUS_LOST                                                                            \
+	911 /* CUDA_ERROR_EXTERNAL_DEVICE: ends the process's CUDA, no bug of the app */
+
+#define STACK (256u * 1024)
+#define BUDGET (1u << 20)      /* bytes received a turn */
+#define CONTROL_NS (200000ull) /* how often the socket is looked at while frames flow */
+#define PING_NS (2 * SECOND)   /* silence before a PING */
+#define BROKEN_NS (50 * MS)    /* after a failed send, for the agent's last words to come */
+#define DRAIN_NS (300 * MS)    /* after the app's death, for what it had published */
+#define LINGER_NS (5 * SECOND) /* after BYE, for the worker to finish what was posted */
+#define UPCALLS_NS (1 * MS)    /* between looks at a full upcall ring: nobody rings for it */
+
+void channel_lose(struct channel *channel, uint32_t status, const char *text)
+{
+	struct channel_page *page = channel->page;
+	struct frame_header header = {
+		.status = status ? status : STATUS_LOST,
+		.seq = channel->ring.acknowledged,
+	};
+	char quoted[300];
+
+	if (!page || atomic_load(&channel->state) == CHANNEL_LOST)
+		return;
+	atomic_store(&channel->state, CHANNEL_LOST);
+	page->lost = header.status;
+	snprintf(page->text, sizeof(page->text), "%s", text);
+	atomic_store_explicit(&page->state, CHANNEL_LOST, memory_order_release);
+	for (uint16_t tag = 0; tag < CHANNEL_SLOTS; tag++) {
+		header.tag = tag;
+		if (ring_waits(&channel->ring, tag))
+			replies_answer(&channel->replies, &header, NULL, 0, 0);
+		else /* its call is still in the ring: it looks at the state */
+			wait_wake(&channel->replies.slots[tag].answered);
+	}
+	atomic_fetch_add(&page->progress, 1);
+	wait_wake(&page->progress);
+	link_close(channel->link);
+	channel->link = NULL;
+	if (channel->gone || channel->stopping || channel->parted)
+		return;
+	atomic_fetch_add(&channel->server->lost, 1);
+	log_warn("channel.lost", "app=%d status=%u in_flight=%llu text=%s", channel->peer.pid,
+		header.status, (unsigned long long)ring_in_flight(&channel->ring),
+		log_quote(quoted, sizeof(quoted), text));
+}
+
+/* The app broke a rule of the channel. */
+static void channel_poison(struct channel *channel, const struct error *error)
+{
+	atomic_fetch_add(&channel->server->poisoned, 1);
+	channel_lose(channel, STATUS_LOST, error->text);
+}
+
+static void channel_count(struct channel *channel)
+{
+	struct channel_page *page = channel->page;
+	uint64_t waiting = 0;
+
+	for (int i = 0; i < CHANNEL_SLOTS / 64; i++)
+		waiting += (uint64_t)__builtin_popcountll(channel->ring.waiting[i]);
+#define COUNT(to, value) atomic_store_explicit(&(to), (value), memory_order_relaxed)
+	COUNT(page->frames_sent, channel->out.frames);
+	COUNT(page->bytes_sent, channel->out.bytes);
+	COUNT(page->frames_received, channel->replies.frames);
+	COUNT(page->bytes_received, channel->replies.bytes);
+	COUNT(channel->frames_sent, channel->out.frames);
+	COUNT(channel->bytes_sent, channel->out.bytes);
+	COUNT(channel->frames_received, channel->replies.frames);
+	COUNT(channel->bytes_received, channel->replies.bytes);
+	COUNT(channel->in_flight, ring_in_flight(&channel->ring));
+	COUNT(channel->waiting, waiting);
+#undef COUNT
+}
+
+/* Ring to link. true: something moved. */
+static bool channel_forward(struct channel *channel, uint64_t now)
+{
+	struct error error;
+	bool moved = false;
+	ssize_t sent;
+
+	if (channel->broken_at)
+		return false;
+	if (outbound_empty(&channel->out)) {
+		int taken = outbound_gather(&channel->out, &channel->ring, &error);
+
+		if (taken < 0) {
+			channel_poison(channel, &error);
+			return true;
+		}
+		if (!taken)
+			return false;
+		moved = true;
+		channel_count(channel); /* before an answer can come */
+	}
+	sent = outbound_send(&channel->out, channel->link);
+	if (sent == -EFAULT) {
+		error_set(&error, 0, "the program took shared memory away");
+		channel_poison(channel, &error);
+		return true;
+	}
+	if (sent < 0)
+		channel->broken_at = now;
+	return moved || sent > 0;
+}
+
+/* Link to segment. true: something moved. */
+static bool channel_backward(struct channel *channel, uint64_t now)
+{
+	struct error error;
+	ssize_t got = replies_receive(&channel->replies, channel->link, BUDGET, &error);
+
+	if (channel->replies.lost) {
+		char text[sizeof(channel->replies.text) + 16];
+
+		snprintf(text, sizeof(text), "agent: %s", channel->replies.text);
+		channel_lose(channel, channel->replies.status, text);
+		return true;
+	}
+	if (got < 0) {
+		channel->parted = channel->ring.bye; /* it answered BYE by closing */
+		channel->finished = channel->gone;
+		channel_lose(channel, STATUS_LOST, error.text);
+		return true;
+	}
+	if (channel->replies.ping && outbound_control(&channel->out, FRAME_PONG, 0))
+		channel->replies.ping = false;
+	if (got) {
+		channel->heard_at = now;
+		channel->pinged_at = 0;
+	} else if (channel->broken_at && now - channel->broken_at > BROKEN_NS) {
+		channel_lose(channel, STATUS_LOST, "the connection to the agent broke");
+	}
+	return got > 0;
+}
+
+/* An idle worker answers a PING at once; one in a long call of its driver may take its time. */
+static uint64_t channel_patience(const struct channel *channel)
+{
+	const struct options *options = &channel->server->options;
+	bool busy = ring_in_flight(&channel->ring) || !outbound_empty(&channel->out);
+
+	for (int i = 0; i < CHANNEL_SLOTS / 64; i++)
+		busy |= channel->ring.waiting[i] != 0;
+	return (busy ? options->busy_timeout : options->ping_timeout) * SECOND;
+}
+
+static void channel_ping(struct channel *channel, uint64_t now)
+{
+	if (channel->replies.upcalls_full || channel->broken_at) {
+		channel->heard_at = now; /* it is we who do not listen */
+		channel->pinged_at = 0;
+		return;
+	}
+	if (!channel->pinged_at) {
+		if (now - channel->heard_at >= PING_NS &&
+			outbound_control(&channel->out, FRAME_PING, 0)) {
+			channel->pinged_at = now;
+			if (outbound_send(&channel->out, channel->link) < 0)
+				channel->broken_at = now;
+		}
+	} else if (now - channel->pinged_at >= channel_patience(channel)) {
+		channel_lose(channel, STATUS_LOST, "the agent does not answer any more");
+	}
+}
+
+/* The app is gone: what it published goes out, BYE waits for the worker, then all is over. */
+static void channel_farewell(struct channel *channel, uint64_t now)
+{
+	bool all_out = outbound_empty(&channel->out) && !ring_waiting(&channel->ring);
+
+	if (!channel->gone_at)
+		channel->gone_at = now;
+	if (!channel->link)
+		channel->finished = true;
+	else if (channel->ring.bye && outbound_empty(&channel->out))
+		channel->finished = now - channel->gone_at >= LINGER_NS;
+	else
+		channel->finished = all_out || now - channel->gone_at >= DRAIN_NS;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t channel_deadline(const struct channel *channel, uint64_t now)
+{
+	uint64_t at = now + 60 * SECOND;
+
+	if (channel->named)
+		at = sooner(at, now + SECOND);
+	if (channel->gone)
+		at = sooner(at, now + 20 * MS);
+	if (!channel->link)
+		return at;
+	at = sooner(at, link_wake_at(channel->link));
+	if (channel->broken_at)
+		at = sooner(at, channel->broken_at + BROKEN_NS + MS);
+	if (channel->replies.upcalls_full)
+		at = sooner(at, now + UPCALLS_NS);
+	if (channel->pinged_at)
+		return sooner(at, channel->pinged_at + channel_patience(channel));
+	return sooner(at, channel->heard_at + PING_NS);
+}
+
+/* Sleeps until something may have changed. Publishes that it does, fence, looks again. */
+static void channel_sleep(struct channel *channel, uint64_t now)
+{
+	struct channel_page *page = channel->page;
+	bool takes = channel->link && outbound_empty(&channel->out) && !channel->broken_at;
+	uint64_t at = channel_deadline(channel, now);
+	uint64_t wait = at > now ? at - now : 0;
+	struct timespec timeout = {
+		.tv_sec = (time_t)(wait / SECOND), .tv_nsec = (long)(wait % SECOND)};
+	struct pollfd fds[5] = {
+		{.fd = channel->gone ? -1 : channel->socket, .events = POLLIN},
+		{.fd = channel->stopping ? -1 : channel->server->stop_fd, .events = POLLIN},
+		{.fd = takes ? channel->doorbell : -1, .events = POLLIN},
+		{.fd = -1},
+		{.fd = -1},
+	};
+	uint64_t rings;
+
+	if (channel->link)
+		link_fds(channel->link, fds + 3, !outbound_empty(&channel->out));
+	if (channel->replies.upcalls_full)
+		fds[3].fd = -1;
+	if (channel->broken_at)
+		fds[4].fd = -1;
+	if (takes) {
+		atomic_store_explicit(&page->idle, 1, memory_order_relaxed);
+		wait_fence();
+		if (ring_waiting(&channel->ring)) {
+			atomic_store_explicit(&page->idle, 0, memory_order_relaxed);
+			return;
+		}
+	}
+	if (ppoll(fds, 5, &timeout, NULL) < 0 && errno != EINTR)
+		channel_lose(channel, STATUS_LOST, "the sidecar cannot poll");
+	if (takes)
+		atomic_store_explicit(&page->idle, 0, memory_order_relaxed);
+	if (fds[2].revents && read(channel->doorbell, &rings, sizeof(rings)) < 0)
+		rings = 0; /* another wake-up took it: the ring is looked at anyway */
+	if (fds[0].revents)
+		channel->control_at = 0;
+	if (fds[1].revents)
+		channel->stopping = true;
+	if (fds[4].revents & (POLLERR | POLLHUP) && !channel->broken_at)
+		channel->broken_at = wait_now();
+}
+
+static void channel_turn(struct channel *channel)
+{
+	uint64_t now = wait_now();
+	bool moved = false;
+
+	if (now - channel->control_at > CONTROL_NS) {
+		channel->control_at = now;
+		if (!channel->gone)
+			attach_serve(channel);
+		attach_expire(channel, now);
+	}
+	if (channel->link)
+		moved |= channel_forward(channel, now);
+	if (channel->link)
+		moved |= channel_backward(channel, now);
+	if (segment_broken() && channel->link) {
+		struct error error;
+
+		error_set(&error, 0, "the program took shared memory away");
+		channel_poison(channel, &error);
+	}
+	if (channel->link)
+		channel_ping(channel, now);
+	if (channel->segments.closing && outbound_empty(&channel->out) &&
+		!channel->replies.landing)
+		segments_reap(&channel->segments);
+	if (channel->gone)
+		channel_farewell(channel, now);
+	if (moved) {
+		channel_count(channel);
+		channel->work_at = now;
+		return;
+	}
+	if (channel->finished || channel->stopping)
+		return;
+	if (channel->link && now - channel->work_at < channel->server->spin) {
+		for (int i = 0; i < 32 && !ring_waiting(&channel->ring); i++)
+			wait_relax();
+		return;
+	}
+	channel_sleep(channel, now);
+}
+
+/* SIGTERM: the worker hears BYE, the app why. */
+static void channel_stop(struct channel *channel)
+{
+	if (channel->link && !channel->ring.bye && !channel->broken_at) {
+		outbound_control(&channel->out, FRAME_BYE, channel->ring.last + 1);
+		outbound_send(&channel->out, channel->link);
+	}
+	channel_lose(channel, STATUS_LOST, "the sidecar was stopped");
+}
+
+static void channel_serve(struct channel *channel)
+{
+	uint64_t now = wait_now();
+
+	channel->heard_at = channel->work_at = channel->control_at = now;
+	channel->opened_at = now;
+	atomic_store(&channel->state, CHANNEL_OPEN);
+	segment_guard(&channel->segments);
+	while (!channel->finished && !channel->stopping)
+		channel_turn(channel);
+	if (channel->stopping)
+		channel_stop(channel);
+	segment_guard(NULL);
+	log_info("channel.closed",
+		"app=%d frames_sent=%llu bytes_sent=%llu frames_received=%llu "
+		"bytes_received=%llu",
+		channel->peer.pid, (unsigned long long)channel->out.frames,
+		(unsigned long long)channel->out.bytes,
+		(unsigned long long)channel->replies.frames,
+		(unsigned long long)channel->replies.bytes);
+}
+
+static void channel_free(struct channel *channel)
+{
+	struct server *server = channel->server;
+
+	pthread_mutex_lock(&server->lock);
+	for (struct channel **at = &server->channels; *at; at = &(*at)->next)
+		if (*at == channel) {
+			*at = channel->next;
+			break;
+		}
+	if (atomic_load(&channel->state) != CHANNEL_OPENING)
+		server->last_process = wait_now();
+	atomic_fetch_add(&server->frames_sent, channel->out.frames);
+	atomic_fetch_add(&server->bytes_sent, channel->out.bytes);
+	atomic_fetch_add(&server->frames_received, channel->replies.frames);
+	atomic_fetch_add(&server->bytes_received, channel->replies.bytes);
+	pthread_mutex_unlock(&server->lock);
+
+	link_close(channel->link);
+	segments_fini(&channel->segments);
+	ring_fini(&channel->ring);
+	if (channel->doorbell >= 0)
+		close(channel->doorbell);
+	close(channel->socket);
+	free(channel);
+
+	/* Last: the main thread may end the process once all are gone. */
+	pthread_mutex_lock(&server->lock);
+	server->channel_count--;
+	pthread_mutex_unlock(&server->lock);
+	server_wake(server);
+}
+
+static void *channel_main(void *argument)
+{
+	struct channel *channel = argument;
+
+	if (!attach_first(channel))
+		channel_serve(channel);
+	channel_free(channel);
+	return NULL;
+}
+
+int channel_start(struct server *server, int socket)
+{
+	struct channel *channel = calloc(1, sizeof(*channel));
+	socklen_t size = sizeof(channel->peer);
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int ret;
+
+	if (!channel || getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &channel->peer, &size)) {
+		ret = channel ? -errno : -ENOMEM;
+		free(channel);
+		close(socket);
+		return ret;
+	}
+	channel->server = server;
+	channel->socket = socket;
+	channel->doorbell = -1;
+	pthread_mutex_lock(&server->lock);
+	channel->next = server->channels;
+	server->channels = channel;
+	server->channel_count++;
+	pthread_mutex_unlock(&server->lock);
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, STACK);
+	ret = pthread_create(&thread, &attributes, channel_main, channel);
+	pthread_attr_destroy(&attributes);
+	if (ret)
+		channel_free(channel);
+	return -ret;
+}

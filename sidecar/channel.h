@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One app process, one thread: it answers the Unix socket, carries frames between ring and
+ * link, and ends when the process does.
+ */
+#ifndef VCUDA_SIDECAR_CHANNEL_H
+#define VCUDA_SIDECAR_CHANNEL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "sidecar/outbound.h"
+#include "sidecar/replies.h"
+#include "sidecar/ring.h"
+#include "sidecar/segment.h"
+#include "sidecar/server.h"
+
+struct channel {
+	struct channel *next; /* server->channels, under its lock */
+	struct server *server;
+	int socket;
+	int doorbell;
+	struct ucred peer;
+	char program[64];
+	/* Below: the channel's thread only. */
+	struct segments segments;
+	struct channel_page *page;
+	struct ring ring;
+	struct link *link; /* NULL: not open yet, or lost */
+	struct replies replies;
+	struct outbound out;
+	bool gone;   /* the app closed its socket */
+	bool parted; /* the session ended in order */
+	bool stopping;
+	bool finished;	/* nothing more to do */
+	unsigned named; /* host mode: segments whose name the app has not taken yet */
+	uint64_t named_at;
+	uint64_t gone_at;
+	uint64_t broken_at; /* the sending half failed: a LOST may still come */
+	uint64_t heard_at;  /* the agent sent something */
+	uint64_t pinged_at; /* 0: no PING is out */
+	uint64_t control_at;
+	uint64_t work_at;
+	/* For `status`: written by the channel's thread. */
+	uint8_t session[16]; /* set before `state` becomes CHANNEL_OPEN */
+	uint64_t opened_at;
+	_Atomic uint32_t state; /* enum channel_state */
+	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
+	_Atomic uint64_t in_flight, waiting, pinned, pinned_bytes;
+};
+
+/* Starts the thread for a fresh connection; owns SOCKET from then on. 0 or -errno. */
+int channel_start(struct server *server, int socket);
+
+/* The session is over: tells the app, wakes everybody, closes the link. Once. */
+void channel_lose(struct channel *channel, uint32_t status, const char *text);
+
+/* attach.c: what comes over the Unix socket. attach_first: 0 = attached; 1 = another request,
+ * done; -errno. attach_serve: takes what is there; sets `gone`. */
+int attach_first(struct channel *channel);
+void attach_serve(struct channel *channel);
+/* Takes away names that the app did not take in time. */
+void attach_expire(struct channel *channel, uint64_t now);
+
+#endif

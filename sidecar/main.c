@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vcuda-client: see options_usage.  Exit status: 0, 1 where something failed, 2 for wrong
+ * usage.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "common/version.h"
+#include "sidecar/ask.h"
+#include "sidecar/options.h"
+#include "sidecar/server.h"
+
+static int complain(const struct error *error, int status)
+{
+	fprintf(stderr, "vcuda-client: %s\n", error->text);
+	return status;
+}
+
+static int do_status(const struct options *options)
+{
+	struct error error;
+	char *json;
+
+	if (ask_status(options->socket, &json, &error) < 0)
+		return complain(&error, 1);
+	if (options->json)
+		puts(json);
+	else
+		ask_print(json);
+	free(json);
+	return 0;
+}
+
+static int do_probe(const struct options *options)
+{
+	struct error error;
+	uint64_t took;
+
+	if (!options->agent[0]) {
+		error_set(&error, 0,
+			"probe: name an agent with --agent HOST[:PORT] or --config FILE");
+		return complain(&error, 2);
+	}
+	if (ask_probe(options->agent, options->token, &took, &error) < 0)
+		return complain(&error, 1);
+	printf(options->json
+			? "{\"agent\": \"%s\", \"granted\": true, \"seconds\": %.6f}\n"
+			: "agent %s would grant a session (asked and answered in %.6f s)\n",
+		options->agent, (double)took / 1e9);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	enum command command;
+	struct error error;
+
+	log_open("sidecar");
+	if (options_parse(argc, argv, &options, &command, &error) < 0)
+		return complain(&error, 2);
+	switch (command) {
+	case COMMAND_HELP: fputs(options_usage, stdout); return 0;
+	case COMMAND_VERSION: puts("vcuda-client " VCUDA_VERSION); return 0;
+	case COMMAND_STATUS: return do_status(&options);
+	case COMMAND_PROBE: return do_probe(&options);
+	case COMMAND_DRAIN:
+		return ask_drain(options.socket, &error) < 0 ? complain(&error, 1) : 0;
+	default: return server_run(&options, &error) < 0 ? complain(&error, 1) : 0;
+	}
+}

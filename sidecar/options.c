@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/config.h"
+#include "common/log.h"
+#include "transport/transport.h"
+
+#define NS 1000000000ull
+
+const char options_usage[] =
+	"vcuda-client: the sidecar that joins CUDA programs of this machine or pod to an "
+	"agent\n"
+	"\n"
+	"  vcuda-client [run] --config FILE | --agent HOST[:PORT] [FLAGS]\n"
+	"  vcuda-client probe  [FLAGS]    asks the agent whether it would grant a session\n"
+	"  vcuda-client status [--json]   what the running sidecar does\n"
+	"  vcuda-client drain             it takes no more processes and ends after the last "
+	"one\n"
+	"  vcuda-client 0 HOST native SEND RECV CONTROL 0\n"
+	"\n"
+	"  --config FILE         YAML; each flag below is a key there too\n"
+	"  --agent HOST[:PORT]   the agent's receive port (9998)\n"
+	"  --token TEXT, --token-file FILE\n"
+	"  --socket PATH         default $VCUDA_SOCKET or " CHANNEL_SOCKET "\n"
+	"  --socket-mode OCTAL   permissions of the socket (0666 for root, else 0600)\n"
+	"  --ipc host|pod        POSIX shared memory (hostIPC) or sealed memfd (default)\n"
+	"  --pod NAMESPACE/NAME  named to the agent\n"
+	"  --label TEXT          in the names of shared memory (host mode)\n"
+	"  --ring, --arena, --landing SIZE   powers of two, as in 512Ki\n"
+	"  --spin auto|never|MICROSECONDS    before sleeping\n"
+	"  --max-processes N     at once (1024)\n"
+	"  --attach-timeout S    for reaching the agent (30)\n"
+	"  --ping-timeout S      a silent idle worker is lost after that (5)\n"
+	"  --busy-timeout S      … and one that is working (120)\n"
+	"  --idle-exit S         end after S seconds without a process\n"
+	"  --log error|warn|info|debug\n"
+	"  --json, --help, --version\n";
+
+void options_default(struct options *options)
+{
+	const char *namespace = getenv("POD_NAMESPACE"), *pod = getenv("POD_NAME");
+	const char *uid = getenv("POD_UID");
+
+	*options = (struct options){
+		.socket = CHANNEL_SOCKET,
+		.socket_mode = geteuid() ? 0600 : 0666,
+		.mode = CHANNEL_POD,
+		.label = "host",
+		.ring = CHANNEL_RING,
+		.arena = CHANNEL_ARENA,
+		.landing = CHANNEL_LANDING,
+		.spin = UINT64_MAX,
+		.max_processes = 1024,
+		.attach_timeout = 30,
+		.ping_timeout = 5,
+		.busy_timeout = 120,
+	};
+	if (namespace && pod)
+		snprintf(options->pod, sizeof(options->pod), "%s/%s", namespace, pod);
+	else if (gethostname(options->pod, sizeof(options->pod) - 1))
+		options->pod[0] = 0;
+	if (uid)
+		snprintf(options->label, sizeof(options->label), "%.12s", uid);
+}
+
+/* --- one setter a kind --- */
+
+static int set_agent(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	char host[256];
+	uint16_t port;
+
+	if (!transport_find(item->text, error))
+		return -EINVAL;
+	if (!strstr(item->text, "://") &&
+		transport_parse_host(item->text, SESSION_PORT_RECV, host, &port, error) < 0)
+		return error_wrap(error, -EINVAL, "%s", item->key);
+	return config_text(item, options->agent, sizeof(options->agent), error);
+}
+
+static int set_token_file(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	cleanup_close int fd = open(item->text, O_RDONLY | O_CLOEXEC);
+	char text[sizeof(options->token) + 1];
+	ssize_t n;
+
+	if (fd < 0)
+		return error_set(error, errno, "%s: %s", item->key, item->text);
+	n = read(fd, text, sizeof(text));
+	if (n < 0)
+		return error_set(error, errno, "%s: %s", item->key, item->text);
+	while (n && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+		n--;
+	if (!n || (size_t)n >= sizeof(options->token) || memchr(text, 0, (size_t)n))
+		return error_set(error, 0, "%s: %s must hold 1 to %zu characters", item->key,
+			item->text, sizeof(options->token) - 1);
+	memcpy(options->token, text, (size_t)n);
+	options->token[n] = 0;
+	return 0;
+}
+
+static int set_mode(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	if (!strcmp(item->text, "host"))
+		options->mode = CHANNEL_HOST;
+	else if (!strcmp(item->text, "pod"))
+		options->mode = CHANNEL_POD;
+	else
+		return error_set(
+			error, 0, "%s: '%.40s' is neither host nor pod", item->key, item->text);
+	return 0;
+}
+
+static int set_socket_mode(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	char *end;
+	unsigned long n = strtoul(item->text, &end, 8);
+
+	if (*end || item->text[0] < '0' || item->text[0] > '7' || n > 0777)
+		return error_set(error, 0, "%s: '%.40s' is not octal permissions such as 0660",
+			item->key, item->text);
+	options->socket_mode = n;
+	return 0;
+}
+
+static int set_socket(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	if (!item->text[0])
+		return error_set(error, 0, "%s: empty", item->key);
+	return config_text(item, options->socket, sizeof(options->socket), error);
+}
+
+static int set_label(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	for (const char *c = item->text; *c; c++)
+		if (!strchr("0123456789abcdefghijklmnopqrstuvwxyz-", *c))
+			return error_set(
+				error, 0, "%s: only a-z, 0-9 and - may be in it", item->key);
+	snprintf(options->label, sizeof(options->label), "%.12s", item->text);
+	return 0;
+}
+
+static int set_spin(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	uint64_t n;
+	int ret = 0;
+
+	if (!strcmp(item->text, "auto"))
+		options->spin = UINT64_MAX;
+	else if (!strcmp(item->text, "never"))
+		options->spin = 0;
+	else if (!(ret = config_number(item, 0, 10000, &n, NULL)))
+		options->spin = n * 1000;
+	if (ret < 0)
+		return error_set(error, 0,
+			"%s: '%.40s' is not auto, never or 0 to 10000 microseconds", item->key,
+			item->text);
+	return 0;
+}
+
+static int set_power(const struct config_item *item, uint64_t least, uint64_t most,
+	uint64_t *value, struct error *error)
+{
+	uint64_t n;
+	int ret = config_size(item, least, most, &n, error);
+
+	if (ret < 0)
+		return ret;
+	if (n & (n - 1))
+		return error_set(
+			error, 0, "%s: '%.40s' is not a power of two", item->key, item->text);
+	*value = n;
+	return 0;
+}
+
+static int set_log(const struct config_item *item, struct error *error)
+{
+	static const char *const names[] = {"error", "warn", "info", "debug"};
+
+	for (unsigned i = 0; i < 4; i++)
+		if (!strcmp(names[i], item->text)) {
+			log_level = (enum log_level)i;
+			return 0;
+		}
+	return error_set(error, 0, "%s: '%.40s' is not error, warn, info or debug", item->key,
+		item->text);
+}
+
+/* One more setting: a line here and one in options_usage. */
+static int options_set(void *argument, const struct config_item *item, struct error *error)
+{
+	struct options *o = argument;
+	const char *key = item->key;
+
+	if (item->index >= 0)
+		return error_set(error, 0, "%s: a single value is expected, not a list", key);
+	if (!strcmp(key, "agent"))
+		return set_agent(o, item, error);
+	if (!strcmp(key, "token"))
+		return config_text(item, o->token, sizeof(o->token), error);
+	if (!strcmp(key, "token_file") || !strcmp(key, "tokenFile"))
+		return set_token_file(o, item, error);
+	if (!strcmp(key, "socket"))
+		return set_socket(o, item, error);
+	if (!strcmp(key, "socket_mode"))
+		return set_socket_mode(o, item, error);
+	if (!strcmp(key, "ipc"))
+		return set_mode(o, item, error);
+	if (!strcmp(key, "pod"))
+		return config_text(item, o->pod, sizeof(o->pod), error);
+	if (!strcmp(key, "label"))
+		return set_label(o, item, error);
+	if (!strcmp(key, "ring"))
+		return set_power(item, 256u << 10, 16u << 20, &o->ring, error);
+	if (!strcmp(key, "arena"))
+		return set_power(item, 1u << 20, 1u << 30, &o->arena, error);
+	if (!strcmp(key, "landing"))
+		return set_power(item, 1u << 20, 1u << 30, &o->landing, error);
+	if (!strcmp(key, "spin"))
+		return set_spin(o, item, error);
+	if (!strcmp(key, "max_processes"))
+		return config_number(item, 1, 16384, &o->max_processes, error);
+	if (!strcmp(key, "attach_timeout"))
+		return config_number(item, 1, 600, &o->attach_timeout, error);
+	if (!strcmp(key, "ping_timeout"))
+		return config_number(item, 1, 3600, &o->ping_timeout, error);
+	if (!strcmp(key, "busy_timeout"))
+		return config_number(item, 1, 86400, &o->busy_timeout, error);
+	if (!strcmp(key, "idle_exit"))
+		return config_number(item, 0, 86400, &o->idle_exit, error);
+	if (!strcmp(key, "log"))
+		return set_log(item, error);
+	return error_set(error, 0,
+		"unknown key '%.60s'; known: agent token token_file socket socket_mode ipc pod "
+		"label "
+		"ring arena landing spin max_processes attach_timeout ping_timeout "
+		"busy_timeout "
+		"idle_exit log",
+		key);
+}
+
+int options_read(struct options *options, const char *path, struct error *error)
+{
+	return config_read(path, options_set, options, error);
+}
+
+int options_read_bytes(struct options *options, const char *name, const void *bytes, size_t n,
+	struct error *error)
+{
+	return config_read_bytes(name, bytes, n, options_set, options, error);
+}
+
+/* --- the command line --- */
+
+static bool numeric(const char *text)
+{
+	return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* vcuda-client 0 HOST native SEND RECV CONTROL 0. SEND is the port that the client sends to;
+ * the agent names its other port itself. */
+static int parse_positional(int argc, char **argv, struct options *options, struct error *error)
+{
+	char agent[256];
+	struct config_item item = {.key = "HOST native SEND", .text = agent, .index = -1};
+
+	if (argc != 8 || !numeric(argv[4]) || !numeric(argv[5]) || !numeric(argv[6]))
+		return error_set(error, 0,
+			"the positional form is: vcuda-client 0 HOST native SEND RECV CONTROL "
+			"0");
+	if (strcmp(argv[3], "native"))
+		return error_set(
+			error, 0, "'%s': the transport served here is native", argv[3]);
+	if (snprintf(agent, sizeof(agent), "%s:%s", argv[2], argv[4]) >= (int)sizeof(agent))
+		return error_set(error, 0, "the host's name is too long");
+	options->mode = CHANNEL_HOST; /* the seeds' pods have hostIPC */
+	return set_agent(options, &item, error);
+}
+
+static int parse_command(const char *word, enum command *command, struct error *error)
+{
+	static const char *const words[] = {
+		"run", "probe", "drain", "status", "help", "version"};
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i], word)) {
+			*command = (enum command)i;
+			return 0;
+		}
+	return error_set(
+		error, 0, "unknown command '%s'; vcuda-client --help lists them", word);
+}
+
+/* One flag at argv[*i]; moves *i over its value. pass 0: only --config; pass 1: the others. */
+static int parse_flag(int argc, char **argv, int *i, int pass, struct options *options,
+	enum command *command, struct error *error)
+{
+	const char *flag = argv[*i] + 2, *equals = strchr(flag, '='), *text;
+	size_t n = equals ? (size_t)(equals - flag) : strlen(flag);
+	char key[64];
+	struct config_item item = {.key = key, .index = -1};
+	int ret;
+
+	if (n >= sizeof(key))
+		return error_set(error, 0, "unknown flag '%.80s'", argv[*i]);
+	for (size_t k = 0; k <= n; k++)
+		key[k] = k == n ? 0 : flag[k] == '-' ? '_' : flag[k];
+	if (!strcmp(key, "help") || !strcmp(key, "version")) {
+		*command = key[0] == 'h' ? COMMAND_HELP : COMMAND_VERSION;
+		return 0;
+	}
+	if (!strcmp(key, "json")) {
+		options->json = true;
+		return 0;
+	}
+	text = equals ? equals + 1 : *i + 1 < argc ? argv[++*i] : NULL;
+	if (!text)
+		return error_set(error, 0, "--%.*s needs a value", (int)n, flag);
+	if (!strcmp(key, "config"))
+		return pass ? 0 : options_read(options, text, error);
+	if (!pass)
+		return 0;
+	item.text = text;
+	ret = options_set(options, &item, error);
+	if (ret < 0 && !strncmp(error->text, "unknown key", 11))
+		return error_set(error, 0,
+			"unknown flag --%.*s; vcuda-client --help lists them", (int)n, flag);
+	if (ret < 0) { /* "token_file: …" reads "--token-file: …" */
+		size_t skip =
+			!strncmp(error->text, key, n) && error->text[n] == ':' ? n + 2 : 0;
+		char rest[sizeof(error->text)];
+
+		snprintf(rest, sizeof(rest), "%s", error->text + skip);
+		return error_set(error, 0, "--%.*s: %s", (int)n, flag, rest);
+	}
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct options *options, enum command *command,
+	struct error *error)
+{
+	const char *socket = getenv("VCUDA_SOCKET");
+	int ret;
+
+	options_default(options);
+	*command = COMMAND_RUN;
+	if (argc < 2) {
+		*command = COMMAND_HELP;
+		return 0;
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		if (pass && socket && *socket) {
+			struct config_item item = {
+				.key = "VCUDA_SOCKET", .text = socket, .index = -1};
+
+			ret = set_socket(options, &item, error);
+			if (ret < 0)
+				return ret;
+		}
+		if (numeric(argv[1])) {
+			ret = pass ? parse_positional(argc, argv, options, error) : 0;
+			if (ret < 0)
+				return ret;
+			continue;
+		}
+		for (int i = 1; i < argc; i++) {
+			if (!strncmp(argv[i], "--", 2))
+				ret = parse_flag(argc, argv, &i, pass, options, command, error);
+			else if (i == 1)
+				ret = parse_command(argv[i], command, error);
+			else
+				ret = error_set(
+					error, 0, "what is '%s'? vcuda-client --help", argv[i]);
+			if (ret < 0)
+				return ret;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the sidecar was told: a YAML file, flags, the seeds' positional form.  A flag beats
+ * $VCUDA_SOCKET, which beats the file.  docs/SIDECAR.md lists the keys.
+ */
+#ifndef VCUDA_SIDECAR_OPTIONS_H
+#define VCUDA_SIDECAR_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "protocol/channel.h"
+
+struct options {
+	char socket[100];     /* fits in sockaddr_un with ".lock" and to spare */
+	uint64_t socket_mode; /* permission bits */
+	enum channel_mode mode;
+	char agent[256]; /* HOST[:PORT] or SCHEME://…; "" = none */
+	char token[256];
+	char pod[64];	/* namespace/name, for the agent's ledger */
+	char label[16]; /* in the names of shared memory: the pod's UID, or "host" */
+	uint64_t ring, arena, landing; /* bytes, powers of two */
+	uint64_t spin;	    /* ns before sleeping; UINT64_MAX = by the number of cores */
+	uint64_t idle_exit; /* s without a process until it ends; 0 = never */
+	uint64_t max_processes;
+	uint64_t attach_timeout; /* s for dialing and handshake */
+	uint64_t ping_timeout;	 /* s without an answer to a PING when nothing is under way … */
+	uint64_t busy_timeout;	 /* … and when the worker may be in a long call of its driver */
+	bool json;
+};
+
+enum command {
+	COMMAND_RUN,
+	COMMAND_PROBE,
+	COMMAND_DRAIN,
+	COMMAND_STATUS,
+	COMMAND_HELP,
+	COMMAND_VERSION,
+};
+
+/* Defaults, environment, file and arguments together. 0, or -EINVAL with *error naming the
+ * flag, or the file and line. */
+int options_parse(int argc, char **argv, struct options *options, enum command *command,
+	struct error *error);
+
+/* Only the file, over what is there (also the fuzz target, from memory). */
+int options_read(struct options *options, const char *path, struct error *error);
+int options_read_bytes(struct options *options, const char *name, const void *bytes, size_t n,
+	struct error *error);
+
+void options_default(struct options *options);
+
+extern const char options_usage[];
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the ring to the agent: many entries in one send.  Headers and bodies go out of a private
+ * copy, payloads straight from shared memory.
+ */
+#ifndef VCUDA_SIDECAR_OUTBOUND_H
+#define VCUDA_SIDECAR_OUTBOUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "common/error.h"
+#include "sidecar/ring.h"
+#include "transport/transport.h"
+
+#define OUTBOUND_BUFFER (128u * 1024)
+#define OUTBOUND_IOV 64
+#define OUTBOUND_BULK (1u << 20) /* payload bytes a turn: then the replies have theirs */
+
+struct outbound {
+	int first, count;	/* iov[first … count) is to be sent */
+	size_t used;		/* of buffer */
+	uint64_t frames, bytes; /* sent: frames counted when gathered */
+	struct iovec iov[OUTBOUND_IOV + 1];
+	unsigned char buffer[OUTBOUND_BUFFER];
+};
+
+static inline bool outbound_empty(const struct outbound *out)
+{
+	return out->first == out->count;
+}
+
+/* Only when empty. Entries gathered, or -EPROTO with *error: the app's lie; what stood before
+ * it is gathered. */
+int outbound_gather(struct outbound *out, struct ring *ring, struct error *error);
+
+/* A bare frame of the sidecar's own (PING, PONG, BYE). false: no room now. */
+bool outbound_control(struct outbound *out, uint8_t kind, uint64_t seq);
+
+/* Bytes sent, 0 where the link takes none now, or -errno. */
+ssize_t outbound_send(struct outbound *out, struct link *link);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/wait.h"
+
+#define START_NS 5000000000ull /* for another one that holds the lock to serve */
+
+static int address_of(const char *path, struct sockaddr_un *address, struct error *error)
+{
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(address->sun_path))
+		return error_set(error, ENAMETOOLONG, "socket %s", path);
+	strcpy(address->sun_path, path);
+	return 0;
+}
+
+int place_connect(const char *path, pid_t *holder, struct error *error)
+{
+	cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+	int ret;
+
+	if (fd < 0)
+		return error_set(error, errno, "socket");
+	ret = address_of(path, &address, error);
+	if (ret < 0)
+		return ret;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return error_set(error, errno, "socket %s", path);
+	if (holder)
+		*holder = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) ? 0 : peer.pid;
+	return take_fd(&fd);
+}
+
+static int make_folders(const char *path, struct error *error)
+{
+	char folder[108];
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	for (char *slash = folder; (slash = strchr(slash + 1, '/'));) {
+		*slash = 0;
+		if (mkdir(folder, 0755) && errno != EEXIST)
+			return error_set(error, errno, "folder %s of the socket", folder);
+		*slash = '/';
+	}
+	return 0;
+}
+
+/* The lock, of the file that stands there now (not one that its last owner removed). fd or
+ * -EWOULDBLOCK: another one has it. */
+static int lock_take(const char *path, struct error *error)
+{
+	for (;;) {
+		cleanup_close int fd =
+			open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		struct stat ours, there;
+
+		if (fd < 0)
+			return error_set(error, errno, "lock %s", path);
+		if (flock(fd, LOCK_EX | LOCK_NB))
+			return errno == EWOULDBLOCK ? -EWOULDBLOCK
+						    : error_set(error, errno, "lock %s", path);
+		if (!fstat(fd, &ours) && !stat(path, &there) && ours.st_ino == there.st_ino &&
+			ours.st_dev == there.st_dev)
+			return take_fd(&fd);
+	}
+}
+
+static int held(struct place *place, struct error *error)
+{
+	error_set(error, 0,
+		"socket %s: another sidecar (pid %d) serves there; stop it or name another "
+		"--socket",
+		place->socket, (int)place->holder);
+	return -EEXIST;
+}
+
+/* Another one has the lock: it serves, is about to, or ends. */
+static int lock_wait(struct place *place, struct error *error)
+{
+	uint64_t deadline = wait_now() + START_NS;
+	int fd;
+
+	for (;;) {
+		fd = lock_take(place->lock, error);
+		if (fd != -EWOULDBLOCK)
+			return fd;
+		fd = place_connect(place->socket, &place->holder, NULL);
+		if (fd >= 0) {
+			close(fd);
+			return held(place, error);
+		}
+		if (wait_now() > deadline)
+			return error_set(error, 0,
+				"socket %s: another sidecar holds %s but does not serve",
+				place->socket, place->lock);
+		usleep(10000);
+	}
+}
+
+static int place_listen(const struct place *place, unsigned mode, struct error *error)
+{
+	cleanup_close int fd =
+		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address;
+	struct stat st;
+	mode_t mask;
+	int ret;
+
+	if (fd < 0)
+		return error_set(error, errno, "socket");
+	ret = address_of(place->socket, &address, error);
+	if (ret < 0)
+		return ret;
+	if (!lstat(place->socket, &st)) {
+		if (!S_ISSOCK(st.st_mode))
+			return error_set(error, EEXIST, "%s is not a socket", place->socket);
+		if (unlink(place->socket))
+			return error_set(error, errno, "stale socket %s", place->socket);
+	}
+	mask = umask(0177);
+	ret = bind(fd, (struct sockaddr *)&address, sizeof(address));
+	umask(mask);
+	if (ret || chmod(place->socket, mode) || listen(fd, 256))
+		return error_set(error, errno, "socket %s", place->socket);
+	return take_fd(&fd);
+}
+
+int place_take(struct place *place, const char *path, unsigned mode, struct error *error)
+{
+	cleanup_close int lock = -1;
+	int fd;
+
+	*place = (struct place){.listen_fd = -1, .lock_fd = -1};
+	if (strlen(path) >= sizeof(place->socket))
+		return error_set(error, ENAMETOOLONG, "socket %s", path);
+	snprintf(place->socket, sizeof(place->socket), "%s", path);
+	snprintf(place->lock, sizeof(place->lock), "%s.lock", path);
+	fd = make_folders(path, error);
+	if (fd < 0)
+		return fd;
+	lock = lock_wait(place, error);
+	if (lock < 0)
+		return lock;
+	fd = place_connect(path, &place->holder, NULL);
+	if (fd >= 0) {
+		close(fd);
+		return held(place, error);
+	}
+	place->listen_fd = place_listen(place, mode, error);
+	if (place->listen_fd < 0) {
+		unlink(place->lock);
+		return place->listen_fd;
+	}
+	place->lock_fd = take_fd(&lock);
+	return 0;
+}
+
+void place_leave(struct place *place)
+{
+	unlink(place->socket);
+	close(place->listen_fd);
+	unlink(place->lock);
+	close(place->lock_fd);
+	place->listen_fd = place->lock_fd = -1;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sidecar's place in the file system: its socket and the lock beside it.  The lock says who
+ * lives, so that of several that start at once one serves, and a stale socket is told from a
+ * live one.
+ */
+#ifndef VCUDA_SIDECAR_PLACE_H
+#define VCUDA_SIDECAR_PLACE_H
+
+#include <sys/types.h>
+
+#include "common/error.h"
+
+struct place {
+	char socket[108];
+	char lock[112];
+	int listen_fd;
+	int lock_fd;
+	pid_t holder; /* after -EEXIST: who serves there, 0 = not known */
+};
+
+/* Makes the folder if it may, takes the lock, replaces a stale socket, listens. 0; -EEXIST
+ * where a live one serves (it is waited for while it starts); another -errno; each with *error.
+ */
+int place_take(struct place *place, const char *path, unsigned mode, struct error *error);
+
+/* Removes socket and lock. */
+void place_leave(struct place *place);
+
+/* Connects to the sidecar at PATH. fd, or -errno with *error; *holder: its pid. */
+int place_connect(const char *path, pid_t *holder, struct error *error);
+
+#endif

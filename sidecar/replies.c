@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/replies.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/wait.h"
+
+void replies_progress(struct channel_page *page)
+{
+	atomic_fetch_add(&page->progress, 1);
+	wait_fence();
+	if (atomic_load_explicit(&page->want_progress, memory_order_relaxed))
+		wait_wake(&page->progress);
+}
+
+void replies_answer(struct replies *replies, const struct frame_header *header,
+	const void *data, uint32_t bytes, uint32_t payload)
+{
+	struct channel_slot *slot = &replies->slots[header->tag];
+
+	slot->status = header->status;
+	slot->deferred = header->deferred;
+	slot->body = bytes;
+	slot->payload = payload;
+	slot->seq = header->seq;
+	if (bytes)
+		memcpy(slot->data, data, bytes);
+	ring_answered(replies->ring, header->tag);
+	atomic_store_explicit(&slot->answered, 1, memory_order_release);
+	wait_fence();
+	if (atomic_load_explicit(&slot->sleeping, memory_order_relaxed))
+		wait_wake(&slot->answered);
+}
+
+static int lie(struct error *error, const struct frame_header *header, const char *text)
+{
+	return error_set(error, EPROTO,
+		"agent: %s (kind %u, tag %u, length %u, body %u, seq %llu)", text, header->kind,
+		header->tag, header->length, header->body, (unsigned long long)header->seq);
+}
+
+/* What can be told from the header alone. */
+static int replies_check(
+	const struct replies *replies, const struct frame_header *header, struct error *error)
+{
+	uint32_t body = header->body;
+	uint32_t payload = header->length - body;
+	uint32_t least = 0, most = 0;
+
+	if (header->magic != FRAME_MAGIC)
+		return lie(error, header, "wrong magic");
+	if (header->flags)
+		return lie(error, header, "flags");
+	if (header->length < body || payload > FRAME_PAYLOAD_MAX)
+		return lie(error, header, "forged length");
+	switch (header->kind) {
+	case FRAME_REPLY:
+		if (!ring_waits(replies->ring, header->tag))
+			return lie(error, header, "a reply that nobody waits for");
+		least = payload ? sizeof(struct frame_landing) : 0;
+		most = payload ? REPLIES_BODY_MAX : CHANNEL_SLOT_BODY;
+		break;
+	case FRAME_DATA: least = most = sizeof(struct frame_landing); break;
+	case FRAME_UPDATE: least = most = sizeof(struct frame_update); break;
+	case FRAME_UPCALL: least = most = sizeof(struct frame_upcall); break;
+	case FRAME_LOST: most = CHANNEL_SLOT_BODY; break;
+	case FRAME_ACK:
+	case FRAME_PING:
+	case FRAME_PONG: break;
+	default: return lie(error, header, "unknown kind");
+	}
+	if (body < least || body > most)
+		return lie(error, header, "body of a wrong size");
+	if (payload && header->kind != FRAME_REPLY && header->kind != FRAME_DATA)
+		return lie(error, header, "a payload where none belongs");
+	if (header->seq < replies->ring->acknowledged || header->seq > replies->ring->last)
+		return lie(error, header, "acknowledges what it cannot have");
+	return 0;
+}
+
+/* 1: there was no room, the frame stays. */
+static int take_upcall(struct replies *replies, struct error *error)
+{
+	uint64_t head = atomic_load_explicit(&replies->page->upcall_head, memory_order_acquire);
+	struct frame_upcall upcall;
+	struct channel_upcall *to;
+
+	if (replies->upcall_tail - head > CHANNEL_UPCALLS)
+		return error_set(error, EPROTO, "upcalls: head %llu cannot be",
+			(unsigned long long)head);
+	replies->upcalls_full = replies->upcall_tail - head == CHANNEL_UPCALLS;
+	if (replies->upcalls_full)
+		return 1;
+	memcpy(&upcall, replies->body, sizeof(upcall));
+	to = &replies->upcalls[replies->upcall_tail % CHANNEL_UPCALLS];
+	*to = (struct channel_upcall){.what = upcall.what, .value = upcall.value};
+	atomic_store_explicit(
+		&replies->page->upcall_tail, ++replies->upcall_tail, memory_order_release);
+	replies_progress(replies->page);
+	return 0;
+}
+
+static int take_update(struct replies *replies, struct error *error)
+{
+	struct frame_update update;
+
+	memcpy(&update, replies->body, sizeof(update));
+	if (update.index >= CHANNEL_WORDS)
+		return error_set(error, EPROTO, "agent: an update of word %u", update.index);
+	atomic_store_explicit(
+		&replies->words[update.index], update.value, memory_order_release);
+	replies_progress(replies->page);
+	return 0;
+}
+
+static void take_lost(struct replies *replies)
+{
+	size_t n = replies->header.body;
+
+	if (n >= sizeof(replies->text))
+		n = sizeof(replies->text) - 1;
+	memcpy(replies->text, replies->body, n);
+	replies->text[n] = 0;
+	for (char *c = replies->text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = '?';
+	replies->status = replies->header.status;
+	replies->lost = true;
+}
+
+/* Header and body are here, and the payload has landed. 1: no room, the frame stays. */
+static int replies_finish(struct replies *replies, struct error *error)
+{
+	const struct frame_header *header = &replies->header;
+	uint32_t payload = header->length - header->body;
+	uint32_t skip = payload ? (uint32_t)sizeof(struct frame_landing) : 0;
+	int ret = 0;
+
+	switch (header->kind) {
+	case FRAME_REPLY:
+		replies_answer(
+			replies, header, replies->body + skip, header->body - skip, payload);
+		break;
+	case FRAME_UPDATE: ret = take_update(replies, error); break;
+	case FRAME_UPCALL: ret = take_upcall(replies, error); break;
+	case FRAME_LOST: take_lost(replies); break;
+	case FRAME_PING: replies->ping = true; break;
+	default: break;
+	}
+	if (ret)
+		return ret;
+	replies->frames++;
+	return ring_acknowledge(replies->ring, header->seq)
+		       ? lie(error, header, "acknowledges what it cannot have")
+		       : 0;
+}
+
+static int replies_land(struct replies *replies, struct error *error)
+{
+	struct frame_landing landing;
+	uint32_t payload = replies->header.length - replies->header.body;
+
+	memcpy(&landing, replies->body, sizeof(landing));
+	replies->land =
+		segments_in(replies->segments, landing.segment, landing.offset, payload);
+	if (!replies->land)
+		return error_set(error, EPROTO,
+			"agent: %u bytes for %llu of segment %u, which is no landing place",
+			payload, (unsigned long long)landing.offset, landing.segment);
+	replies->left = payload;
+	replies->landing = true;
+	return 0;
+}
+
+static void replies_drink(struct replies *replies)
+{
+	size_t n = replies->n - replies->at;
+
+	if (n > replies->left)
+		n = replies->left;
+	memcpy(replies->land, replies->buffer + replies->at, n);
+	replies->at += n;
+	replies->land += n;
+	replies->left -= (uint32_t)n;
+}
+
+int replies_parse(struct replies *replies, struct error *error)
+{
+	for (;;) {
+		struct frame_header header;
+		size_t have;
+		int ret;
+
+		if (replies->landing) {
+			replies_drink(replies);
+			if (replies->left)
+				return 0;
+			replies->landing = false;
+			ret = replies_finish(replies, error);
+			if (ret < 0)
+				return ret;
+		}
+		have = replies->n - replies->at;
+		if (have < sizeof(header) || replies->lost)
+			return 0;
+		memcpy(&header, replies->buffer + replies->at, sizeof(header));
+		ret = replies_check(replies, &header, error);
+		if (ret < 0)
+			return ret;
+		if (have < sizeof(header) + header.body)
+			return 0;
+		replies->header = header;
+		memcpy(replies->body, replies->buffer + replies->at + sizeof(header),
+			header.body);
+		if (header.length > header.body)
+			ret = replies_land(replies, error);
+		else
+			ret = replies_finish(replies, error);
+		if (ret)
+			return ret < 0 ? ret : 0;
+		replies->at += sizeof(header) + header.body;
+	}
+}
+
+/* Where the next bytes go: the landing place while a payload is on its way, else the buffer. */
+static ssize_t replies_read(struct replies *replies, struct link *link)
+{
+	ssize_t got;
+
+	if (replies->landing && replies->at == replies->n) {
+		got = link_receive(link, replies->land, replies->left);
+		if (got > 0) {
+			replies->land += got;
+			replies->left -= (uint32_t)got;
+		}
+		return got;
+	}
+	memmove(replies->buffer, replies->buffer + replies->at, replies->n - replies->at);
+	replies->n -= replies->at;
+	replies->at = 0;
+	got = link_receive(
+		link, replies->buffer + replies->n, sizeof(replies->buffer) - replies->n);
+	if (got > 0)
+		replies->n += (size_t)got;
+	return got;
+}
+
+ssize_t replies_receive(
+	struct replies *replies, struct link *link, size_t budget, struct error *error)
+{
+	size_t total = 0;
+	int ret;
+
+	if (replies->upcalls_full) {
+		replies->upcalls_full = false;
+		ret = replies_parse(replies, error);
+		if (ret < 0 || replies->upcalls_full)
+			return ret;
+	}
+	while (total < budget && !replies->upcalls_full && !replies->lost) {
+		ssize_t got = replies_read(replies, link);
+
+		if (got == -EAGAIN)
+			break;
+		if (!got)
+			return error_set(error, ECONNRESET, "the agent closed the connection");
+		if (got < 0)
+			return error_set(error, (int)-got, "the connection to the agent broke");
+		total += (size_t)got;
+		replies->bytes += (size_t)got;
+		ret = replies_parse(replies, error);
+		if (ret < 0)
+			return ret;
+		/* Less than was asked for: the socket is empty, spare the call that says so. */
+		if (!replies->landing && replies->n < sizeof(replies->buffer) / 2)
+			break;
+	}
+	return (ssize_t)total;
+}

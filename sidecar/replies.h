@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames from the agent into the segment.  A payload goes straight from the socket to its
+ * landing place once that place was checked; the answer is published after it.  Whatever does
+ * not fit the rules ends the session: -EPROTO with a text.
+ */
+#ifndef VCUDA_SIDECAR_REPLIES_H
+#define VCUDA_SIDECAR_REPLIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "sidecar/ring.h"
+#include "transport/transport.h"
+
+/* What is read ahead. Small: the payload bytes in it are copied once more. */
+#define REPLIES_BUFFER (16u * 1024)
+/* No frame of the agent has more body: a slot's data and the landing before it. */
+#define REPLIES_BODY_MAX (CHANNEL_SLOT_BODY + sizeof(struct frame_landing))
+
+struct replies {
+	struct channel_page *page;	/* shared; only written */
+	struct channel_slot *slots;	/* shared; only written, but for `sleeping` */
+	_Atomic uint64_t *words;	/* shared; only written */
+	struct channel_upcall *upcalls; /* shared; only written */
+	struct ring *ring;
+	const struct segments *segments;
+	uint64_t upcall_tail;
+	bool upcalls_full; /* reading pauses until the app takes some */
+	bool ping;	   /* a PING came: answer it */
+	bool lost;	   /* FRAME_LOST came: status and text */
+	uint32_t status;
+	char text[200];
+	uint64_t frames, bytes; /* received */
+	/* The frame whose payload is on its way. */
+	bool landing;
+	struct frame_header header;
+	unsigned char *land;
+	uint32_t left;
+	unsigned char body[REPLIES_BODY_MAX];
+	/* Read and not parsed. */
+	size_t at, n;
+	unsigned char buffer[REPLIES_BUFFER];
+};
+
+/* Reads what is there, at most about `budget` bytes. > 0: bytes taken; 0: nothing now (or
+ * paused by upcalls_full, or `lost` is set); -ECONNRESET where the agent closed; -EPROTO or
+ * another -errno, each with *error. */
+ssize_t replies_receive(
+	struct replies *replies, struct link *link, size_t budget, struct error *error);
+
+/* Parses what is in the buffer (also the fuzz target). 0 or -EPROTO. */
+int replies_parse(struct replies *replies, struct error *error);
+
+/* Answers a slot: status only, or with data. Wakes the thread that waits. */
+void replies_answer(struct replies *replies, const struct frame_header *header,
+	const void *data, uint32_t bytes, uint32_t payload);
+
+/* Bumps `progress` and wakes who sleeps on it. */
+void replies_progress(struct channel_page *page);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ring's consumer.  Its memory belongs to a hostile peer: the tail is loaded once a turn, a
+ * header is copied before it is looked at, and sizes, positions and what was handed out are
+ * kept here, never read back.  Entries stay until the agent has acknowledged them.
+ */
+#ifndef VCUDA_SIDECAR_RING_H
+#define VCUDA_SIDECAR_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "protocol/channel.h"
+#include "protocol/frame.h"
+#include "sidecar/segment.h"
+
+/* What one entry needs at most in the buffer that ring_take fills. */
+#define RING_ENTRY_MAX (sizeof(struct frame_header) + FRAME_BODY_MAX)
+
+struct ring {
+	struct channel_page *page;  /* shared */
+	const unsigned char *bytes; /* shared */
+	uint64_t size;		    /* power of two */
+	const struct segments *segments;
+	uint64_t taken;	       /* byte count up to which entries were taken */
+	uint64_t released;     /* what page->head says */
+	uint64_t last;	       /* sequence number of the last entry taken, 0 = none */
+	uint64_t acknowledged; /* by the agent */
+	uint64_t *ends;	       /* [seq % (size / 32)]: byte count behind that entry */
+	uint64_t waiting[CHANNEL_SLOTS / 64]; /* tags of calls that are not answered */
+	bool bye;			      /* BYE was taken: nothing may follow */
+};
+
+struct ring_entry {
+	struct frame_header header; /* as it goes on the wire */
+	uint32_t bytes;		    /* in the buffer: header, body, inline payload */
+	const void *bulk; /* payload in shared memory: opaque, it may change; or NULL */
+	uint32_t bulk_bytes;
+};
+
+/* `page` and `segments` outlive the ring. -ENOMEM. */
+int ring_init(struct ring *ring, struct channel_page *page, const void *bytes, uint64_t size,
+	const struct segments *segments);
+void ring_fini(struct ring *ring);
+
+/* Something is there that was not taken. */
+bool ring_waiting(const struct ring *ring);
+
+/* Takes one entry: header and body into buffer (RING_ENTRY_MAX bytes), the rest by pointer. 1;
+ * 0 where there is none; -EPROTO with *error saying what the app did wrong. */
+int ring_take(struct ring *ring, unsigned char *buffer, struct ring_entry *entry,
+	struct error *error);
+
+/* The agent has taken over everything up to SEQ: releases it. -EPROTO where it cannot have. */
+int ring_acknowledge(struct ring *ring, uint64_t seq);
+
+/* Entries taken and not acknowledged. */
+static inline uint64_t ring_in_flight(const struct ring *ring)
+{
+	return ring->last - ring->acknowledged;
+}
+
+/* A call with that tag waits for its answer. */
+static inline bool ring_waits(const struct ring *ring, uint16_t tag)
+{
+	return tag < CHANNEL_SLOTS && ring->waiting[tag / 64] >> tag % 64 & 1;
+}
+static inline void ring_answered(struct ring *ring, uint16_t tag)
+{
+	ring->waiting[tag / 64] &= ~(1ull << tag % 64);
+}
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/segment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+
+#define SHM_FOLDER "/dev/shm"
+#define SEGMENT_SMALL (64u << 20) /* below: not worth reading what is free */
+
+static int segment_file(enum channel_mode mode, struct error *error)
+{
+	int fd = mode == CHANNEL_POD ? memfd_create("vcuda", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+				     : open(SHM_FOLDER, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return error_set(error, errno, "shared memory (%s)",
+			mode == CHANNEL_POD ? "memfd" : SHM_FOLDER);
+	return fd;
+}
+
+int segment_create(
+	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error)
+{
+	cleanup_close int fd = segment_file(mode, error);
+	cleanup_free struct segment *made = NULL;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	if (__builtin_add_overflow(size, page - 1, &size) || size > INT64_MAX)
+		return error_set(error, EINVAL, "shared memory");
+	size &= ~(page - 1);
+	ret = segment_affordable(size, error);
+	if (ret < 0)
+		return ret;
+	ret = posix_fallocate(fd, 0, (off_t)size);
+	if (ret)
+		return error_set(error, ret, "shared memory of %llu MiB",
+			(unsigned long long)(size >> 20));
+	if (mode == CHANNEL_POD &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return error_set(error, errno, "sealing shared memory");
+	/* Says to segment_sweep of a later sidecar that this one lives. */
+	if (mode == CHANNEL_HOST && flock(fd, LOCK_SH | LOCK_NB))
+		return error_set(error, errno, "locking shared memory");
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return error_set(error, ENOMEM, "shared memory");
+	made->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (made->base == MAP_FAILED)
+		return error_set(error, errno, "mapping shared memory of %llu MiB",
+			(unsigned long long)(size >> 20));
+	made->size = size;
+	made->mode = mode;
+	made->fd = take_fd(&fd);
+	*segment = made;
+	made = NULL;
+	return 0;
+}
+
+int segment_publish(struct segment *segment, const char *label, uid_t owner, gid_t group,
+	struct error *error)
+{
+	char from[64], to[sizeof(SHM_FOLDER) + sizeof(segment->name)];
+	unsigned char random[16];
+	size_t at;
+
+	if (segment->mode != CHANNEL_HOST)
+		return 0;
+	if (owner != geteuid() && fchown(segment->fd, owner, group))
+		return error_set(error, errno, "giving shared memory to user %u", owner);
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return error_set(error, errno, "random numbers");
+	at = (size_t)snprintf(segment->name, 24, "/vcuda-%.12s-", label);
+	for (size_t i = 0; i < sizeof(random); i++, at += 2)
+		snprintf(segment->name + at, sizeof(segment->name) - at, "%02x", random[i]);
+	snprintf(from, sizeof(from), "/proc/self/fd/%d", segment->fd);
+	snprintf(to, sizeof(to), SHM_FOLDER "%s", segment->name);
+	if (linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW)) {
+		segment->name[0] = 0;
+		return error_set(error, errno, "naming shared memory %s", to);
+	}
+	return 0;
+}
+
+void segment_hide(struct segment *segment)
+{
+	if (segment->name[0])
+		shm_unlink(segment->name);
+	segment->name[0] = 0;
+}
+
+void segment_free(struct segment *segment)
+{
+	if (!segment)
+		return;
+	segment_hide(segment);
+	munmap(segment->base, segment->size);
+	close(segment->fd);
+	free(segment);
+}
+
+void segment_sweep(const char *label)
+{
+	DIR *folder = opendir(SHM_FOLDER);
+	struct dirent *entry;
+	char prefix[32];
+
+	snprintf(prefix, sizeof(prefix), "vcuda-%.12s-", label);
+	while (folder && (entry = readdir(folder))) {
+		cleanup_close int fd = -1;
+		struct stat st;
+
+		if (strncmp(entry->d_name, prefix, strlen(prefix)))
+			continue;
+		fd = openat(dirfd(folder), entry->d_name,
+			O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+			continue;
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			unlinkat(dirfd(folder), entry->d_name, 0);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+/* --- the segments of a channel --- */
+
+static void *segments_find(const struct segments *segments, uint32_t number, uint64_t start,
+	uint64_t size, uint64_t offset, uint64_t length)
+{
+	const struct segment *segment;
+
+	if (number > SEGMENTS_MAX)
+		return NULL;
+	segment = segments->at[number];
+	if (!segment)
+		return NULL;
+	if (number) {
+		start = 0;
+		size = segment->size;
+	}
+	if (offset < start || offset - start > size || length > size - (offset - start))
+		return NULL;
+	return segment->base + offset;
+}
+
+void *segments_out(
+	const struct segments *segments, uint32_t number, uint64_t offset, uint64_t length)
+{
+	return segments_find(
+		segments, number, segments->arena, segments->arena_size, offset, length);
+}
+
+void *segments_in(
+	const struct segments *segments, uint32_t number, uint64_t offset, uint64_t length)
+{
+	return segments_find(
+		segments, number, segments->landing, segments->landing_size, offset, length);
+}
+
+int segments_add(struct segments *segments, struct segment *segment)
+{
+	for (int i = 1; i <= SEGMENTS_MAX; i++) {
+		if (segments->at[i])
+			continue;
+		segments->at[i] = segment;
+		segments->pinned++;
+		segments->pinned_bytes += segment->size;
+		return i;
+	}
+	return -ENOSPC;
+}
+
+int segments_remove(struct segments *segments, uint32_t number)
+{
+	struct segment *segment;
+
+	if (!number || number > SEGMENTS_MAX || !segments->at[number])
+		return -ENOENT;
+	segment = segments->at[number];
+	segments->at[number] = NULL;
+	segments->pinned--;
+	segments->pinned_bytes -= segment->size;
+	segment->next = segments->closing;
+	segments->closing = segment;
+	return 0;
+}
+
+void segments_reap(struct segments *segments)
+{
+	struct segment *segment;
+
+	while ((segment = segments->closing)) {
+		segments->closing = segment->next;
+		segment_free(segment);
+	}
+}
+
+void segments_fini(struct segments *segments)
+{
+	segments_reap(segments);
+	for (int i = 0; i <= SEGMENTS_MAX; i++) {
+		segment_free(segments->at[i]);
+		segments->at[i] = NULL;
+	}
+}
+
+/* --- the guard --- */
+
+static __thread const struct segments *guarded;
+static __thread volatile sig_atomic_t broken;
+
+static bool guard_holds(const struct segment *segment, const unsigned char *address)
+{
+	return segment && address >= segment->base && address < segment->base + segment->size;
+}
+
+static bool guard_knows(const unsigned char *address)
+{
+	if (!guarded)
+		return false;
+	for (int i = 0; i <= SEGMENTS_MAX; i++)
+		if (guard_holds(guarded->at[i], address))
+			return true;
+	for (const struct segment *at = guarded->closing; at; at = at->next)
+		if (guard_holds(at, address))
+			return true;
+	return false;
+}
+
+static void guard_caught(int signal_number, siginfo_t *info, void *context)
+{
+	uintptr_t page = (uintptr_t)info->si_addr & ~(uintptr_t)4095;
+
+	(void)context;
+	if (guard_knows(info->si_addr) &&
+		mmap((void *)page, 4096, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
+		broken = 1;
+		return;
+	}
+	signal(signal_number, SIG_DFL); /* ours: die of it when the instruction runs again */
+}
+
+void segment_guard_install(void)
+{
+	struct sigaction action = {.sa_sigaction = guard_caught, .sa_flags = SA_SIGINFO};
+
+	sigaction(SIGBUS, &action, NULL);
+}
+
+void segment_guard(const struct segments *segments)
+{
+	guarded = segments;
+	broken = 0;
+}
+
+bool segment_broken(void)
+{
+	return broken;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory shared with one app process: the channel's own segment (number 0) and the pinned ones.
+ * `host`: a file in /dev/shm whose name lives from the answer until the app has mapped it;
+ * `pod`: a sealed memfd.  Memory is reserved at once, so a full tmpfs is an error here and not
+ * a SIGBUS later.  The app can still shrink a `host` file under us: the guard turns the SIGBUS
+ * of the thread that serves it into a broken segment, and only that session ends.
+ */
+#ifndef VCUDA_SIDECAR_SEGMENT_H
+#define VCUDA_SIDECAR_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+#include "protocol/channel.h"
+
+#define SEGMENTS_MAX                                                                           \
+	4096 /* pinned ones a process: one mapping each, of 65530 a process has                \
+	      */
+
+struct segment {
+	unsigned char *base;
+	size_t size;
+	int fd;
+	enum channel_mode mode;
+	char name[64];	      /* host: for shm_open; "" = has none (yet, or any more) */
+	struct segment *next; /* segments.closing */
+};
+
+/* Reserves and maps `size` bytes (rounded up to pages). 0, or -errno with *error. Thread-safe.
+ */
+int segment_create(
+	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error);
+/* host: gives it a name that OWNER may open; `label` (the pod's UID, or "host") is in the name.
+ */
+int segment_publish(struct segment *segment, const char *label, uid_t owner, gid_t group,
+	struct error *error);
+/* host: takes the name away; later calls do nothing. */
+void segment_hide(struct segment *segment);
+void segment_free(struct segment *segment);
+
+/* Removes names under LABEL that a killed sidecar left: those that nobody holds a lock on. */
+void segment_sweep(const char *label);
+
+/* The segments of one channel. Only the channel's thread touches it. */
+struct segments {
+	struct segment *at[SEGMENTS_MAX + 1]; /* [0]: the channel's own */
+	uint64_t arena, arena_size;	      /* in segment 0; private copies */
+	uint64_t landing, landing_size;
+	uint32_t pinned;
+	uint64_t pinned_bytes;
+	struct segment *closing; /* given back, but bytes may still be on their way */
+};
+
+/* [offset, offset + length) of a segment, where the app may send from: the arena, or pinned
+ * memory. NULL where it does not lie inside. */
+void *segments_out(
+	const struct segments *segments, uint32_t number, uint64_t offset, uint64_t length);
+/* The same for where answers may land: the landing region, or pinned memory. */
+void *segments_in(
+	const struct segments *segments, uint32_t number, uint64_t offset, uint64_t length);
+
+/* A free number for SEGMENT, or -ENOSPC. */
+int segments_add(struct segments *segments, struct segment *segment);
+/* Takes NUMBER out of use and puts it on `closing`. -ENOENT. */
+int segments_remove(struct segments *segments, uint32_t number);
+/* Frees what is on `closing`: no receive or send under way names it any more. */
+void segments_reap(struct segments *segments);
+void segments_fini(struct segments *segments);
+
+/* Once a process. */
+void segment_guard_install(void);
+/* This thread serves these segments (NULL: none). */
+void segment_guard(const struct segments *segments);
+/* A page of them went away under this thread. */
+bool segment_broken(void);
+
+#endif

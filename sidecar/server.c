@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/wait.h"
+#include "sidecar/channel.h"
+#include "sidecar/place.h"
+
+#define SECOND 1000000000ull
+#define STOP_NS (2 * SECOND) /* for the channels to say good-bye */
+
+void server_wake(struct server *server)
+{
+	uint64_t one = 1;
+
+	if (write(server->wake_fd, &one, sizeof(one)) < 0)
+		return; /* full: it is awake */
+}
+
+static uint64_t segment_bytes(const struct options *options)
+{
+	return 4096 + CHANNEL_SLOTS * sizeof(struct channel_slot) +
+	       CHANNEL_WORDS * sizeof(uint64_t) +
+	       CHANNEL_UPCALLS * sizeof(struct channel_upcall) + options->ring +
+	       options->arena + options->landing;
+}
+
+int server_segment(struct server *server, struct segment **segment, struct error *error)
+{
+	struct segment *spare;
+
+	pthread_mutex_lock(&server->lock);
+	spare = server->spare;
+	server->spare = NULL;
+	pthread_mutex_unlock(&server->lock);
+	server_wake(server);
+	if (spare) {
+		*segment = spare;
+		return 0;
+	}
+	return segment_create(
+		server->options.mode, segment_bytes(&server->options), segment, error);
+}
+
+/* While nothing else is to be done. The pages are there, so an attach costs no page faults. */
+static void server_prepare(struct server *server)
+{
+	struct segment *spare;
+	bool wanted;
+
+	pthread_mutex_lock(&server->lock);
+	wanted = !server->spare;
+	pthread_mutex_unlock(&server->lock);
+	if (!wanted || segment_create(server->options.mode, segment_bytes(&server->options),
+			       &spare, NULL) < 0)
+		return;
+	pthread_mutex_lock(&server->lock);
+	if (!server->spare) {
+		server->spare = spare;
+		spare = NULL;
+	}
+	pthread_mutex_unlock(&server->lock);
+	segment_free(spare);
+}
+
+static void server_accept(struct server *server)
+{
+	for (int i = 0; i < 16; i++) {
+		int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		unsigned count;
+		int ret;
+
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+				log_error("sidecar.accept", "text=\"%s\"", strerror(errno));
+				usleep(100000);
+			}
+			return;
+		}
+		pthread_mutex_lock(&server->lock);
+		count = server->channel_count;
+		pthread_mutex_unlock(&server->lock);
+		if (count >= server->options.max_processes) {
+			log_warn("sidecar.full", "processes=%u", count);
+			close(fd);
+			continue;
+		}
+		ret = channel_start(server, fd);
+		if (ret < 0)
+			log_error("sidecar.channel", "text=\"%s\"", strerror(-ret));
+	}
+}
+
+/* Nobody is served and nobody came for long enough, or the drain is done. */
+static bool server_done(struct server *server, uint64_t now, uint64_t *at)
+{
+	const struct options *options = &server->options;
+	unsigned count;
+	uint64_t since;
+
+	pthread_mutex_lock(&server->lock);
+	count = server->channel_count;
+	since = server->last_process;
+	pthread_mutex_unlock(&server->lock);
+	*at = now + 60 * SECOND;
+	if (count)
+		return false;
+	if (atomic_load(&server->draining))
+		return true;
+	if (!options->idle_exit)
+		return false;
+	*at = since + options->idle_exit * SECOND;
+	return now >= *at;
+}
+
+static void server_loop(struct server *server, int signal_fd)
+{
+	struct pollfd fds[3] = {{.fd = server->listen_fd, .events = POLLIN},
+		{.fd = server->wake_fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+	uint64_t at, wakes;
+
+	while (!server_done(server, wait_now(), &at)) {
+		uint64_t now = wait_now();
+		int n = poll(fds, 3, 0);
+
+		if (!n) {
+			server_prepare(server);
+			n = poll(fds, 3, at > now ? (int)((at - now) / 1000000) + 1 : 0);
+		}
+		if (n <= 0)
+			continue;
+		if (fds[2].revents)
+			return;
+		if (fds[1].revents && read(server->wake_fd, &wakes, sizeof(wakes)) < 0)
+			continue;
+		if (fds[0].revents)
+			server_accept(server);
+	}
+}
+
+/* Every channel ends; one that still dials is left to the end of the process. */
+static void server_stop(struct server *server)
+{
+	uint64_t deadline = wait_now() + STOP_NS, one = 1;
+	unsigned count = 1;
+
+	if (write(server->stop_fd, &one, sizeof(one)) < 0)
+		log_error("sidecar.stop", "text=\"%s\"", strerror(errno));
+	while (count && wait_now() < deadline) {
+		struct pollfd pollfd = {.fd = server->wake_fd, .events = POLLIN};
+		uint64_t wakes;
+
+		pthread_mutex_lock(&server->lock);
+		count = server->channel_count;
+		pthread_mutex_unlock(&server->lock);
+		if (count && poll(&pollfd, 1, 50) > 0 &&
+			read(server->wake_fd, &wakes, sizeof(wakes)) < 0)
+			break;
+	}
+}
+
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)!setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int server_open(struct server *server, int *signal_fd, struct error *error)
+{
+	sigset_t set;
+
+	raise_descriptors();
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ,
+		SIG_IGN); /* a limit on files holds for shared memory: an error, no end */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	segment_guard_install();
+	*signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (*signal_fd < 0 || server->stop_fd < 0 || server->wake_fd < 0)
+		return error_set(error, errno, "descriptors");
+	server->spin =
+		server->options.spin == UINT64_MAX ? wait_spin_budget() : server->options.spin;
+	server->started = server->last_process = wait_now();
+	if (server->options.mode == CHANNEL_HOST)
+		segment_sweep(server->options.label);
+	return 0;
+}
+
+int server_run(const struct options *options, struct error *error)
+{
+	static struct server server; /* threads may outlive this function by a moment */
+	struct place place;
+	int signal_fd, ret;
+
+	server.options = *options;
+	pthread_mutex_init(&server.lock, NULL);
+	ret = place_take(&place, options->socket, (unsigned)options->socket_mode, error);
+	if (ret == -EEXIST && options->idle_exit) {
+		log_info("sidecar.served", "socket=%s by=%d", options->socket, place.holder);
+		return 0;
+	}
+	if (ret < 0)
+		return ret;
+	server.listen_fd = place.listen_fd;
+	ret = server_open(&server, &signal_fd, error);
+	if (!ret) {
+		log_info("sidecar.ready", "socket=%s ipc=%s agent=%s", options->socket,
+			options->mode == CHANNEL_HOST ? "host" : "pod",
+			options->agent[0] ? options->agent : "none");
+		server_loop(&server, signal_fd);
+		log_info("sidecar.end", "attached=%llu lost=%llu",
+			(unsigned long long)server.attached, (unsigned long long)server.lost);
+	}
+	place_leave(&place);
+	server_stop(&server);
+	segment_free(server.spare);
+	return ret;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sidecar as a whole: its socket, the list of channels, a segment prepared for the next
+ * one. The main thread accepts, prepares and watches; each channel has a thread of its own.
+ *
+ * Locks: `lock` guards the list, the spare and the counters that are not atomic; nothing blocks
+ * under it.
+ */
+#ifndef VCUDA_SIDECAR_SERVER_H
+#define VCUDA_SIDECAR_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sidecar/options.h"
+#include "sidecar/segment.h"
+
+struct channel;
+
+struct server {
+	struct options options;
+	uint64_t spin;	  /* ns */
+	uint64_t started; /* CLOCK_MONOTONIC ns */
+	int listen_fd;
+	int lock_fd;
+	int stop_fd; /* eventfd, never read: readable = everybody ends */
+	int wake_fd; /* eventfd: the main thread looks around */
+	_Atomic bool draining;
+	pthread_mutex_t lock;
+	struct channel *channels;
+	unsigned channel_count; /* threads, those that only ask for the status included */
+	uint64_t last_process;	/* when one was attached last; ns */
+	struct segment *spare;	/* as large as a channel's own */
+	/* Totals, for `status`. */
+	_Atomic uint64_t attached, refused, poisoned, lost;
+	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
+};
+
+/* Serves until SIGTERM, SIGINT, idle_exit or the end of a drain. 0, or -errno with *error;
+ * -EEXIST where a live sidecar holds the socket (idle_exit: 0, that one serves). */
+int server_run(const struct options *options, struct error *error);
+
+/* The segment of a new channel: the spare one, or made now. */
+int server_segment(struct server *server, struct segment **segment, struct error *error);
+
+/* The state as JSON, in a memfd whose size is *size. fd or -errno. */
+int server_status(struct server *server, uint64_t *size);
+
+/* The main thread looks around. */
+void server_wake(struct server *server);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the sidecar does, as JSON: `vcuda-client status`, `vcuda status`. docs/SIDECAR.md names
+ * the fields.
+ */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/version.h"
+#include "common/wait.h"
+#include "sidecar/channel.h"
+
+static void add(cJSON *object, const char *name, uint64_t value)
+{
+	cJSON_AddNumberToObject(object, name, (double)value);
+}
+
+static void add_wire(cJSON *object, uint64_t frames_sent, uint64_t bytes_sent,
+	uint64_t frames_received, uint64_t bytes_received)
+{
+	add(object, "frames_sent", frames_sent);
+	add(object, "bytes_sent", bytes_sent);
+	add(object, "frames_received", frames_received);
+	add(object, "bytes_received", bytes_received);
+}
+
+/* A program's name is the peer's: cJSON escapes it, but only UTF-8 is JSON. */
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+	char clean[128];
+	size_t i;
+
+	for (i = 0; text[i] && i < sizeof(clean) - 1; i++)
+		clean[i] = (unsigned char)text[i] < ' ' || (unsigned char)text[i] > 126
+				   ? '?'
+				   : text[i];
+	clean[i] = 0;
+	cJSON_AddStringToObject(object, name, clean);
+}
+
+static cJSON *status_channel(struct channel *channel, uint64_t now)
+{
+	cJSON *object = cJSON_CreateObject();
+	char session[33];
+
+	for (size_t i = 0; i < sizeof(channel->session); i++)
+		snprintf(session + 2 * i, 3, "%02x", channel->session[i]);
+	add(object, "pid", (uint64_t)channel->peer.pid);
+	add(object, "uid", channel->peer.uid);
+	add_text(object, "program", channel->program);
+	cJSON_AddStringToObject(object, "state",
+		atomic_load(&channel->state) == CHANNEL_OPEN ? "open" : "lost");
+	cJSON_AddStringToObject(object, "session", session);
+	add(object, "seconds", (now - channel->opened_at) / 1000000000u);
+	add_wire(object, channel->frames_sent, channel->bytes_sent, channel->frames_received,
+		channel->bytes_received);
+	add(object, "in_flight", channel->in_flight);
+	add(object, "calls_waiting", channel->waiting);
+	add(object, "pinned_segments", channel->pinned);
+	add(object, "pinned_bytes", channel->pinned_bytes);
+	return object;
+}
+
+static cJSON *status_object(struct server *server)
+{
+	const struct options *options = &server->options;
+	cJSON *root = cJSON_CreateObject(), *channels, *totals;
+	uint64_t sent = server->frames_sent, sent_bytes = server->bytes_sent;
+	uint64_t received = server->frames_received, received_bytes = server->bytes_received;
+	uint64_t now = wait_now();
+
+	cJSON_AddStringToObject(root, "version", VCUDA_VERSION);
+	add(root, "pid", (uint64_t)getpid());
+	add_text(root, "socket", options->socket);
+	cJSON_AddStringToObject(root, "ipc", options->mode == CHANNEL_HOST ? "host" : "pod");
+	add_text(root, "agent", options->agent);
+	add(root, "seconds", (now - server->started) / 1000000000u);
+	cJSON_AddBoolToObject(root, "draining", atomic_load(&server->draining));
+	channels = cJSON_AddArrayToObject(root, "channels");
+	pthread_mutex_lock(&server->lock);
+	for (struct channel *channel = server->channels; channel; channel = channel->next) {
+		if (atomic_load(&channel->state) == CHANNEL_OPENING)
+			continue;
+		cJSON_AddItemToArray(channels, status_channel(channel, now));
+		sent += channel->frames_sent;
+		sent_bytes += channel->bytes_sent;
+		received += channel->frames_received;
+		received_bytes += channel->bytes_received;
+	}
+	pthread_mutex_unlock(&server->lock);
+	totals = cJSON_AddObjectToObject(root, "totals");
+	add(totals, "attached", server->attached);
+	add(totals, "refused", server->refused);
+	add(totals, "poisoned", server->poisoned);
+	add(totals, "lost", server->lost);
+	add_wire(totals, sent, sent_bytes, received, received_bytes);
+	return root;
+}
+
+int server_status(struct server *server, uint64_t *size)
+{
+	cleanup_close int fd = memfd_create("status", MFD_CLOEXEC);
+	cJSON *root = status_object(server);
+	cleanup_free char *text = cJSON_Print(root);
+	size_t n, at = 0;
+
+	cJSON_Delete(root);
+	if (fd < 0 || !text)
+		return -ENOMEM;
+	n = strlen(text);
+	while (at < n) {
+		ssize_t wrote = write(fd, text + at, n - at);
+
+		if (wrote < 0)
+			return -errno;
+		at += (size_t)wrote;
+	}
+	*size = n;
+	return take_fd(&fd);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A worker without a GPU, for tests of supervisor and front: it speaks handoff.h and echoes
+ * what comes over the commands.  The driver's path says what it does before that: /toy/ready,
+ * /toy/fail, /toy/crash, /toy/slow (ready after 300 ms).  Single bytes of the commands are
+ * orders:
+ *
+ *     L  ask for 64 MiB more; the grant comes back as text    E  say ENDED and exit
+ *     K  die of SIGABRT                                       S  hear nothing any more
+ *     W  lie: STATS of the wrong size                         T  say STATS
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gpu-agent/agent.h"
+
+#define TOY_MEMORY (1ull << 30)
+#define TOY_CONTEXT (16ull << 20)
+
+static int handoff_socket;
+
+static void say(struct handoff *h)
+{
+	h->version = HANDOFF_VERSION;
+	if (send(handoff_socket, h, sizeof(*h), MSG_NOSIGNAL) < 0)
+		_exit(1);
+}
+
+static void get_ready(const struct agent_config *config)
+{
+	struct handoff h = {.what = HANDOFF_READY, .device_count = 1, .driver_version = 13000};
+
+	if (config->token[0]) /* the one thing that it must never see */
+		abort();
+	if (!strcmp(config->driver_path, "/toy/crash"))
+		abort();
+	if (!strcmp(config->driver_path, "/toy/slow"))
+		usleep(300000);
+	if (!strcmp(config->driver_path, "/toy/fail")) {
+		h.what = HANDOFF_FAILED;
+		snprintf(h.text, sizeof(h.text), "the toy has no driver");
+		say(&h);
+		exit(1);
+	}
+	snprintf(h.text, sizeof(h.text), "toy driver");
+	snprintf(h.devices[0].name, sizeof(h.devices[0].name), "Toy GPU");
+	memset(h.devices[0].uuid, 7, sizeof(h.devices[0].uuid));
+	h.devices[0].total_memory = TOY_MEMORY;
+	h.devices[0].context_memory = TOY_CONTEXT;
+	h.devices[0].free_memory = TOY_MEMORY;
+	say(&h);
+}
+
+/* Waits for SESSION; exits on STOP and on the front's end. */
+static void wait_session(int fds[2])
+{
+	char space[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8)));
+	struct handoff h;
+	struct iovec iov = {.iov_base = &h, .iov_len = sizeof(h)};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = space,
+		.msg_controllen = sizeof(space)};
+	ssize_t n = recvmsg(handoff_socket, &m, MSG_CMSG_CLOEXEC);
+
+	if (n != (ssize_t)sizeof(h) || h.what != HANDOFF_SESSION)
+		exit(0);
+	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), 2 * sizeof(int));
+}
+
+static void ask_lease(int out)
+{
+	struct handoff h = {.what = HANDOFF_LEASE, .bytes = 64u << 20};
+	char text[32];
+	int n;
+
+	say(&h);
+	if (recv(handoff_socket, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
+		h.what != HANDOFF_GRANT)
+		exit(1);
+	n = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)h.bytes);
+	if (send(out, text, (size_t)n, MSG_NOSIGNAL) < 0)
+		exit(0);
+}
+
+static void obey(char order, int out)
+{
+	struct handoff h = {.what = HANDOFF_STATS};
+
+	switch (order) {
+	case 'L': ask_lease(out); break;
+	case 'E':
+		h.what = HANDOFF_ENDED;
+		snprintf(h.text, sizeof(h.text), "asked to");
+		say(&h);
+		exit(0);
+	case 'K': abort();
+	case 'S':
+		for (;;)
+			pause();
+	case 'W': send(handoff_socket, &h, 8, MSG_NOSIGNAL); break;
+	case 'T':
+		h.device_count = 1;
+		h.launches = 5;
+		h.frames_received = 9;
+		h.devices[0].used = 1u << 20;
+		say(&h);
+		break;
+	default:
+		if (send(out, &order, 1, MSG_NOSIGNAL) < 0)
+			exit(0);
+	}
+}
+
+int worker_main(const struct agent_config *config, int handoff_fd)
+{
+	int fds[2] = {-1, -1};
+
+	handoff_socket = handoff_fd;
+	get_ready(config);
+	wait_session(fds);
+	for (;;) {
+		struct pollfd p[2] = {{.fd = fds[0], .events = POLLIN},
+			{.fd = handoff_socket, .events = POLLIN}};
+		char orders[256];
+		ssize_t n;
+
+		if (poll(p, 2, -1) < 0 || p[1].revents)
+			return 0;
+		n = recv(fds[0], orders, sizeof(orders), MSG_DONTWAIT);
+		if (n <= 0)
+			return 0;
+		for (ssize_t i = 0; i < n; i++)
+			obey(orders[i], fds[1]);
+	}
+}

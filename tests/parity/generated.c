@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The generated halves against each other: stubs and serve functions as they are, joined by an
+ * engine of a page instead of ring and wire, with a driver that notes what it was called with.
+ * What is written by hand is not here (the rule in parity.mk lets it abort).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu-agent/worker.h"
+#include "protocol/generated/cuda_calls.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_procs.h"
+#include "protocol/generated/cuda_wire.h"
+#include "shim/engine.h"
+
+CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
+CUresult cuFuncGetParamCount(void);
+
+/* --- the app's side of the engine
+ * ------------------------------------------------------------- */
+
+unsigned shim_perf = ~0u;
+bool shim_counting;
+static unsigned entered = ~0u;
+static unsigned forgotten;
+static unsigned frames;
+static _Alignas(16) unsigned char body[FRAME_BODY_MAX];
+static _Alignas(16) unsigned char answer[ANSWER_MAX];
+static CUstream stream_seen;
+
+CUresult shim_enter(unsigned call)
+{
+	entered = call;
+	return CUDA_SUCCESS;
+}
+
+void shim_count_slow(unsigned call)
+{
+	(void)call;
+}
+
+void *shim_begin(struct shim_call *call, uint16_t op, size_t body_bytes)
+{
+	memset(call, 0, sizeof(*call));
+	memset(body, 0, sizeof(body));
+	call->op = op;
+	call->body_bytes = (uint32_t)body_bytes;
+	return body;
+}
+
+void shim_put(struct shim_call *call, struct wire_run *run, const void *bytes, size_t n)
+{
+	if (n > sizeof(body) - call->body_bytes - 8) {
+		call->status = CUDA_ERROR_INVALID_VALUE;
+		return;
+	}
+	run->offset = call->body_bytes;
+	run->length = (uint32_t)n;
+	memcpy(body + run->offset, bytes, n);
+	call->body_bytes += (uint32_t)((n + 7) & ~(size_t)7);
+}
+
+void shim_put_string(struct shim_call *call, struct wire_run *run, const char *text)
+{
+	shim_put(call, run, text, strlen(text) + 1);
+}
+
+static void deliver(struct shim_call *call)
+{
+	const struct serve_entry *entry = serve_find(call->op);
+	struct request r = {.header = {.op = call->op, .body = call->body_bytes},
+		.body = body,
+		.answer = answer};
+
+	assert_non_null(entry);
+	assert_true(call->body_bytes >= entry->body_bytes);
+	frames++;
+	memset(answer, 0, sizeof(answer));
+	r.answer_bytes = entry->reply_bytes;
+	if (!call->status)
+		call->status = entry->serve(NULL, &r);
+	call->reply_bytes = r.answer_bytes;
+}
+
+CUresult shim_post(struct shim_call *call)
+{
+	deliver(call);
+	return call->status;
+}
+
+CUresult shim_learned(struct shim_call *call)
+{
+	return shim_post(call);
+}
+
+const void *shim_wait(struct shim_call *call, size_t reply_bytes)
+{
+	deliver(call);
+	return call->status || call->reply_bytes < reply_bytes ? NULL : answer;
+}
+
+const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
+{
+	return shim_wait(call, reply_bytes);
+}
+
+void shim_forget(uint16_t op)
+{
+	forgotten = op;
+}
+
+CUresult shim_end(struct shim_call *call)
+{
+	return call->status;
+}
+
+const void *shim_run(const struct shim_call *call, const struct wire_run *run, size_t *n)
+{
+	(void)call;
+	*n = run->length;
+	return answer + run->offset;
+}
+
+CUresult shim_refused(unsigned call, const char *name, const char *reason)
+{
+	assert_string_equal(cuda_calls[call].name, name);
+	assert_string_equal(cuda_calls[call].verb, "refused");
+	assert_true(strlen(reason) > 5);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kind kind)
+{
+	(void)call;
+	(void)kind;
+	return (uint64_t)(uintptr_t)handle;
+}
+
+uint64_t shim_stream(struct shim_call *call, CUstream stream)
+{
+	stream_seen = stream;
+	return shim_handle(call, stream, KIND_CUstream);
+}
+
+uint64_t shim_function(struct shim_call *call, CUfunction function)
+{
+	return shim_handle(call, function, KIND_CUfunction);
+}
+
+/* --- the worker's side
+ * ------------------------------------------------------------------------ */
+
+static struct cuda_driver driver;
+static const unsigned char zeros[FRAME_BODY_MAX];
+
+const struct cuda_driver *worker_driver(const struct worker *w)
+{
+	(void)w;
+	return &driver;
+}
+
+CUresult worker_lacks(struct worker *w, const char *name)
+{
+	(void)w;
+	(void)name;
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+const void *worker_in(struct request *r, const struct wire_run *run, uint64_t need)
+{
+	if (run->length != need || run->offset > r->header.body ||
+		need > r->header.body - run->offset) {
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+		return zeros;
+	}
+	return r->body + run->offset;
+}
+
+void *worker_out(struct request *r, struct wire_run *run, uint64_t n)
+{
+	run->offset = r->answer_bytes;
+	run->length = (uint32_t)n;
+	if (n > ANSWER_MAX - r->answer_bytes) {
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+		run->length = 0;
+	}
+	r->answer_bytes += run->length;
+	return r->answer + run->offset;
+}
+
+void *worker_handle(struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind)
+{
+	(void)w;
+	(void)r;
+	assert_in_range(kind, KIND_CUcontext, KIND_LAST - 1);
+	return (void *)(uintptr_t)handle; /* NOLINT: the test's handles are pointers */
+}
+
+CUstream worker_stream(struct worker *w, struct request *r, uint64_t handle)
+{
+	return worker_handle(w, r, handle, KIND_CUstream);
+}
+
+CUdeviceptr worker_range(struct worker *w, struct request *r, uint64_t address, uint64_t bytes)
+{
+	(void)w;
+	if (address != 0x7000 || (bytes != 4 && bytes != 8))
+		worker_refuse(r, CUDA_ERROR_ILLEGAL_ADDRESS);
+	return address;
+}
+
+/* --- a driver
+ * ---------------------------------------------------------------------------------- */
+
+static CUresult get_info(size_t *free_bytes, size_t *total)
+{
+	*free_bytes = 1ull << 40;
+	*total = (1ull << 41) + 1;
+	return CUDA_SUCCESS;
+}
+
+static size_t limit_value;
+static CUresult set_limit(CUlimit limit, size_t value)
+{
+	assert_int_equal(limit, CU_LIMIT_MALLOC_HEAP_SIZE);
+	limit_value = value;
+	return CUDA_ERROR_UNSUPPORTED_LIMIT;
+}
+
+static CUresult wait_event(CUstream stream, CUevent event, unsigned int flags)
+{
+	assert_ptr_equal(stream, CU_STREAM_PER_THREAD);
+	assert_ptr_equal(event, (CUevent)0x1234);
+	assert_int_equal(flags, 1);
+	return CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *ms, CUevent start, CUevent end)
+{
+	*ms = end > start ? 2.5f : -1.0f;
+	return CUDA_SUCCESS;
+}
+
+static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
+	void *address, const cuuint64_t *dim, const cuuint64_t *strides, const cuuint32_t *box,
+	const cuuint32_t *element, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+	CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
+{
+	assert_int_equal((uintptr_t)map % _Alignof(CUtensorMap), 0);
+	assert_int_equal(type, CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+	assert_int_equal(rank, 3);
+	assert_ptr_equal(address, (void *)0x70000);
+	assert_true(dim[0] == 64 && dim[2] == 1ull << 33);
+	assert_true(strides[1] == 512);
+	assert_true(box[2] == 4 && element[0] == 1);
+	assert_true(!interleave && !swizzle && !promotion && !fill);
+	memset(map, 0x5a, sizeof(*map));
+	return CUDA_SUCCESS;
+}
+
+static CUresult capabilities(
+	unsigned *out, const CUatomicOperation *operations, unsigned count, CUdevice dev)
+{
+	assert_int_equal(dev, -1);
+	for (unsigned i = 0; i < count; i++)
+		out[i] = (unsigned)operations[i] * 10;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_attribute(
+	CUstream stream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+{
+	assert_ptr_equal(stream, (CUstream)0x99);
+	assert_int_equal(attr, CU_LAUNCH_ATTRIBUTE_PRIORITY);
+	assert_int_equal(value->priority, -3);
+	return CUDA_SUCCESS;
+}
+
+static CUresult write_value(
+	CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags)
+{
+	assert_null(stream);
+	assert_true(address == 0x7000 && value == 1ull << 63 && !flags);
+	return CUDA_SUCCESS;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	driver = (struct cuda_driver){.cuMemGetInfo_v2 = get_info,
+		.cuCtxSetLimit = set_limit,
+		.cuStreamWaitEvent = wait_event,
+		.cuEventElapsedTime_v2 = elapsed,
+		.cuTensorMapEncodeTiled = encode,
+		.cuDeviceGetHostAtomicCapabilities = capabilities,
+		.cuStreamSetAttribute = set_attribute,
+		.cuStreamWriteValue64_v2 = write_value};
+	frames = forgotten = 0;
+	return 0;
+}
+
+/* --- what must hold
+ * ---------------------------------------------------------------------------- */
+
+static void outs_come_home(void **state)
+{
+	size_t free_bytes = 0, total = 0;
+	float ms = 0;
+
+	(void)state;
+	assert_int_equal(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+	assert_int_equal(entered, CALL_cuMemGetInfo_v2);
+	assert_true(free_bytes == 1ull << 40 && total == (1ull << 41) + 1);
+	assert_int_equal(cuEventElapsedTime_v2(&ms, (CUevent)1, (CUevent)2), CUDA_SUCCESS);
+	assert_true(ms == 2.5f);
+}
+
+static void null_outs_send_nothing(void **state)
+{
+	size_t total;
+
+	(void)state;
+	assert_int_equal(cuMemGetInfo_v2(NULL, &total), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(frames, 0);
+}
+
+static void a_failure_comes_home_and_caches_are_forgotten(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 12345), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	assert_int_equal(limit_value, 12345);
+	assert_int_equal(forgotten, OP_cuCtxGetLimit);
+}
+
+static void what_the_driver_lacks_is_said(void **state)
+{
+	size_t value = 7;
+
+	(void)state;
+	assert_int_equal(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(value, 7);
+}
+
+static void the_per_thread_form_has_its_own_default_stream(void **state)
+{
+	(void)state;
+	assert_int_equal(cuStreamWaitEvent_ptsz(NULL, (CUevent)0x1234, 1), CUDA_SUCCESS);
+	assert_int_equal(entered, CALL_cuStreamWaitEvent_ptsz);
+	assert_ptr_equal(stream_seen, CU_STREAM_PER_THREAD);
+}
+
+static void runs_and_opaque_structs_arrive(void **state)
+{
+	cuuint64_t dim[] = {64, 8, 1ull << 33}, strides[] = {256, 512};
+	cuuint32_t box[] = {8, 8, 4}, element[] = {1, 1, 1};
+	CUtensorMap map, expected;
+
+	(void)state;
+	memset(&expected, 0x5a, sizeof(expected));
+	assert_int_equal(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3,
+				 (void *)0x70000, dim, strides, box, element, 0, 0, 0, 0),
+		CUDA_SUCCESS);
+	assert_memory_equal(&map, &expected, sizeof(map));
+}
+
+static void runs_come_home(void **state)
+{
+	CUatomicOperation operations[] = {1, 2, 3};
+	unsigned out[4] = {0, 0, 0, 77};
+
+	(void)state;
+	assert_int_equal(
+		cuDeviceGetHostAtomicCapabilities(out, operations, 3, -1), CUDA_SUCCESS);
+	assert_true(out[0] == 10 && out[1] == 20 && out[2] == 30 && out[3] == 77);
+}
+
+static void a_count_that_is_a_lie_reaches_no_driver(void **state)
+{
+	struct wire_cuTensorMapEncodeTiled *lie;
+	struct shim_call call;
+	cuuint64_t dim[3] = {1, 1, 1};
+
+	(void)state;
+	for (uint32_t rank = 0; rank < 6; rank++) {
+		lie = shim_begin(&call, OP_cuTensorMapEncodeTiled, sizeof(*lie));
+		lie->tensorRank = rank;
+		shim_put(&call, &lie->globalDim, dim, sizeof(dim));
+		assert_null(shim_wait(&call, 0));
+		assert_int_equal(shim_end(&call), CUDA_ERROR_INVALID_VALUE);
+	}
+}
+
+static void values_and_ranges_arrive(void **state)
+{
+	CUstreamAttrValue value = {.priority = -3};
+
+	(void)state;
+	assert_int_equal(
+		cuStreamSetAttribute((CUstream)0x99, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
+		CUDA_SUCCESS);
+	assert_int_equal(cuStreamWriteValue64_v2(NULL, 0x7000, 1ull << 63, 0), CUDA_SUCCESS);
+	assert_int_equal(
+		cuStreamWriteValue64_v2(NULL, 0x7004, 1, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void refused_calls_say_so(void **state)
+{
+	CUgraph graph;
+
+	(void)state;
+	assert_int_equal(cuGraphCreate(&graph, 0), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuFuncGetParamCount(), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(frames, 0);
+}
+
+static void every_opcode_is_found_and_no_other(void **state)
+{
+	unsigned found = 0;
+
+	(void)state;
+	for (unsigned op = 0; op <= UINT16_MAX; op++) {
+		const struct serve_entry *entry = serve_find((uint16_t)op);
+
+		if (!entry)
+			continue;
+		found++;
+		assert_int_equal(entry->op, op);
+		assert_int_equal(entry->body_bytes % 8, 0);
+		assert_int_equal(entry->reply_bytes % 8, 0);
+		assert_true(entry->reply_bytes <= ANSWER_MAX && entry->serve && entry->name[0]);
+		assert_true(entry->flags & SERVE_CALL);
+	}
+	assert_true(found > 50);
+	assert_string_equal(serve_find(OP_cuMemGetInfo_v2)->name, "cuMemGetInfo_v2");
+}
+
+static void procs_have_versions_in_order(void **state)
+{
+	const struct cuda_proc *proc = cuda_proc_find("cuMemAlloc");
+
+	(void)state;
+	assert_non_null(proc);
+	assert_int_equal(proc->count, 2);
+	assert_int_equal(proc->versions[1].since, 3020);
+	assert_ptr_equal(proc->versions[1].function, (void *)cuMemAlloc_v2);
+	assert_null(proc->versions[1].per_thread);
+
+	proc = cuda_proc_find("cuStreamWaitEvent");
+	assert_non_null(proc);
+	assert_ptr_equal(proc->versions[0].per_thread, (void *)cuStreamWaitEvent_ptsz);
+	assert_int_equal(proc->versions[0].per_thread_since, 7000);
+
+	assert_null(cuda_proc_find("cuMemAlloc_v2"));
+	assert_null(cuda_proc_find(""));
+	assert_null(cuda_proc_find("cuZzz"));
+	for (unsigned call = 0; call < CALL_RUNTIME_FIRST; call++)
+		assert_non_null(cuda_calls[call].name);
+}
+
+static void a_library_that_is_no_driver_is_named(void **state)
+{
+	struct cuda_driver d;
+	struct error error = {0};
+
+	(void)state;
+	assert_true(cuda_driver_open(&d, "/nowhere/libcuda.so.1", &error) < 0);
+	assert_non_null(strstr(error.text, "/nowhere/libcuda.so.1"));
+	assert_true(cuda_driver_open(&d, "libm.so.6", &error) < 0);
+	assert_non_null(strstr(error.text, "libm.so.6 is no CUDA driver"));
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, start)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(outs_come_home),
+		TEST(null_outs_send_nothing),
+		TEST(a_failure_comes_home_and_caches_are_forgotten),
+		TEST(what_the_driver_lacks_is_said),
+		TEST(the_per_thread_form_has_its_own_default_stream),
+		TEST(runs_and_opaque_structs_arrive),
+		TEST(runs_come_home),
+		TEST(a_count_that_is_a_lie_reaches_no_driver),
+		TEST(values_and_ranges_arrive),
+		TEST(refused_calls_say_so),
+		TEST(every_opcode_is_found_and_no_other),
+		TEST(procs_have_versions_in_order),
+		TEST(a_library_that_is_no_driver_is_named),
+	};
+
+	return cmocka_run_group_tests_name("generated", tests, NULL, NULL);
+}

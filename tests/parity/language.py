@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The .api language: what is no description stops the generator with FILE:LINE and the reason,
+and what is one comes out as wire structs with the layout that the README promises."""
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
+
+import generate  # noqa: E402
+from generator import agent, api, shim, wire  # noqa: E402
+
+HEAD = "type int i32\ntype size_t u64\ntype CUstream stream\nfamily cuda ops 256..300\n"
+
+
+def read(text):
+    """The description that HEAD and TEXT make."""
+    with tempfile.NamedTemporaryFile("w", suffix=".api") as file:
+        file.write(HEAD + text)
+        file.flush()
+        description = api.Api()
+        api.read(file.name, "x.api", description)
+        api.check(description)
+        return description
+
+
+REFUSED = [
+    ("remote cuX(void);", "x.api:5: not a statement"),
+    ("local cuX(void)", "x.api:5: the entry does not end"),
+    ("local cuX(void;", "a parenthesis is not closed"),
+    ("local cuX(void) later;", "unknown option: later"),
+    ("call 7 cuX(void);", "opcode 7 is outside 256..300"),
+    ("call 256 cuX(void);\ncall 256 cuY(void);", "x.api:6: cuY: opcode 256 belongs to cuX"),
+    ("call cuX(void);", "a generated call needs an opcode"),
+    ("local 256 cuX(void);", "local entries do not cross"),
+    ("refused cuX(void);", "has a reason"),
+    ('local cuX(void) "because";', "has a reason"),
+    ("local cuX(void);\nlocal cuX(void);", "x.api:6: cuX: described twice"),
+    ("call 256 cuX(int *value);", "pointer value has no mark"),
+    ("call 256 cuX(CUgizmo gizmo);", "no type statement for CUgizmo"),
+    ("call 256 cuX(out CUgizmo *gizmo);", "no type statement for CUgizmo"),
+    ("call 256 cuX(in(count) const int *value);", "in(count): no parameter count"),
+    ("local cuX(void) same(cuY);", "same(cuY): no such entry"),
+    ("post 256 cuX(void) forgets(cuY);", "forgets(cuY): no such entry with an opcode"),
+    ("post 256 cuX(out int *value);", "a post brings nothing back"),
+    ("type CUgizmo opal", "x.api:5: type CUgizmo opal: no representation"),
+]
+
+
+def refusals():
+    for text, expected in REFUSED:
+        try:
+            read(text)
+            said = "nothing"
+        except api.ApiError as error:
+            said = str(error)
+        yield f"refuses {text!r}", expected in said and said.startswith("x.api:"), said
+
+
+def layout():
+    d = read("call 256 cuX(int a, size_t b, in(a) const int *list, out int *p, str const char *s,"
+             " CUstream hStream) ptsz;")
+    fields, size = wire.padded(wire.request_fields(d, d.find("cuX")))
+    shape = [(f.name, f.size) for f in fields]
+    yield ("request: padding is explicit and the size a multiple of 8",
+           shape == [("a", 4), ("pad_0", 4), ("b", 8), ("list", 8), ("s", 8), ("hStream", 8)] and
+           size == 40, f"{shape} {size}")
+    fields, size = wire.padded(wire.reply_fields(d, d.find("cuX")))
+    yield "reply: outs only", [f.name for f in fields] == ["p", "pad_0"] and size == 8, str(fields)
+    text = shim.stubs(d)
+    yield ("a per-thread form turns NULL into CU_STREAM_PER_THREAD",
+           "hStream ? hStream : CU_STREAM_PER_THREAD" in text and "cuX_ptsz(" in text, text)
+    text = agent.serve_source(d)
+    yield ("the worker checks a count from the wire without overflow",
+           "serve_bytes(body->a, sizeof(int))" in text, text)
+
+
+def stable():
+    """Generating twice gives the same, and no line is wider than 96 columns."""
+    first = generate.outputs(generate.load())
+    yield "two runs give the same", first == generate.outputs(generate.load()), ""
+    wide = [f"{name}: {line}" for name, content in first.items() if name.endswith((".c", ".h"))
+            for line in content.splitlines() if len(line.expandtabs(8)) > 96]
+    yield "no line is wider than 96 columns", not wide, "\n".join(wide[:5])
+
+
+def main():
+    passed = failed = 0
+    for group in (refusals, layout, stable):
+        for what, good, detail in group():
+            print(f"{'ok' if good else 'not ok'} - {what}" + ("" if good else f"\n  {detail}"))
+            passed, failed = passed + bool(good), failed + (not good)
+    print(f"language: {passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

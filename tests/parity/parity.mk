@@ -1,0 +1,29 @@
+# Are the descriptions what NVIDIA's headers and libraries say?  Does the generator refuse what is
+# no description?  Do the generated halves understand each other?
+.PHONY: test-parity
+test: test-parity
+
+PARITY := $(BUILD)/tests/parity
+PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
+	$(patsubst %,protocol/generated/%.c,cuda_calls cuda_driver cuda_procs cuda_serve cuda_stubs))
+
+# The fronts that this tree builds.
+PARITY_LIBS := $(if $(wildcard shim/init.c),$(LIB)/libvcuda-cuda.so) \
+	$(if $(wildcard shim/runtime/runtime.mk),$(LIB)/libvcuda-cudart12.so \
+		$(LIB)/libvcuda-cudart13.so)
+
+test-parity: $(PARITY)/generated $(PARITY_LIBS) | $(CACHE)/.complete
+	$(call say,TEST,parity)
+	$(Q)timeout 120 $(PYTHON) tests/parity/parity.py $(CACHE) $(PARITY_LIBS)
+	$(Q)timeout 60 $(PYTHON) tests/parity/language.py
+	$(Q)timeout 60 $(PARITY)/generated
+
+# What the test does not bring, the hand-written halves, aborts if it is called.
+$(PARITY)/hand.c: $(PARITY_OBJS)
+	$(Q)mkdir -p $(@D)
+	$(Q)nm -u $^ | sed -n 's/^ *U \(hand_[A-Za-z0-9_]*\|serve_vcuda[A-Za-z0-9_]*\)$$/\1/p' | \
+		sort -u | sed 's/.*/void &(void);\nvoid &(void)\n{\n\t__builtin_trap();\n}/' > $@
+
+$(PARITY)/generated: $(PARITY_OBJS) $(PARITY)/hand.c
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lcmocka -ldl

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares protocol/*.api with NVIDIA's headers and with what its runtime libraries export.
+
+    parity.py CACHE [LIBRARY …]     CACHE holds cuda-12.9, cuda-13.0 and cuda-13.5; LIBRARY is
+                                    one of our fronts, as built
+
+Any difference is named and fails: a name that is missing or too much, another prototype, another
+version.  The comparison is tried on broken descriptions as well, and must notice each.
+"""
+import copy
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
+
+import generate  # noqa: E402
+from generator import api, shim  # noqa: E402
+
+import header  # noqa: E402
+
+TWINS = ("_ptsz", "_ptds")
+# Functions that cudaTypedefs.h dates earlier than the first cuda.h that declares them.
+UNDECLARED = {"cuGreenCtxGetId": 12090}
+
+
+def shape(text):
+    """A parameter list as types alone, spelled one way."""
+    types = []
+    for i, item in enumerate(api.split_top(text) if text.strip() not in ("", "void") else []):
+        param = api.parse_param(item, i)
+        kind = param.declaration if param.type == "function" else param.type
+        kind = re.sub(r"\bunsigned\b(?! (?:int|long|char|short))", "unsigned int", kind)
+        kind = re.sub(r"\(\s*\*\s*\w+\s*\)", "(*)", kind)
+        types.append(re.sub(r"\s+", "", re.sub(r"\bstruct (?=CU\w+_st)", "", kind)))
+    return types
+
+
+def described(entries):
+    """{exported name: entry}"""
+    return {name: e for e, name, _ in shim.exported(entries)}
+
+
+def names(ours, theirs, what):
+    """Differences between two sets of names."""
+    return ([f"{what}: not described: {n}" for n in sorted(theirs - ours)] +
+            [f"{what}: described, but does not exist: {n}" for n in sorted(ours - theirs)])
+
+
+def prototypes(ours, theirs, what):
+    """Differences in prototypes of the names that both have."""
+    out = []
+    for name in sorted(set(ours) & set(theirs)):
+        entry, (result, params) = ours[name], theirs[name]
+        mine = shape(", ".join(p.declaration for p in entry.params))
+        if mine != shape(params):
+            out.append(f"{what}: {entry.origin}: {name} takes ({params})")
+        if entry.result.replace(" ", "") != result.replace(" ", ""):
+            out.append(f"{what}: {entry.origin}: {name} returns {result}")
+    return out
+
+
+def driver(description, toolkits, headers):
+    """Differences between cuda.api and the cuda.h of each toolkit."""
+    out = []
+    for kit in toolkits:
+        theirs = headers[kit.version, "driver"]
+        known = [e for e in description.of("cuda") if e.since <= kit.number and
+                 not e.has("opaque") and UNDECLARED.get(e.name) != kit.number]
+        ours = described(known)
+        what = f"cuda.h {kit.version}"
+        missing = set(theirs) - set(ours)
+        # What a header declares may be older than it and newer than another; a name that is
+        # described with a later `since` than the header is a wrong `since`.
+        late = missing & set(described(description.of("cuda")))
+        out += [f"{what}: declares {n}, described as newer" for n in sorted(late)]
+        out += names(set(ours) | late, set(theirs), what)
+        out += prototypes(ours, theirs, what)
+    return out
+
+
+def since(description, found):
+    """Differences between `since` and cudaTypedefs.h."""
+    out, groups = [], {}
+    for e in description.of("cuda"):
+        if not e.has("opaque"):
+            groups.setdefault(e.base, []).append(e)
+    for base, entries in sorted(groups.items()):
+        mine = sorted(e.since for e in entries)
+        theirs = sorted(found.get((base, ""), ()))
+        if mine != theirs:
+            out.append(f"cudaTypedefs.h: {base} came with {theirs}, described as {mine}")
+        for twin in TWINS:
+            mine = sorted(int(e.options[twin[1:]] or e.since) for e in entries if e.has(twin[1:]))
+            theirs = sorted(found.get((base, twin), ()))
+            if mine != theirs:
+                out.append(f"cudaTypedefs.h: {base}{twin} came with {theirs}, described as {mine}")
+    return out
+
+
+def runtime(description, toolkits, headers):
+    """Differences between cudart.api and the headers and libraries of each toolkit."""
+    out = []
+    for kit in toolkits:
+        theirs = headers[kit.version, "runtime"]
+        known = [e for e in description.of("cudart")
+                 if kit.major in api.abis(e) and e.since <= kit.number]
+        ours = described(known)
+        what = f"libcudart.so.{kit.major} of {kit.version}"
+        out += names(set(ours), headers[kit.version, "exported"], what)
+        declared = {n: e for n, e in ours.items() if n in theirs}
+        out += prototypes(declared, theirs, f"cuda_runtime_api.h {kit.version}")
+    return out
+
+
+def built(description, library):
+    """Differences between what one of our fronts exports and what is described."""
+    stem = os.path.basename(library)
+    family = "cudart" if "cudart" in stem else "cuda"
+    major = 12 if "cudart12" in stem else 13
+    entries = [e for e in description.of(family) if major in api.abis(e)]
+    theirs = {n for n in header.exported(library) if not n.startswith("vcuda_")}
+    return names(set(described(entries)), theirs, stem)
+
+
+def compare(description, toolkits, headers, found):
+    return {"cuda.api against cuda.h": driver(description, toolkits, headers),
+            "cuda.api against cudaTypedefs.h": since(description, found),
+            "cudart.api against libcudart": runtime(description, toolkits, headers)}
+
+
+def without(description, name):
+    description.entries = [e for e in description.entries if e.name != name]
+
+
+def breakages():
+    """[(what, function that breaks a description)]; the comparison must notice each."""
+    def other_type(d):
+        d.find("cuMemGetInfo_v2").params[0].declaration = "unsigned int *free"
+
+    def fewer(d):
+        d.find("cudaMemcpy").params.pop()
+
+    def result(d):
+        d.find("cudaGetErrorString").result = "char *"
+
+    def twin(d):
+        del d.find("cuLaunchKernel").options["ptsz"]
+
+    def version(d):
+        d.find("cuMemAllocAsync").options["since"] = "11030"
+
+    def newer(d):
+        d.find("cuFuncGetParamCount").options["since"] = "13000"
+
+    def invented(d):
+        entry = copy.deepcopy(d.find("cuInit"))
+        entry.name = "cuInitialise"
+        d.entries.append(entry)
+
+    def major(d):
+        d.find("cudaThreadExit").options["abi"] = "13"
+
+    return [("an entry of cuda.api removed", lambda d: without(d, "cuStreamSynchronize")),
+            ("an entry of cudart.api removed", lambda d: without(d, "__cudaRegisterFatBinary")),
+            ("another parameter type", other_type), ("a parameter too few", fewer),
+            ("another result", result), ("a per-thread form left out", twin),
+            ("a wrong version", version), ("a function called older than it is", newer),
+            ("a function that does not exist", invented), ("the wrong major", major)]
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    cache = sys.argv[1]
+    toolkits = [header.Toolkit(cache, v, "13.0") for v in ("12.9", "13.0", "13.5")]
+    headers, found = {}, {}
+    for kit in toolkits:
+        headers[kit.version, "driver"] = kit.driver()
+        headers[kit.version, "runtime"] = kit.runtime()
+        headers[kit.version, "exported"] = header.exported(kit.library)
+        path = os.path.join(kit.include, "cudaTypedefs.h")
+        for key, values in header.versions(path).items():
+            found.setdefault(key, set()).update(values)
+
+    passed = failed = 0
+    description = generate.load()
+    as_is = compare(description, toolkits, headers, found)
+    ours = {f"{os.path.basename(path)} exports what is described": built(description, path)
+            for path in sys.argv[2:]}
+    for what, differences in {**as_is, **ours}.items():
+        print(f"{'not ok' if differences else 'ok'} - {what}")
+        for line in differences:
+            print(f"  {line}")
+        passed, failed = passed + (not differences), failed + bool(differences)
+    for what, spoil in breakages():
+        broken = copy.deepcopy(description)
+        spoil(broken)
+        noticed = compare(broken, toolkits, headers, found) != as_is
+        print(f"{'ok' if noticed else 'not ok'} - noticed: {what}")
+        passed, failed = passed + noticed, failed + (not noticed)
+    print(f"parity: {passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cudaLaunchKernelEx, cudaLaunchKernelExC and cudaLaunchKernel, with and without attributes. */
+#include "check.h"
+
+#include <cooperative_groups.h>
+
+__global__ void number(int *out, int base, double factor)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	out[i] = base + (int)(i * factor);
+}
+
+/* Every block adds, all wait, then every block sees the whole. */
+__global__ void meet(int *sum, int *seen)
+{
+	if (threadIdx.x == 0)
+		atomicAdd(sum, (int)blockIdx.x + 1);
+	cooperative_groups::this_grid().sync();
+	if (threadIdx.x == 0)
+		seen[blockIdx.x] = *(volatile int *)sum;
+}
+
+static void check_and_clear(int *out, int base, double factor)
+{
+	int got[256];
+
+	CUDA(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 256; i++)
+		CHECK_EQ_AT(i, got[i], base + (int)(i * factor));
+	CUDA(cudaMemset(out, 0xff, sizeof(got)));
+}
+
+int main()
+{
+	int *out, base = 40, least, greatest;
+	double factor = 1.5;
+	cudaStream_t stream;
+	cudaLaunchAttribute attributes[2] = {};
+	cudaLaunchConfig_t config = {};
+
+	CUDA(cudaMalloc(&out, 256 * sizeof(int)));
+	CUDA(cudaStreamCreate(&stream));
+	config.gridDim = dim3(4);
+	config.blockDim = dim3(64);
+	config.stream = stream;
+
+	CUDA(cudaLaunchKernelEx(&config, number, out, 10, 2.0));
+	CUDA(cudaStreamSynchronize(stream));
+	check_and_clear(out, 10, 2.0);
+
+	CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+	attributes[0].id = cudaLaunchAttributePriority;
+	attributes[0].val.priority = greatest;
+	config.attrs = attributes;
+	config.numAttrs = 1;
+	void *arguments[] = {&out, &base, &factor};
+	CUDA(cudaLaunchKernelExC(&config, (const void *)number, arguments));
+	CUDA(cudaStreamSynchronize(stream));
+	check_and_clear(out, 40, 1.5);
+
+	CUDA(cudaLaunchKernel((const void *)number, dim3(2), dim3(128), arguments, 0, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	check_and_clear(out, 40, 1.5);
+
+	if (device_attribute(cudaDevAttrCooperativeLaunch)) {
+		int *sum = out, *seen = out + 1, got[5];
+		CUDA(cudaMemset(out, 0, sizeof(got)));
+		attributes[0].id = cudaLaunchAttributeCooperative;
+		attributes[0].val.cooperative = 1;
+		CUDA(cudaLaunchKernelEx(&config, meet, sum, seen));
+		CUDA(cudaStreamSynchronize(stream));
+		CUDA(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
+		for (int i = 0; i < 5; i++)
+			CHECK_EQ_AT(i, got[i], 10);
+	}
+
+	config.numAttrs = 0;
+	config.blockDim = dim3(2048);
+	CHECK(cudaLaunchKernelEx(&config, number, out, 10, 2.0) != cudaSuccess);
+	(void)cudaGetLastError();
+	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaFree(out));
+	printf("launches are right\n");
+	return 0;
+}

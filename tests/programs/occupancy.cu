@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the runtime says about functions, and launches at the limits that it says. */
+#include "check.h"
+
+__global__ void plain(int *out)
+{
+	out[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
+}
+
+__global__ void with_shared(int *out)
+{
+	__shared__ int part[1000];
+
+	part[threadIdx.x] = threadIdx.x;
+	__syncthreads();
+	out[threadIdx.x] = part[blockDim.x - 1 - threadIdx.x];
+}
+
+__global__ void __launch_bounds__(128) bounded(int *out)
+{
+	out[threadIdx.x] = 1;
+}
+
+__global__ void dynamic(int *out, int last)
+{
+	extern __shared__ int part[];
+
+	if (threadIdx.x == 0) {
+		part[0] = 3;
+		part[last] = 4;
+		*out = part[0] + part[last];
+	}
+}
+
+static void attributes()
+{
+	cudaFuncAttributes a;
+
+	CUDA(cudaFuncGetAttributes(&a, (const void *)plain));
+	CHECK(a.maxThreadsPerBlock == 1024);
+	CHECK(a.numRegs > 0 && a.numRegs <= 255);
+	CHECK_EQ(a.sharedSizeBytes, 0u);
+	CHECK(a.binaryVersion >= 50 && a.ptxVersion >= 50);
+	CUDA(cudaFuncGetAttributes(&a, (const void *)with_shared));
+	CHECK_EQ(a.sharedSizeBytes, 4000u);
+	CUDA(cudaFuncGetAttributes(&a, (const void *)bounded));
+	CHECK_EQ(a.maxThreadsPerBlock, 128);
+	CUDA(cudaFuncGetAttributes(&a, dynamic));
+	CHECK(a.maxDynamicSharedSizeBytes >= 48 << 10);
+}
+
+static void occupancy()
+{
+	int per_sm = device_attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
+	int blocks = 0, fewer = 0, grid = 0, block = 0;
+	size_t available = 0;
+
+	CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, plain, 256, 0));
+	CHECK(blocks >= 1 && blocks <= per_sm / 256);
+	CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fewer, plain, 256, 40 << 10));
+	CHECK(fewer >= 1 && fewer <= blocks);
+	CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		&fewer, plain, 1024, 0, cudaOccupancyDisableCachingOverride));
+	CHECK(fewer >= 1 && fewer <= per_sm / 1024);
+	CUDA(cudaOccupancyMaxPotentialBlockSize(&grid, &block, plain, 0, 0));
+	CHECK(grid >= 1 && block >= 32 && block <= 1024 && block % 32 == 0);
+	CUDA(cudaOccupancyMaxPotentialBlockSize(&grid, &block, bounded, 0, 0));
+	CHECK(block >= 32 && block <= 128);
+	CUDA(cudaOccupancyAvailableDynamicSMemPerBlock(&available, plain, 1, 256));
+	CHECK(available >= 32 << 10);
+}
+
+/* More than 48 KiB of dynamic shared memory only after asking. */
+static void large_shared(int *out)
+{
+	int most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin), got = 0;
+	int bytes = most < 64 << 10 ? most : 64 << 10;
+
+	if (bytes <= 48 << 10)
+		return;
+	dynamic<<<1, 32, bytes>>>(out, bytes / 4 - 1);
+	CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
+	CUDA(cudaFuncSetAttribute(dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+	dynamic<<<1, 32, bytes>>>(out, bytes / 4 - 1);
+	LAUNCHED();
+	CUDA(cudaMemcpy(&got, out, sizeof(got), cudaMemcpyDeviceToHost));
+	CHECK_EQ(got, 7);
+
+	cudaFuncAttributes a;
+	CUDA(cudaFuncGetAttributes(&a, dynamic));
+	CHECK_EQ(a.maxDynamicSharedSizeBytes, bytes);
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaFuncSetAttribute(
+			dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, most + 1024));
+	(void)cudaGetLastError();
+}
+
+int main()
+{
+	int *out, got[1024];
+
+	CUDA(cudaMalloc(&out, sizeof(got)));
+	attributes();
+	occupancy();
+	large_shared(out);
+	CUDA(cudaFuncSetCacheConfig(with_shared, cudaFuncCachePreferShared));
+	with_shared<<<1, 1000>>>(out);
+	LAUNCHED();
+	CUDA(cudaMemcpy(got, out, 1000 * sizeof(int), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 1000; i++)
+		CHECK_EQ_AT(i, got[i], 999 - i);
+
+	bounded<<<1, 129>>>(out);
+	CHECK(cudaGetLastError() != cudaSuccess);
+	bounded<<<1, 128>>>(out);
+	LAUNCHED();
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaFree(out));
+	printf("functions are as the runtime says\n");
+	return 0;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Pinned memory: made pinned or registered later, used by copies that nobody waits for until the
+ * end, freed and made again many times. */
+#include "check.h"
+
+__global__ void increment(int *data, int n)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < n)
+		data[i]++;
+}
+
+static void round_trips(int *host, int n, cudaStream_t stream)
+{
+	int *device;
+
+	CUDA(cudaMalloc(&device, n * sizeof(int)));
+	for (int i = 0; i < n; i++)
+		host[i] = i;
+	for (int round = 0; round < 10; round++) {
+		CUDA(cudaMemcpyAsync(
+			device, host, n * sizeof(int), cudaMemcpyHostToDevice, stream));
+		increment<<<(n + 255) / 256, 256, 0, stream>>>(device, n);
+		CUDA(cudaMemcpyAsync(
+			host, device, n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+	}
+	LAUNCHED();
+	CUDA(cudaStreamSynchronize(stream));
+	for (int i = 0; i < n; i++)
+		CHECK_EQ_AT(i, host[i], i + 10);
+	CUDA(cudaFree(device));
+}
+
+int main()
+{
+	const int n = 30000;
+	cudaStream_t stream;
+	int *host;
+	unsigned flags = 99;
+
+	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CUDA(cudaMallocHost(&host, n * sizeof(int)));
+	round_trips(host, n, stream);
+	CUDA(cudaFreeHost(host));
+	CUDA(cudaHostAlloc(&host, n * sizeof(int), cudaHostAllocPortable | cudaHostAllocWriteCombined));
+	round_trips(host, n, stream);
+	CUDA(cudaHostGetFlags(&flags, host));
+	CHECK(flags & cudaHostAllocPortable);
+	CUDA(cudaFreeHost(host));
+	CUDA_IS(cudaErrorInvalidValue, cudaFreeHost(host));
+
+	/* Memory of our own, registered: whole pages, and not. */
+	char *raw = (char *)aligned_alloc(4096, (size_t)1 << 20);
+	CUDA(cudaHostRegister(raw, 1 << 20, cudaHostRegisterDefault));
+	CUDA_IS(cudaErrorHostMemoryAlreadyRegistered,
+		cudaHostRegister(raw, 1 << 20, cudaHostRegisterDefault));
+	round_trips((int *)raw, n, stream);
+	CUDA(cudaHostUnregister(raw));
+	CUDA_IS(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(raw));
+	round_trips((int *)raw, n, stream);
+	CUDA(cudaHostRegister(raw + 100, n * sizeof(int) + 8, cudaHostRegisterPortable));
+	round_trips((int *)(raw + 100), n, stream);
+	CUDA(cudaHostUnregister(raw + 100));
+	free(raw);
+	(void)cudaGetLastError();
+
+	for (int i = 0; i < 100; i++) {
+		size_t size = (size_t)(i % 7 + 1) * 1000 * sizeof(int);
+		int *device, *second;
+		CUDA(cudaMallocHost(&host, size));
+		CUDA(cudaMallocHost(&second, size));
+		CUDA(cudaMalloc(&device, size));
+		memset(host, i, size);
+		CUDA(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice, stream));
+		CUDA(cudaMemcpyAsync(second, device, size, cudaMemcpyDeviceToHost, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CHECK(!memcmp(host, second, size));
+		CUDA(cudaFree(device));
+		CUDA(cudaFreeHost(host));
+		CUDA(cudaFreeHost(second));
+	}
+	CUDA(cudaStreamDestroy(stream));
+	printf("pinned memory is right\n");
+	return 0;
+}

@@ -1,0 +1,124 @@
+# tests/programs: every NAME.cu becomes build/programs/13/NAME (NVIDIA's nvcc, CUDA 13) and
+# build/programs/12/NAME (clang, CUDA 12.9), both with the shared runtime and no RPATH.
+
+PROGRAMS_DIR := tests/programs
+PROGRAMS := $(patsubst $(PROGRAMS_DIR)/%.cu,%,$(wildcard $(PROGRAMS_DIR)/*.cu))
+PROGRAMS13 := $(addprefix $(BUILD)/programs/13/,$(PROGRAMS) \
+	vector-add-plain vector-add-lz4 vector-add-smallest)
+PROGRAMS12 := $(addprefix $(BUILD)/programs/12/,$(PROGRAMS))
+PROGRAM_HEADERS := $(wildcard $(PROGRAMS_DIR)/*.h)
+
+NVCC := $(CUDA13)/bin/nvcc
+NVCCFLAGS := -std=c++17 -O2 -cudart shared -Xcompiler -pthread -I$(PROGRAMS_DIR)
+CLANG_CUDA := $(CLANG) -x cuda --cuda-path=$(CUDA12) --cuda-gpu-arch=sm_80 \
+	--cuda-include-ptx=all -Wno-unknown-cuda-version
+CLANG_CUDAFLAGS := -std=c++17 -O2 -pthread -I$(PROGRAMS_DIR)
+
+##### What single programs need beside their one source #####
+
+PROGRAM_PARTS_two-files := $(PROGRAMS_DIR)/parts/two-files-second.cu
+PROGRAM_BLOBS_module := ptx
+PROGRAM_BLOBS_library := ptx
+PROGRAM_BLOBS_fat-binaries := plain zstd lz4
+PROGRAM_BLOBS_driver-linked := ptx
+PROGRAM_LIBS_driver-linked := -lcuda
+PROGRAM_LIBS_contexts := -lcuda
+PROGRAM_FLAGS13_per-thread-stream := --default-stream per-thread
+PROGRAM_FLAGS12_per-thread-stream := -fgpu-default-stream=per-thread \
+	-DCUDA_API_PER_THREAD_DEFAULT_STREAM
+# The default (zstd for PTX) is what every other program carries.
+PROGRAM_FLAGS13_vector-add-plain := --compress-mode=none
+PROGRAM_FLAGS13_vector-add-lz4 := --compress-mode=speed
+PROGRAM_FLAGS13_vector-add-smallest := --compress-mode=size
+
+program_blobs = $(foreach blob,$(PROGRAM_BLOBS_$(2)),$(OBJ)/programs/modules/$(1)/$(blob).o)
+
+##### Modules that programs load by themselves, embedded as bytes #####
+
+MODULE_DIR := $(OBJ)/programs/modules
+MODULE_SOURCE := $(PROGRAMS_DIR)/modules/numbers.cu
+
+$(MODULE_DIR)/13/ptx: $(MODULE_SOURCE) | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -std=c++17 -O2 -arch=compute_75 -ptx -o $@ $<
+
+$(MODULE_DIR)/12/ptx: $(MODULE_SOURCE) | $(CACHE)/.complete
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG_CUDA) -Wno-unused-command-line-argument -std=c++17 -O2 --cuda-device-only -S -o $@ $<
+
+# clang cannot choose the compression, so these three are nvcc's for both.
+MODULE_MODE_plain := none
+MODULE_MODE_zstd := size
+MODULE_MODE_lz4 := speed
+$(foreach abi,12 13,$(foreach mode,plain zstd lz4,$(MODULE_DIR)/$(abi)/$(mode))): $(MODULE_SOURCE) \
+		| $(CACHE)/.complete
+	$(call say,FATBIN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -std=c++17 -O2 -arch=sm_75 -gencode arch=compute_75,code=compute_75 \
+		--compress-mode=$(MODULE_MODE_$(@F)) -fatbin -o $@ $<
+
+.SECONDARY:
+$(MODULE_DIR)/%.o: $(MODULE_DIR)/% $(PROGRAMS_DIR)/modules/embed.S
+	$(Q)$(CC) -c -DNAME=module_$(@F:.o=) -DFILE='"$<"' $(PROGRAMS_DIR)/modules/embed.S -o $@
+
+# To link -lcuda where there is no driver: the names that the programs use, and nothing in them.
+$(OBJ)/programs/stub/libcuda.so: $(PROGRAMS_DIR)/parts/driver-names.txt
+	$(call say,STUB,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)sed -n 's/^\(cu[A-Za-z0-9_]*\)$$/void \1(void);void \1(void){}/p' $< | \
+		$(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -x c - -o $@
+
+##### The programs #####
+
+.SECONDEXPANSION:
+
+$(BUILD)/programs/13/vector-add-%: $(PROGRAMS_DIR)/vector-add.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCCFLAGS) $(PROGRAM_FLAGS13_$(@F)) $< -o $@ -L$(CUDA13)/lib
+
+$(BUILD)/programs/13/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$(PROGRAM_PARTS_$$*) \
+		$$(call program_blobs,13,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCCFLAGS) $(PROGRAM_FLAGS13_$*) $(filter %.cu %.o,$^) -o $@ -L$(CUDA13)/lib \
+		-L$(OBJ)/programs/stub $(PROGRAM_LIBS_$*)
+
+# -x cuda would take the objects for sources too, so they go straight to the linker.
+$(BUILD)/programs/12/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$(PROGRAM_PARTS_$$*) \
+		$$(call program_blobs,12,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG_CUDA) $(CLANG_CUDAFLAGS) $(PROGRAM_FLAGS12_$*) $(filter %.cu,$^) \
+		$(addprefix -Xlinker ,$(filter %.o,$^)) -o $@ -L$(CUDA12)/lib -L$(OBJ)/programs/stub -lcudart \
+		$(PROGRAM_LIBS_$*) -lstdc++ -lm
+
+# The PTX alone, to read and to try the software GPU's decoder on.
+$(OBJ)/programs/ptx/13/%.ptx: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
+	$(call say,PTX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -std=c++17 -O2 -arch=compute_75 -ptx -o $@ $<
+
+$(OBJ)/programs/ptx/12/%.ptx: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
+	$(call say,PTX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG_CUDA) -Wno-unused-command-line-argument -std=c++17 -O2 --cuda-device-only -S -o $@ $<
+
+.PHONY: programs programs-12 programs-13 programs-ptx
+programs-ptx: $(foreach abi,12 13,$(PROGRAMS:%=$(OBJ)/programs/ptx/$(abi)/%.ptx))
+programs-13: $(PROGRAMS13)
+programs-12: $(PROGRAMS12)
+programs: programs-13 programs-12 ## the CUDA test programs of tests/programs, for both ABIs
+
+# On the software GPU, through shim, sidecar and agent.
+.PHONY: test-programs test-switches test-crowd
+test: test-programs test-switches test-crowd
+test-programs: all programs
+	$(Q)$(PROGRAMS_DIR)/run.sh -j2
+test-switches: all programs
+	$(Q)$(PROGRAMS_DIR)/switches.sh
+# 64 processes at once on one device.
+test-crowd: all $(BUILD)/programs/13/processes
+	$(Q)timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/processes --count 63

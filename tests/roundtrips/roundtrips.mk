@@ -1,0 +1,11 @@
+# tests/roundtrips: what calls cost in round trips, counted.
+
+$(BUILD)/roundtrips/steady: tests/roundtrips/steady.cu tests/programs/check.h | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared $< -o $@ -L$(CUDA13)/lib
+
+.PHONY: test-roundtrips
+test: test-roundtrips
+test-roundtrips: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels
+	$(Q)tests/roundtrips/roundtrips.py

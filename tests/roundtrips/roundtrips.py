@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What calls cost in round trips, as the session's statistics count them.
+
+    tests/roundtrips/roundtrips.py [--build FOLDER] [THING ...]
+
+Each thing is done 100 and 300 times in two runs on the software GPU; the difference is what 200
+of them cost.  And a second start of the same program sends no module.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+FEW, MANY = 100, 300
+WANT = {  # round trips of one
+    "launch": 0, "malloc_free": 0, "malloc_async": 0, "stream": 0, "event": 0, "record": 0,
+    "fill": 0, "copy_pageable": 0, "copy_pinned": 0, "copy_on_device": 0, "copy_back_pinned": 0,
+    "ask": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "step": 1,
+}
+
+
+class Failed(Exception):
+    pass
+
+
+def statistics(build, folder, command):
+    path = os.path.join(folder, "stats.json")
+    if os.path.exists(path):
+        os.unlink(path)
+    env = dict(os.environ, VCUDA_STATS=path, XDG_CACHE_HOME=folder)
+    env.pop("VCUDA_STRICT", None)
+    env.pop("VCUDA_PERF", None)
+    try:
+        got = subprocess.run([f"{build}/bin/vcuda", "run", "--software", "--"] + command,
+                             env=env, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(command)}: no end within 60 s")
+    if got.returncode:
+        raise Failed(f"{' '.join(command)}: exit status {got.returncode}: {got.stderr[-400:]}")
+    try:
+        return json.load(open(path))
+    except (OSError, ValueError) as error:
+        raise Failed(f"no statistics: {error}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser.add_argument("--build", default=os.path.join(here, "..", "..", "build"))
+    parser.add_argument("things", nargs="*", metavar="THING")
+    options = parser.parse_args()
+    build = os.path.abspath(options.build)
+    for thing in options.things:
+        if thing not in WANT and thing != "module":
+            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, module)")
+    passed = failed = 0
+
+    def result(name, right, text):
+        nonlocal passed, failed
+        passed, failed = passed + right, failed + (not right)
+        print(f"{'pass' if right else 'fail'}  {name:18}{text}", flush=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        for thing, want in WANT.items():
+            if options.things and thing not in options.things:
+                continue
+            try:
+                few, many = (statistics(build, folder, [f"{build}/roundtrips/steady", thing, str(n)])
+                             for n in (FEW, MANY))
+                cost = (many["round_trips"] - few["round_trips"]) / (MANY - FEW)
+                result(thing, cost == want, f"{cost:g} round trips" +
+                       ("" if cost == want else f", not {want}"))
+            except (Failed, KeyError) as error:
+                result(thing, False, str(error))
+    if not options.things or "module" in options.things:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                sent = [statistics(build, folder, [f"{build}/programs/13/many-kernels"])["bytes_sent"]
+                        for _ in range(3)]
+                # Its fat binary's one entry for the device is some kilobytes, compressed.
+                right = sent[0] - sent[1] > 2000 and sent[1] == sent[2]
+                result("module", right, f"bytes sent by three starts: {sent}")
+            except (Failed, KeyError) as error:
+                result("module", False, str(error))
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

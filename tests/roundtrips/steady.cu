@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Does one thing N times, after having done it a few times: `steady THING N`.  What a thing costs
+ * in round trips is the difference between two runs (roundtrips.py). */
+#include "../programs/check.h"
+
+enum { BYTES = 4096, WARM = 20 };
+
+__global__ void touch(int *data, int value)
+{
+	data[threadIdx.x] = value;
+}
+
+struct state {
+	cudaStream_t stream;
+	cudaEvent_t event, untimed;
+	int *device;
+	int *pinned;
+	int pageable[BYTES / 4];
+};
+
+static void launch(state *s, int i)
+{
+	touch<<<1, 32, 0, s->stream>>>(s->device, i);
+	LAUNCHED();
+}
+
+static void malloc_free(state *, int)
+{
+	void *memory;
+
+	CUDA(cudaMalloc(&memory, 10000));
+	CUDA(cudaFree(memory));
+}
+
+static void malloc_async(state *s, int)
+{
+	void *memory;
+
+	CUDA(cudaMallocAsync(&memory, 10000, s->stream));
+	CUDA(cudaFreeAsync(memory, s->stream));
+}
+
+static void stream(state *, int)
+{
+	cudaStream_t created;
+
+	CUDA(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking));
+	CUDA(cudaStreamDestroy(created));
+}
+
+static void event(state *, int)
+{
+	cudaEvent_t created;
+
+	CUDA(cudaEventCreateWithFlags(&created, cudaEventDisableTiming));
+	CUDA(cudaEventDestroy(created));
+}
+
+static void record(state *s, int)
+{
+	CUDA(cudaEventRecord(s->event, s->stream));
+	CUDA(cudaStreamWaitEvent(0, s->event, 0));
+}
+
+static void fill(state *s, int i)
+{
+	CUDA(cudaMemsetAsync(s->device, i, BYTES, s->stream));
+}
+
+static void copy_pageable(state *s, int i)
+{
+	s->pageable[0] = i;
+	CUDA(cudaMemcpyAsync(s->device, s->pageable, BYTES, cudaMemcpyHostToDevice, s->stream));
+}
+
+static void copy_pinned(state *s, int)
+{
+	CUDA(cudaMemcpyAsync(s->device, s->pinned, BYTES, cudaMemcpyHostToDevice, s->stream));
+}
+
+static void copy_on_device(state *s, int)
+{
+	CUDA(cudaMemcpyAsync(
+		s->device, s->device + BYTES / 8, BYTES / 2, cudaMemcpyDeviceToDevice, s->stream));
+}
+
+static void copy_back_pinned(state *s, int)
+{
+	CUDA(cudaMemcpyAsync(s->pinned, s->device, BYTES, cudaMemcpyDeviceToHost, s->stream));
+}
+
+static void ask(state *, int)
+{
+	int value;
+
+	CUDA(cudaGetDevice(&value));
+	CUDA(cudaSetDevice(value));
+	CUDA(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));
+	CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&value, touch, 64, 0));
+	CUDA(cudaGetLastError());
+}
+
+static void synchronize(state *s, int i)
+{
+	launch(s, i);
+	CUDA(cudaStreamSynchronize(s->stream));
+}
+
+static void wait_event(state *s, int i)
+{
+	launch(s, i);
+	CUDA(cudaEventRecord(s->untimed, s->stream));
+	CUDA(cudaEventSynchronize(s->untimed));
+}
+
+static void copy_back(state *s, int)
+{
+	CUDA(cudaMemcpy(s->pageable, s->device, BYTES, cudaMemcpyDeviceToHost));
+}
+
+/* A training step in small: copy in, launches, one number out. */
+static void step(state *s, int i)
+{
+	copy_pinned(s, i);
+	for (int j = 0; j < 5; j++)
+		launch(s, i + j);
+	CUDA(cudaMemcpyAsync(s->pinned, s->device, 4, cudaMemcpyDeviceToHost, s->stream));
+	CUDA(cudaStreamSynchronize(s->stream));
+	CHECK_EQ(s->pinned[0], i + 4);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(state *, int);
+} things[] = {
+	{"launch", launch},
+	{"malloc_free", malloc_free},
+	{"malloc_async", malloc_async},
+	{"stream", stream},
+	{"event", event},
+	{"record", record},
+	{"fill", fill},
+	{"copy_pageable", copy_pageable},
+	{"copy_pinned", copy_pinned},
+	{"copy_on_device", copy_on_device},
+	{"copy_back_pinned", copy_back_pinned},
+	{"ask", ask},
+	{"synchronize", synchronize},
+	{"wait_event", wait_event},
+	{"copy_back", copy_back},
+	{"step", step},
+};
+
+int main(int argc, char **argv)
+{
+	state s = {};
+
+	if (argc != 3)
+		FAIL("usage: steady THING N");
+	CUDA(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking));
+	CUDA(cudaEventCreate(&s.event));
+	CUDA(cudaEventCreateWithFlags(&s.untimed, cudaEventDisableTiming));
+	CUDA(cudaMalloc(&s.device, BYTES));
+	CUDA(cudaMallocHost(&s.pinned, BYTES));
+	for (const auto &thing : things) {
+		if (strcmp(thing.name, argv[1]))
+			continue;
+		for (int i = 0; i < WARM; i++)
+			thing.run(&s, i);
+		CUDA(cudaDeviceSynchronize());
+		for (int i = 0; i < atoi(argv[2]); i++)
+			thing.run(&s, i);
+		CUDA(cudaDeviceSynchronize());
+		return 0;
+	}
+	FAIL("no thing '%s'", argv[1]);
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Programs with the CUDA runtime linked in statically: with its symbols they run as they are;
+# stripped they fail, once told on stderr which program it is and what to do, and `vcuda doctor`
+# says the same beforehand.
+
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=${1:-$root/build}
+vcuda=$build/bin/vcuda
+advice='rebuild with -cudart shared'
+passed=0
+failed=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+result() { # NAME STATUS; what was printed is in $scratch/out
+	if [ "$2" -eq 0 ]; then
+		passed=$((passed + 1))
+		echo "pass  $1"
+	else
+		failed=$((failed + 1))
+		echo "fail  $1"
+		sed 's/^/    /' "$scratch/out"
+	fi
+}
+
+run() {
+	timeout -k 5 60 "$@" >"$scratch/out" 2>&1 </dev/null
+}
+
+for abi in 12 13; do
+	run "$vcuda" run --software -- "$build/static/$abi/symbols"
+	result "CUDA $abi, with symbols: runs" $?
+
+	run "$vcuda" run --software -- "$build/static/$abi/stripped"
+	status=$?
+	lines=$(grep -c "$advice" "$scratch/out")
+	echo "(exit status $status)" >>"$scratch/out"
+	[ $status -ne 0 ] && [ $status -lt 124 ]
+	result "CUDA $abi, stripped: fails, and ends by itself" $?
+	[ "$lines" -eq 1 ] && grep "$advice" "$scratch/out" | grep -q stripped
+	result "CUDA $abi, stripped: one line names the program and says what to do" $?
+
+	run "$vcuda" doctor "$build/static/$abi/stripped"
+	grep -q "$advice" "$scratch/out"
+	result "CUDA $abi, stripped: vcuda doctor says what to do" $?
+	run "$vcuda" doctor "$build/static/$abi/symbols"
+	! grep -q "$advice" "$scratch/out"
+	result "CUDA $abi, with symbols: vcuda doctor has nothing to say against it" $?
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed -eq 0 ]
