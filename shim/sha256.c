@@ -63,11 +63,11 @@ static void rounds_plain(uint32_t state[8], const uint8_t *at, size_t blocks)
 #if defined(__x86_64__)
 static int has_sha(void)
 {
-	unsigned a, b = 0, c, d;
+	unsigned a, b, c, d;
 
-	if (!__builtin_cpu_supports("sse4.1") || !__builtin_cpu_supports("ssse3"))
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1))
 		return 0;
-	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 29 & 1;
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_SHA;
 }
 
 __attribute__((target("sha,sse4.1,ssse3"))) static void rounds_sha(
