@@ -616,20 +616,34 @@ static void read_targets(struct ptx_build *b, struct ptx_word name)
 	expect(b, ';');
 }
 
-static void read_local_directive(struct ptx_build *b, struct ptx_word *label)
+/* NAME: may name a table, or the place in the code where another directive stands. */
+static void read_label(struct ptx_build *b, struct ptx_word label)
+{
+	struct ptx_scan *s = &b->scan, start;
+	struct ptx_word word = {NULL, 0};
+
+	(void)ptx_scan_peek(s);
+	start = *s;
+	if (ptx_scan_accept(s, '.'))
+		ptx_scan_tail(s, &word);
+	if (ptx_word_is(word, "callprototype") || ptx_word_is(word, "calltargets")) {
+		read_prototype(b, label);
+	} else if (ptx_word_is(word, "branchtargets")) {
+		read_targets(b, label);
+	} else {
+		*s = start;
+		ptx_build_symbol(b, label, PTX_SYM_LABEL)->value = b->module->ncode;
+	}
+}
+
+static void read_local_directive(struct ptx_build *b)
 {
 	struct ptx_scan *s = &b->scan;
 	struct ptx_word word;
 
 	if (!ptx_scan_tail(s, &word))
 		ptx_build_fail(b, s->line, "a directive is expected");
-	if (label && ptx_word_is(word, "callprototype")) {
-		read_prototype(b, *label);
-	} else if (label && ptx_word_is(word, "calltargets")) {
-		read_prototype(b, *label);
-	} else if (label && ptx_word_is(word, "branchtargets")) {
-		read_targets(b, *label);
-	} else if (ptx_word_is(word, "reg")) {
+	if (ptx_word_is(word, "reg")) {
 		read_registers(b);
 	} else if (ptx_word_is(word, "local") || ptx_word_is(word, "param")) {
 		read_frame_variable(b);
@@ -703,7 +717,7 @@ static void read_body(struct ptx_build *b)
 			s->p++;
 		} else if (c == '.') {
 			s->p++;
-			read_local_directive(b, NULL);
+			read_local_directive(b);
 		} else if (c == '@') {
 			s->p++;
 			b->guard_not = ptx_scan_accept(s, '!');
@@ -714,13 +728,7 @@ static void read_body(struct ptx_build *b)
 			word = read_word(b);
 			if (ptx_scan_peek(s) == ':') {
 				s->p++;
-				if (ptx_scan_peek(s) == '.') {
-					s->p++;
-					read_local_directive(b, &word);
-				} else {
-					ptx_build_symbol(b, word, PTX_SYM_LABEL)->value =
-						b->module->ncode;
-				}
+				read_label(b, word);
 			} else {
 				read_statement(b, word);
 			}
