@@ -14,6 +14,8 @@ PTX_OBJS := $(call objects,$(PTX_PLAIN)) \
 
 # No contraction (PTX says where fma is), no errno; lanes are read as several types.
 PTX_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -fwrapv
+# clang says so where a loop that may be vectorised is not.
+$(PTX_OBJS): WARNINGS += -Wno-pass-failed
 $(PTX_OBJS): CFLAGS := $(CFLAGS) -fPIC $(PTX_CFLAGS)
 
 $(OBJ)/softgpu/%.base.o: softgpu/%.c | $(CACHE)/.complete

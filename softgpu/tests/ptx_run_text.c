@@ -5,6 +5,7 @@
 #include "softgpu/tests/ptx_run_text.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 static struct ptx_window window = {.span = WINDOW};
 static uint64_t used;
+static struct sigaction on_segv, on_bus;
 
 void text_init(unsigned threads)
 {
@@ -32,6 +34,8 @@ void text_init(unsigned threads)
 		fprintf(stderr, "ptx_init failed\n");
 		exit(1);
 	}
+	sigaction(SIGSEGV, NULL, &on_segv);
+	sigaction(SIGBUS, NULL, &on_bus);
 }
 
 void *text_memory(size_t size)
@@ -86,6 +90,9 @@ enum ptx_status text_launch(struct ptx_module *module, const char *kernel, uint3
 	};
 
 	assert_non_null(launch.kernel);
+	/* cmocka puts its own handlers in their place for each test. */
+	sigaction(SIGSEGV, &on_segv, NULL);
+	sigaction(SIGBUS, &on_bus, NULL);
 	return ptx_launch(&launch, error);
 }
 
