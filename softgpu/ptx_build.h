@@ -152,6 +152,7 @@ struct ptx_build {
 	uint32_t function;	   /* index of the one being read; UINT32_MAX at module scope */
 	struct ptx_word *ret_regs; /* .reg results of this function */
 	uint32_t nret_regs;
+	uint32_t matrix[2]; /* registers of mma, of 4 and of 8 bytes; 0: none yet */
 	uint32_t temps[PTX_SIZE_CLASSES][PTX_MAX_TEMPS];
 	uint32_t ntemps[PTX_SIZE_CLASSES], used_temps[PTX_SIZE_CLASSES];
 

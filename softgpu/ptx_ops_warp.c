@@ -3,46 +3,7 @@
  * What the lanes of a warp do together: shuffle, vote, match, reduce, elect, bar.warp.  Each
  * names its members; lanes that have come wait until the others stand at the same instruction.
  */
-#include "softgpu/ptx_ops.h"
-
-/* Brings the members together.  Lanes may name different sets (each its own tile): every set is
- * served on its own, as a fragment.  False: wait, and return NULL. */
-static bool gather(struct ptx_warp *w, const struct ptx_ins *i)
-{
-	const uint32_t *e = REG(const uint32_t, e);
-	uint32_t members = e[ptx_first(w->mask)], others = 0;
-
-	EACH(w->mask)
-	if (e[l] != members)
-		others |= 1u << l;
-	if (others) {
-		struct ptx_fragment *rest;
-
-		if (!(members & w->live & ~(w->mask & ~others))) {
-			/* Complete without the others; they run it after us. */
-			rest = ptx_warp_split(w, others, i);
-			(void)rest;
-			w->part = 1;
-			return true;
-		}
-		ptx_warp_split(w, others, i);
-	}
-	return ptx_warp_gather(w, i, members);
-}
-
-/* The next instruction: through the scheduler where the fragment was split on the way. */
-#define NEXT(before) ((before) == w->mask ? i + 1 : ptx_warp_branch(w, i, i + 1, w->mask))
-
-#define SYNC_OP(id, name, ...)                                                                 \
-	OP_FLOW(id, name, "x!")                                                                \
-	{                                                                                      \
-		const uint32_t before = w->mask;                                               \
-		if (!gather(w, i))                                                             \
-			return NULL;                                                           \
-		const uint32_t mask = w->mask;                                                 \
-		__VA_ARGS__                                                                    \
-		return NEXT(before);                                                           \
-	}
+#include "softgpu/ptx_ops_sync.h"
 
 static void put_mask(struct ptx_warp *w, uint32_t operand, uint32_t value)
 {

@@ -567,6 +567,7 @@ static void read_function(struct ptx_build *b, bool is_kernel)
 	b->nret_regs = 0;
 	b->ret_regs = NULL;
 	memset(b->ntemps, 0, sizeof(b->ntemps));
+	memset(b->matrix, 0, sizeof(b->matrix));
 	f->is_defined = true;
 	f->builtin = PTX_NOT_BUILTIN;
 	f->entry = b->module->ncode;
