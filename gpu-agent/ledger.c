@@ -115,7 +115,7 @@ void ledger_open(struct ledger *ledger, struct ledger_account *account, uint64_t
 {
 	memset(account, 0, sizeof(*account));
 	for (uint32_t d = 0; d < ledger->device_count; d++) {
-		uint64_t share = ledger_free(ledger, d) / LEDGER_OPEN_SHARE;
+		uint64_t share = ledger_free(ledger, d) / LEDGER_UNASKED_SHARE;
 		uint64_t bytes = less(less(initial, share), room_for(ledger, account, d));
 
 		give(ledger, account, d, bytes - bytes % LEDGER_GRANULE);
@@ -132,7 +132,7 @@ uint64_t ledger_grow(
 	room = room_for(ledger, account, device);
 	if (account->quarantined || wanted > room)
 		return account->lease[device];
-	more = less(account->lease[device], ledger_free(ledger, device) / LEDGER_GROW_SHARE);
+	more = less(account->lease[device], ledger_free(ledger, device) / LEDGER_UNASKED_SHARE);
 	more = less(more - more % LEDGER_GRANULE, room);
 	give(ledger, account, device, wanted > more ? wanted : more);
 	return account->lease[device];

@@ -19,10 +19,8 @@
 #include "gpu-agent/handoff.h"
 
 /* A promise that is not used yet must not starve who comes later: what is given unasked is at
- * most this part of what is free. Sixty-four sessions at once leave a third for their wishes.
- */
-#define LEDGER_OPEN_SHARE 64
-#define LEDGER_GROW_SHARE 16
+ * most this part of what is free. Sixty-four at once leave a third for what they ask for. */
+#define LEDGER_UNASKED_SHARE 64
 #define LEDGER_GRANULE (2u << 20) /* what devices map at least */
 
 struct ledger_device {
