@@ -110,7 +110,21 @@ static void copy_drop(struct op *base)
 
 enum copy_side copy_side_of(uint64_t address)
 {
-	return memory_in_window(address) ? COPY_DEVICE : COPY_HOST;
+	const struct range *range;
+	enum copy_side side = COPY_DEVICE;
+
+	if (!memory_in_window(address))
+		return COPY_HOST;
+	/* Pinned memory lies in the window too, and copies with it are waited for. */
+	pthread_rwlock_rdlock(&memory_lock);
+	range = ranges_find(&memory_blocks, address);
+	if (range) {
+		enum block_kind kind = ((const struct block *)range->owner)->kind;
+
+		side = kind == BLOCK_HOST || kind == BLOCK_ALIAS ? COPY_HOST : COPY_DEVICE;
+	}
+	pthread_rwlock_unlock(&memory_lock);
+	return side;
 }
 
 /* A side of a copy: rows long enough, and there. */

@@ -809,7 +809,7 @@ static void read_module(struct ptx_build *b)
 static void link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 {
 	struct ptx_module *module = b->module;
-	size_t heap = 0;
+	size_t heap = 0, work = 0, heap_at = 0;
 
 	for (uint32_t k = 0; k < b->nbranches; k++) {
 		struct ptx_ins *ins = &module->code[b->branches[k]];
@@ -820,8 +820,14 @@ static void link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 	for (uint32_t k = 0; k < module->nfunctions; k++)
 		if (module->functions[k].builtin == PTX_MALLOC)
 			heap = PTX_HEAP_BYTES;
-	if (heap)
-		module->block_bytes = ((b->data_bytes + 255) & ~(size_t)255) + heap;
+	if (heap) {
+		heap_at = (b->data_bytes + 255) & ~(size_t)255;
+		module->block_bytes = heap_at + heap;
+	}
+	if (module->wants_workspace) {
+		work = (module->block_bytes + 255) & ~(size_t)255;
+		module->block_bytes = work + (size_t)PTX_WORKSPACES * PTX_WORKSPACE;
+	}
 	if (module->block_bytes) {
 		module->block = allocate(arg, module->block_bytes, 256);
 		if (!module->block) {
@@ -831,8 +837,10 @@ static void link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 			longjmp(b->failed, 1);
 		}
 	}
+	if (module->wants_workspace)
+		module->workspace = module->block + work;
 	if (heap) {
-		module->heap = ptx_heap_new(module->block + module->block_bytes - heap, heap);
+		module->heap = ptx_heap_new(module->block + heap_at, heap);
 		if (!module->heap)
 			ptx_build_fail(b, 0, "out of memory");
 	}
