@@ -205,7 +205,10 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 	const char *step;
 
 	if (cuda_driver_open(&w->cuda, w->config->driver_path, &error)) {
-		snprintf(ready->text, sizeof(ready->text), "%.150s", error.text);
+		snprintf(ready->text, sizeof(ready->text), "%.135s%s", error.text,
+			w->config->driver == DRIVER_NVIDIA
+				? "; install the NVIDIA driver or set driver: software"
+				: "");
 		ready->status = CUDA_ERROR_SYSTEM_NOT_READY;
 		return -1;
 	}
@@ -314,7 +317,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	message.what = HANDOFF_READY;
 	if (worker_prepare(w, &message)) {
 		message.what = HANDOFF_FAILED;
-		log_error("worker.failed", "error=\"%s\"", message.text);
+		/* The front logs it: once, however often it tries again. */
 		worker_say(w, &message);
 		return 1;
 	}
@@ -328,9 +331,9 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 		(unsigned long long)w->stats.launches);
 	link_close(w->link);
 	callback_over(w);
-	memset(&message, 0, sizeof(message));
+	message = w->stats; /* the last of them: what came since the last second counts too */
 	message.what = HANDOFF_ENDED;
-	memcpy(message.session, w->stats.session, sizeof(message.session));
+	message.status = w->end_status;
 	memcpy(message.text, w->end_text, sizeof(message.text));
 	worker_say(w, &message);
 	/* Not exit(): the driver's own handlers would wait for a kernel that may never end. The

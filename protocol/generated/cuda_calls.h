@@ -1188,9 +1188,10 @@ enum cuda_call_number {
 	CALL_LAST
 };
 
+/* Arrays, not pointers: a preloaded library should cost the loader no relocations. */
 struct cuda_call {
-	const char *name;
-	const char *verb;
+	char name[55];
+	char verb[8];
 };
 extern const struct cuda_call cuda_calls[CALL_LAST];
 

@@ -588,7 +588,7 @@ int cuda_driver_open(struct cuda_driver *d, const char *library, struct error *e
 	memset(d, 0, sizeof(*d));
 	d->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!d->library)
-		return error_set(error, ENOENT, "open %s: %s", library, dlerror());
+		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		void *symbol = dlsym(d->library, functions[i].name);

@@ -10,1638 +10,2366 @@
 
 #include "protocol/generated/cuda_procs.h"
 
+/* The stubs under names that only this library has; see cuda_stubs.c. */
+#define VCUDA_LOCAL(name) \
+	extern __typeof__(name) local_##name __attribute__((visibility("hidden")))
+
+VCUDA_LOCAL(cuGetErrorString);
+VCUDA_LOCAL(cuGetErrorName);
+VCUDA_LOCAL(cuInit);
+VCUDA_LOCAL(cuDriverGetVersion);
+VCUDA_LOCAL(cuDeviceGet);
+VCUDA_LOCAL(cuDeviceGetCount);
+VCUDA_LOCAL(cuDeviceGetName);
+VCUDA_LOCAL(cuDeviceGetUuid_v2);
+VCUDA_LOCAL(cuDeviceGetLuid);
+VCUDA_LOCAL(cuDeviceTotalMem_v2);
+VCUDA_LOCAL(cuDeviceGetTexture1DLinearMaxWidth);
+VCUDA_LOCAL(cuDeviceGetAttribute);
+VCUDA_LOCAL(cuDeviceGetHostAtomicCapabilities);
+VCUDA_LOCAL(cuDeviceGetNvSciSyncAttributes);
+VCUDA_LOCAL(cuDeviceSetMemPool);
+VCUDA_LOCAL(cuDeviceGetMemPool);
+VCUDA_LOCAL(cuDeviceGetDefaultMemPool);
+VCUDA_LOCAL(cuDeviceGetExecAffinitySupport);
+VCUDA_LOCAL(cuFlushGPUDirectRDMAWrites);
+VCUDA_LOCAL(cuDeviceGetProperties);
+VCUDA_LOCAL(cuDeviceComputeCapability);
+VCUDA_LOCAL(cuDevicePrimaryCtxRetain);
+VCUDA_LOCAL(cuDevicePrimaryCtxRelease_v2);
+VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags_v2);
+VCUDA_LOCAL(cuDevicePrimaryCtxGetState);
+VCUDA_LOCAL(cuDevicePrimaryCtxReset_v2);
+VCUDA_LOCAL(cuCtxCreate_v4);
+VCUDA_LOCAL(cuCtxDestroy_v2);
+VCUDA_LOCAL(cuCtxPushCurrent_v2);
+VCUDA_LOCAL(cuCtxPopCurrent_v2);
+VCUDA_LOCAL(cuCtxSetCurrent);
+VCUDA_LOCAL(cuCtxGetCurrent);
+VCUDA_LOCAL(cuCtxGetDevice);
+VCUDA_LOCAL(cuCtxGetDevice_v2);
+VCUDA_LOCAL(cuCtxGetFlags);
+VCUDA_LOCAL(cuCtxSetFlags);
+VCUDA_LOCAL(cuCtxGetId);
+VCUDA_LOCAL(cuCtxSynchronize);
+VCUDA_LOCAL(cuCtxSynchronize_v2);
+VCUDA_LOCAL(cuCtxSetLimit);
+VCUDA_LOCAL(cuCtxGetLimit);
+VCUDA_LOCAL(cuCtxGetCacheConfig);
+VCUDA_LOCAL(cuCtxSetCacheConfig);
+VCUDA_LOCAL(cuCtxGetApiVersion);
+VCUDA_LOCAL(cuCtxGetStreamPriorityRange);
+VCUDA_LOCAL(cuCtxResetPersistingL2Cache);
+VCUDA_LOCAL(cuCtxGetExecAffinity);
+VCUDA_LOCAL(cuCtxRecordEvent);
+VCUDA_LOCAL(cuCtxWaitEvent);
+VCUDA_LOCAL(cuCtxAttach);
+VCUDA_LOCAL(cuCtxDetach);
+VCUDA_LOCAL(cuCtxGetSharedMemConfig);
+VCUDA_LOCAL(cuCtxSetSharedMemConfig);
+VCUDA_LOCAL(cuModuleLoad);
+VCUDA_LOCAL(cuModuleLoadData);
+VCUDA_LOCAL(cuModuleLoadDataEx);
+VCUDA_LOCAL(cuModuleLoadFatBinary);
+VCUDA_LOCAL(cuModuleUnload);
+VCUDA_LOCAL(cuModuleGetLoadingMode);
+VCUDA_LOCAL(cuModuleGetFunction);
+VCUDA_LOCAL(cuModuleGetFunctionCount);
+VCUDA_LOCAL(cuModuleEnumerateFunctions);
+VCUDA_LOCAL(cuModuleGetGlobal_v2);
+VCUDA_LOCAL(cuLinkCreate_v2);
+VCUDA_LOCAL(cuLinkAddData_v2);
+VCUDA_LOCAL(cuLinkAddFile_v2);
+VCUDA_LOCAL(cuLinkComplete);
+VCUDA_LOCAL(cuLinkDestroy);
+VCUDA_LOCAL(cuModuleGetTexRef);
+VCUDA_LOCAL(cuModuleGetSurfRef);
+VCUDA_LOCAL(cuLibraryLoadData);
+VCUDA_LOCAL(cuLibraryLoadFromFile);
+VCUDA_LOCAL(cuLibraryUnload);
+VCUDA_LOCAL(cuLibraryGetKernel);
+VCUDA_LOCAL(cuLibraryGetKernelCount);
+VCUDA_LOCAL(cuLibraryEnumerateKernels);
+VCUDA_LOCAL(cuLibraryGetModule);
+VCUDA_LOCAL(cuKernelGetFunction);
+VCUDA_LOCAL(cuKernelGetLibrary);
+VCUDA_LOCAL(cuLibraryGetGlobal);
+VCUDA_LOCAL(cuLibraryGetManaged);
+VCUDA_LOCAL(cuLibraryGetUnifiedFunction);
+VCUDA_LOCAL(cuKernelGetAttribute);
+VCUDA_LOCAL(cuKernelSetAttribute);
+VCUDA_LOCAL(cuKernelSetCacheConfig);
+VCUDA_LOCAL(cuKernelGetName);
+VCUDA_LOCAL(cuKernelGetParamInfo);
 CUresult cuKernelGetParamCount(void);
+VCUDA_LOCAL(cuKernelGetParamCount);
+VCUDA_LOCAL(cuMemGetInfo_v2);
+VCUDA_LOCAL(cuMemAlloc_v2);
+VCUDA_LOCAL(cuMemAllocPitch_v2);
+VCUDA_LOCAL(cuMemFree_v2);
+VCUDA_LOCAL(cuMemGetAddressRange_v2);
+VCUDA_LOCAL(cuMemAllocHost_v2);
+VCUDA_LOCAL(cuMemFreeHost);
+VCUDA_LOCAL(cuMemHostAlloc);
+VCUDA_LOCAL(cuMemHostGetDevicePointer_v2);
+VCUDA_LOCAL(cuMemHostGetFlags);
+VCUDA_LOCAL(cuMemAllocManaged);
+VCUDA_LOCAL(cuDeviceRegisterAsyncNotification);
+VCUDA_LOCAL(cuDeviceUnregisterAsyncNotification);
+VCUDA_LOCAL(cuDeviceGetByPCIBusId);
+VCUDA_LOCAL(cuDeviceGetPCIBusId);
+VCUDA_LOCAL(cuIpcGetEventHandle);
+VCUDA_LOCAL(cuIpcOpenEventHandle);
+VCUDA_LOCAL(cuIpcGetMemHandle);
+VCUDA_LOCAL(cuIpcOpenMemHandle_v2);
+VCUDA_LOCAL(cuIpcCloseMemHandle);
+VCUDA_LOCAL(cuMemHostRegister_v2);
+VCUDA_LOCAL(cuMemHostUnregister);
+VCUDA_LOCAL(cuArrayCreate_v2);
+VCUDA_LOCAL(cuArrayGetDescriptor_v2);
+VCUDA_LOCAL(cuArrayGetSparseProperties);
+VCUDA_LOCAL(cuMipmappedArrayGetSparseProperties);
+VCUDA_LOCAL(cuArrayGetMemoryRequirements);
+VCUDA_LOCAL(cuMipmappedArrayGetMemoryRequirements);
+VCUDA_LOCAL(cuArrayGetPlane);
+VCUDA_LOCAL(cuArrayDestroy);
+VCUDA_LOCAL(cuArray3DCreate_v2);
+VCUDA_LOCAL(cuArray3DGetDescriptor_v2);
+VCUDA_LOCAL(cuMipmappedArrayCreate);
+VCUDA_LOCAL(cuMipmappedArrayGetLevel);
+VCUDA_LOCAL(cuMipmappedArrayDestroy);
+VCUDA_LOCAL(cuMemGetHandleForAddressRange);
+VCUDA_LOCAL(cuMemAddressReserve);
+VCUDA_LOCAL(cuMemAddressFree);
+VCUDA_LOCAL(cuMemCreate);
+VCUDA_LOCAL(cuMemRelease);
+VCUDA_LOCAL(cuMemMap);
+VCUDA_LOCAL(cuMemUnmap);
+VCUDA_LOCAL(cuMemSetAccess);
+VCUDA_LOCAL(cuMemGetAccess);
+VCUDA_LOCAL(cuMemExportToShareableHandle);
+VCUDA_LOCAL(cuMemImportFromShareableHandle);
+VCUDA_LOCAL(cuMemGetAllocationGranularity);
+VCUDA_LOCAL(cuMemGetAllocationPropertiesFromHandle);
+VCUDA_LOCAL(cuMemRetainAllocationHandle);
+VCUDA_LOCAL(cuMemPoolTrimTo);
+VCUDA_LOCAL(cuMemPoolSetAttribute);
+VCUDA_LOCAL(cuMemPoolGetAttribute);
+VCUDA_LOCAL(cuMemPoolSetAccess);
+VCUDA_LOCAL(cuMemPoolGetAccess);
+VCUDA_LOCAL(cuMemPoolCreate);
+VCUDA_LOCAL(cuMemPoolDestroy);
+VCUDA_LOCAL(cuMemGetDefaultMemPool);
+VCUDA_LOCAL(cuMemGetMemPool);
+VCUDA_LOCAL(cuMemSetMemPool);
+VCUDA_LOCAL(cuMemPoolExportToShareableHandle);
+VCUDA_LOCAL(cuMemPoolImportFromShareableHandle);
+VCUDA_LOCAL(cuMemPoolExportPointer);
+VCUDA_LOCAL(cuMemPoolImportPointer);
+VCUDA_LOCAL(cuMulticastCreate);
+VCUDA_LOCAL(cuMulticastAddDevice);
+VCUDA_LOCAL(cuMulticastBindMem);
 CUresult cuMulticastBindMem_v2(void);
+VCUDA_LOCAL(cuMulticastBindMem_v2);
+VCUDA_LOCAL(cuMulticastBindAddr);
 CUresult cuMulticastBindAddr_v2(void);
+VCUDA_LOCAL(cuMulticastBindAddr_v2);
+VCUDA_LOCAL(cuMulticastUnbind);
+VCUDA_LOCAL(cuMulticastGetGranularity);
 CUresult cuDeviceGetFabricClusterUuid(void);
+VCUDA_LOCAL(cuDeviceGetFabricClusterUuid);
 CUresult cuDeviceGetCliqueCount(void);
+VCUDA_LOCAL(cuDeviceGetCliqueCount);
 CUresult cuDeviceGetCliqueInfo(void);
+VCUDA_LOCAL(cuDeviceGetCliqueInfo);
 CUresult cuLogicalEndpointIdReserve(void);
+VCUDA_LOCAL(cuLogicalEndpointIdReserve);
 CUresult cuLogicalEndpointIdRelease(void);
+VCUDA_LOCAL(cuLogicalEndpointIdRelease);
 CUresult cuLogicalEndpointCreate(void);
+VCUDA_LOCAL(cuLogicalEndpointCreate);
 CUresult cuLogicalEndpointAddDevice(void);
+VCUDA_LOCAL(cuLogicalEndpointAddDevice);
 CUresult cuLogicalEndpointDestroy(void);
+VCUDA_LOCAL(cuLogicalEndpointDestroy);
 CUresult cuLogicalEndpointBindAddr(void);
+VCUDA_LOCAL(cuLogicalEndpointBindAddr);
 CUresult cuLogicalEndpointBindMem(void);
+VCUDA_LOCAL(cuLogicalEndpointBindMem);
 CUresult cuLogicalEndpointUnbind(void);
+VCUDA_LOCAL(cuLogicalEndpointUnbind);
 CUresult cuLogicalEndpointExport(void);
+VCUDA_LOCAL(cuLogicalEndpointExport);
 CUresult cuLogicalEndpointImport(void);
+VCUDA_LOCAL(cuLogicalEndpointImport);
 CUresult cuLogicalEndpointGetLimits(void);
+VCUDA_LOCAL(cuLogicalEndpointGetLimits);
 CUresult cuLogicalEndpointQuery(void);
+VCUDA_LOCAL(cuLogicalEndpointQuery);
+VCUDA_LOCAL(cuPointerGetAttribute);
+VCUDA_LOCAL(cuMemAdvise_v2);
 CUresult cuMemGetLocationInfo(void);
+VCUDA_LOCAL(cuMemGetLocationInfo);
+VCUDA_LOCAL(cuMemRangeGetAttribute);
+VCUDA_LOCAL(cuMemRangeGetAttributes);
+VCUDA_LOCAL(cuPointerSetAttribute);
+VCUDA_LOCAL(cuPointerGetAttributes);
+VCUDA_LOCAL(cuStreamCreate);
+VCUDA_LOCAL(cuStreamCreateWithPriority);
+VCUDA_LOCAL(cuThreadExchangeStreamCaptureMode);
+VCUDA_LOCAL(cuStreamDestroy_v2);
+VCUDA_LOCAL(cuEventCreate);
+VCUDA_LOCAL(cuEventQuery);
+VCUDA_LOCAL(cuEventSynchronize);
+VCUDA_LOCAL(cuEventDestroy_v2);
+VCUDA_LOCAL(cuEventElapsedTime_v2);
+VCUDA_LOCAL(cuImportExternalMemory);
+VCUDA_LOCAL(cuExternalMemoryGetMappedBuffer);
+VCUDA_LOCAL(cuExternalMemoryGetMappedMipmappedArray);
+VCUDA_LOCAL(cuDestroyExternalMemory);
+VCUDA_LOCAL(cuImportExternalSemaphore);
+VCUDA_LOCAL(cuDestroyExternalSemaphore);
+VCUDA_LOCAL(cuFuncGetAttribute);
+VCUDA_LOCAL(cuFuncSetAttribute);
+VCUDA_LOCAL(cuFuncSetCacheConfig);
+VCUDA_LOCAL(cuFuncGetModule);
+VCUDA_LOCAL(cuFuncGetName);
+VCUDA_LOCAL(cuFuncGetParamInfo);
 CUresult cuFuncGetParamCount(void);
+VCUDA_LOCAL(cuFuncGetParamCount);
+VCUDA_LOCAL(cuFuncIsLoaded);
+VCUDA_LOCAL(cuFuncLoad);
+VCUDA_LOCAL(cuFuncSetBlockShape);
+VCUDA_LOCAL(cuFuncSetSharedSize);
+VCUDA_LOCAL(cuParamSetSize);
+VCUDA_LOCAL(cuParamSeti);
+VCUDA_LOCAL(cuParamSetf);
+VCUDA_LOCAL(cuParamSetv);
+VCUDA_LOCAL(cuLaunch);
+VCUDA_LOCAL(cuLaunchGrid);
+VCUDA_LOCAL(cuLaunchGridAsync);
+VCUDA_LOCAL(cuLaunchCooperativeKernelMultiDevice);
+VCUDA_LOCAL(cuParamSetTexRef);
+VCUDA_LOCAL(cuFuncSetSharedMemConfig);
+VCUDA_LOCAL(cuGraphCreate);
+VCUDA_LOCAL(cuGraphAddKernelNode_v2);
+VCUDA_LOCAL(cuGraphKernelNodeGetParams_v2);
+VCUDA_LOCAL(cuGraphKernelNodeSetParams_v2);
+VCUDA_LOCAL(cuGraphAddMemcpyNode);
+VCUDA_LOCAL(cuGraphMemcpyNodeGetParams);
+VCUDA_LOCAL(cuGraphMemcpyNodeSetParams);
+VCUDA_LOCAL(cuGraphAddMemsetNode);
+VCUDA_LOCAL(cuGraphMemsetNodeGetParams);
+VCUDA_LOCAL(cuGraphMemsetNodeSetParams);
+VCUDA_LOCAL(cuGraphAddHostNode);
+VCUDA_LOCAL(cuGraphHostNodeGetParams);
+VCUDA_LOCAL(cuGraphHostNodeSetParams);
+VCUDA_LOCAL(cuGraphAddChildGraphNode);
+VCUDA_LOCAL(cuGraphChildGraphNodeGetGraph);
+VCUDA_LOCAL(cuGraphAddEmptyNode);
+VCUDA_LOCAL(cuGraphAddEventRecordNode);
+VCUDA_LOCAL(cuGraphEventRecordNodeGetEvent);
+VCUDA_LOCAL(cuGraphEventRecordNodeSetEvent);
+VCUDA_LOCAL(cuGraphAddEventWaitNode);
+VCUDA_LOCAL(cuGraphEventWaitNodeGetEvent);
+VCUDA_LOCAL(cuGraphEventWaitNodeSetEvent);
+VCUDA_LOCAL(cuGraphAddExternalSemaphoresSignalNode);
+VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeGetParams);
+VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeSetParams);
+VCUDA_LOCAL(cuGraphAddExternalSemaphoresWaitNode);
+VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeGetParams);
+VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeSetParams);
+VCUDA_LOCAL(cuGraphAddBatchMemOpNode);
+VCUDA_LOCAL(cuGraphBatchMemOpNodeGetParams);
+VCUDA_LOCAL(cuGraphBatchMemOpNodeSetParams);
+VCUDA_LOCAL(cuGraphExecBatchMemOpNodeSetParams);
+VCUDA_LOCAL(cuGraphAddMemAllocNode);
+VCUDA_LOCAL(cuGraphMemAllocNodeGetParams);
+VCUDA_LOCAL(cuGraphAddMemFreeNode);
+VCUDA_LOCAL(cuGraphMemFreeNodeGetParams);
+VCUDA_LOCAL(cuDeviceGraphMemTrim);
+VCUDA_LOCAL(cuDeviceGetGraphMemAttribute);
+VCUDA_LOCAL(cuDeviceSetGraphMemAttribute);
+VCUDA_LOCAL(cuGraphClone);
+VCUDA_LOCAL(cuGraphNodeFindInClone);
+VCUDA_LOCAL(cuGraphNodeGetType);
 CUresult cuGraphNodeGetContainingGraph(void);
+VCUDA_LOCAL(cuGraphNodeGetContainingGraph);
 CUresult cuGraphNodeGetLocalId(void);
+VCUDA_LOCAL(cuGraphNodeGetLocalId);
 CUresult cuGraphNodeGetToolsId(void);
+VCUDA_LOCAL(cuGraphNodeGetToolsId);
 CUresult cuGraphGetId(void);
+VCUDA_LOCAL(cuGraphGetId);
 CUresult cuGraphExecGetId(void);
+VCUDA_LOCAL(cuGraphExecGetId);
+VCUDA_LOCAL(cuGraphGetNodes);
+VCUDA_LOCAL(cuGraphGetRootNodes);
+VCUDA_LOCAL(cuGraphGetEdges_v2);
+VCUDA_LOCAL(cuGraphNodeGetDependencies_v2);
+VCUDA_LOCAL(cuGraphNodeGetDependentNodes_v2);
+VCUDA_LOCAL(cuGraphAddDependencies_v2);
+VCUDA_LOCAL(cuGraphRemoveDependencies_v2);
+VCUDA_LOCAL(cuGraphDestroyNode);
+VCUDA_LOCAL(cuGraphInstantiateWithFlags);
+VCUDA_LOCAL(cuGraphExecGetFlags);
+VCUDA_LOCAL(cuGraphExecKernelNodeSetParams_v2);
+VCUDA_LOCAL(cuGraphExecMemcpyNodeSetParams);
+VCUDA_LOCAL(cuGraphExecMemsetNodeSetParams);
+VCUDA_LOCAL(cuGraphExecHostNodeSetParams);
+VCUDA_LOCAL(cuGraphExecChildGraphNodeSetParams);
+VCUDA_LOCAL(cuGraphExecEventRecordNodeSetEvent);
+VCUDA_LOCAL(cuGraphExecEventWaitNodeSetEvent);
+VCUDA_LOCAL(cuGraphExecExternalSemaphoresSignalNodeSetParams);
+VCUDA_LOCAL(cuGraphExecExternalSemaphoresWaitNodeSetParams);
+VCUDA_LOCAL(cuGraphNodeSetEnabled);
+VCUDA_LOCAL(cuGraphNodeGetEnabled);
+VCUDA_LOCAL(cuGraphExecDestroy);
+VCUDA_LOCAL(cuGraphDestroy);
+VCUDA_LOCAL(cuGraphExecUpdate_v2);
+VCUDA_LOCAL(cuGraphKernelNodeCopyAttributes);
+VCUDA_LOCAL(cuGraphKernelNodeGetAttribute);
+VCUDA_LOCAL(cuGraphKernelNodeSetAttribute);
+VCUDA_LOCAL(cuGraphDebugDotPrint);
+VCUDA_LOCAL(cuUserObjectCreate);
+VCUDA_LOCAL(cuUserObjectRetain);
+VCUDA_LOCAL(cuUserObjectRelease);
+VCUDA_LOCAL(cuGraphRetainUserObject);
+VCUDA_LOCAL(cuGraphReleaseUserObject);
+VCUDA_LOCAL(cuGraphAddNode_v2);
 CUresult cuGraphAddNode_v3(void);
+VCUDA_LOCAL(cuGraphAddNode_v3);
+VCUDA_LOCAL(cuGraphNodeSetParams);
 CUresult cuGraphNodeSetParams_v2(void);
+VCUDA_LOCAL(cuGraphNodeSetParams_v2);
 CUresult cuGraphNodeGetParams(void);
+VCUDA_LOCAL(cuGraphNodeGetParams);
+VCUDA_LOCAL(cuGraphExecNodeSetParams);
+VCUDA_LOCAL(cuGraphConditionalHandleCreate);
+VCUDA_LOCAL(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+VCUDA_LOCAL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+VCUDA_LOCAL(cuOccupancyMaxPotentialBlockSize);
+VCUDA_LOCAL(cuOccupancyMaxPotentialBlockSizeWithFlags);
+VCUDA_LOCAL(cuOccupancyAvailableDynamicSMemPerBlock);
+VCUDA_LOCAL(cuOccupancyMaxPotentialClusterSize);
+VCUDA_LOCAL(cuOccupancyMaxActiveClusters);
+VCUDA_LOCAL(cuTexRefSetArray);
+VCUDA_LOCAL(cuTexRefSetMipmappedArray);
+VCUDA_LOCAL(cuTexRefSetAddress_v2);
+VCUDA_LOCAL(cuTexRefSetAddress2D_v3);
+VCUDA_LOCAL(cuTexRefSetFormat);
+VCUDA_LOCAL(cuTexRefSetAddressMode);
+VCUDA_LOCAL(cuTexRefSetFilterMode);
+VCUDA_LOCAL(cuTexRefSetMipmapFilterMode);
+VCUDA_LOCAL(cuTexRefSetMipmapLevelBias);
+VCUDA_LOCAL(cuTexRefSetMipmapLevelClamp);
+VCUDA_LOCAL(cuTexRefSetMaxAnisotropy);
+VCUDA_LOCAL(cuTexRefSetBorderColor);
+VCUDA_LOCAL(cuTexRefSetFlags);
+VCUDA_LOCAL(cuTexRefGetAddress_v2);
+VCUDA_LOCAL(cuTexRefGetArray);
+VCUDA_LOCAL(cuTexRefGetMipmappedArray);
+VCUDA_LOCAL(cuTexRefGetAddressMode);
+VCUDA_LOCAL(cuTexRefGetFilterMode);
+VCUDA_LOCAL(cuTexRefGetFormat);
+VCUDA_LOCAL(cuTexRefGetMipmapFilterMode);
+VCUDA_LOCAL(cuTexRefGetMipmapLevelBias);
+VCUDA_LOCAL(cuTexRefGetMipmapLevelClamp);
+VCUDA_LOCAL(cuTexRefGetMaxAnisotropy);
+VCUDA_LOCAL(cuTexRefGetBorderColor);
+VCUDA_LOCAL(cuTexRefGetFlags);
+VCUDA_LOCAL(cuTexRefCreate);
+VCUDA_LOCAL(cuTexRefDestroy);
+VCUDA_LOCAL(cuSurfRefSetArray);
+VCUDA_LOCAL(cuSurfRefGetArray);
+VCUDA_LOCAL(cuTexObjectCreate);
+VCUDA_LOCAL(cuTexObjectDestroy);
+VCUDA_LOCAL(cuTexObjectGetResourceDesc);
+VCUDA_LOCAL(cuTexObjectGetTextureDesc);
+VCUDA_LOCAL(cuTexObjectGetResourceViewDesc);
+VCUDA_LOCAL(cuSurfObjectCreate);
+VCUDA_LOCAL(cuSurfObjectDestroy);
+VCUDA_LOCAL(cuSurfObjectGetResourceDesc);
+VCUDA_LOCAL(cuTensorMapEncodeTiled);
+VCUDA_LOCAL(cuTensorMapEncodeIm2col);
+VCUDA_LOCAL(cuTensorMapEncodeIm2colWide);
+VCUDA_LOCAL(cuTensorMapReplaceAddress);
 CUresult cuTensorMapSetAllocationClass(void);
+VCUDA_LOCAL(cuTensorMapSetAllocationClass);
+VCUDA_LOCAL(cuDeviceCanAccessPeer);
+VCUDA_LOCAL(cuCtxEnablePeerAccess);
+VCUDA_LOCAL(cuCtxDisablePeerAccess);
+VCUDA_LOCAL(cuDeviceGetP2PAttribute);
+VCUDA_LOCAL(cuDeviceGetP2PAtomicCapabilities);
+VCUDA_LOCAL(cuGraphicsUnregisterResource);
+VCUDA_LOCAL(cuGraphicsSubResourceGetMappedArray);
+VCUDA_LOCAL(cuGraphicsResourceGetMappedMipmappedArray);
+VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer_v2);
+VCUDA_LOCAL(cuGraphicsResourceSetMapFlags_v2);
+VCUDA_LOCAL(cuGetProcAddress_v2);
+VCUDA_LOCAL(cuCoredumpGetAttribute);
+VCUDA_LOCAL(cuCoredumpGetAttributeGlobal);
+VCUDA_LOCAL(cuCoredumpSetAttribute);
+VCUDA_LOCAL(cuCoredumpSetAttributeGlobal);
 CUresult cuCoredumpRegisterStartCallback(void);
+VCUDA_LOCAL(cuCoredumpRegisterStartCallback);
 CUresult cuCoredumpRegisterCompleteCallback(void);
+VCUDA_LOCAL(cuCoredumpRegisterCompleteCallback);
 CUresult cuCoredumpDeregisterStartCallback(void);
+VCUDA_LOCAL(cuCoredumpDeregisterStartCallback);
 CUresult cuCoredumpDeregisterCompleteCallback(void);
+VCUDA_LOCAL(cuCoredumpDeregisterCompleteCallback);
+VCUDA_LOCAL(cuGetExportTable);
+VCUDA_LOCAL(cuGreenCtxCreate);
+VCUDA_LOCAL(cuGreenCtxDestroy);
+VCUDA_LOCAL(cuCtxFromGreenCtx);
+VCUDA_LOCAL(cuDeviceGetDevResource);
+VCUDA_LOCAL(cuCtxGetDevResource);
+VCUDA_LOCAL(cuGreenCtxGetDevResource);
+VCUDA_LOCAL(cuDevSmResourceSplitByCount);
 CUresult cuDevSmResourceSplit(void);
+VCUDA_LOCAL(cuDevSmResourceSplit);
+VCUDA_LOCAL(cuDevResourceGenerateDesc);
+VCUDA_LOCAL(cuGreenCtxRecordEvent);
+VCUDA_LOCAL(cuGreenCtxWaitEvent);
+VCUDA_LOCAL(cuStreamGetGreenCtx);
+VCUDA_LOCAL(cuGreenCtxStreamCreate);
+VCUDA_LOCAL(cuGreenCtxGetId);
+VCUDA_LOCAL(cuLogsRegisterCallback);
+VCUDA_LOCAL(cuLogsUnregisterCallback);
+VCUDA_LOCAL(cuLogsCurrent);
+VCUDA_LOCAL(cuLogsDumpToFile);
+VCUDA_LOCAL(cuLogsDumpToMemory);
+VCUDA_LOCAL(cuMemHostRegister);
+VCUDA_LOCAL(cuGraphicsResourceSetMapFlags);
+VCUDA_LOCAL(cuLinkCreate);
+VCUDA_LOCAL(cuLinkAddData);
+VCUDA_LOCAL(cuLinkAddFile);
+VCUDA_LOCAL(cuTexRefSetAddress2D_v2);
+VCUDA_LOCAL(cuDeviceTotalMem);
+VCUDA_LOCAL(cuCtxCreate);
+VCUDA_LOCAL(cuCtxCreate_v2);
+VCUDA_LOCAL(cuCtxCreate_v3);
+VCUDA_LOCAL(cuModuleGetGlobal);
+VCUDA_LOCAL(cuMemGetInfo);
+VCUDA_LOCAL(cuMemAlloc);
+VCUDA_LOCAL(cuMemAllocPitch);
+VCUDA_LOCAL(cuMemFree);
+VCUDA_LOCAL(cuMemGetAddressRange);
+VCUDA_LOCAL(cuMemAllocHost);
+VCUDA_LOCAL(cuMemHostGetDevicePointer);
+VCUDA_LOCAL(cuMemcpyHtoD);
+VCUDA_LOCAL(cuMemcpyDtoH);
+VCUDA_LOCAL(cuMemcpyDtoD);
+VCUDA_LOCAL(cuMemcpyDtoA);
+VCUDA_LOCAL(cuMemcpyAtoD);
+VCUDA_LOCAL(cuMemcpyHtoA);
+VCUDA_LOCAL(cuMemcpyAtoH);
+VCUDA_LOCAL(cuMemcpyAtoA);
+VCUDA_LOCAL(cuMemcpyHtoAAsync);
+VCUDA_LOCAL(cuMemcpyAtoHAsync);
+VCUDA_LOCAL(cuMemcpy2D);
+VCUDA_LOCAL(cuMemcpy2DUnaligned);
+VCUDA_LOCAL(cuMemcpy3D);
+VCUDA_LOCAL(cuMemcpyHtoDAsync);
+VCUDA_LOCAL(cuMemcpyDtoHAsync);
+VCUDA_LOCAL(cuMemcpyDtoDAsync);
+VCUDA_LOCAL(cuMemcpy2DAsync);
+VCUDA_LOCAL(cuMemcpy3DAsync);
+VCUDA_LOCAL(cuMemsetD8);
+VCUDA_LOCAL(cuMemsetD16);
+VCUDA_LOCAL(cuMemsetD32);
+VCUDA_LOCAL(cuMemsetD2D8);
+VCUDA_LOCAL(cuMemsetD2D16);
+VCUDA_LOCAL(cuMemsetD2D32);
+VCUDA_LOCAL(cuArrayCreate);
+VCUDA_LOCAL(cuArrayGetDescriptor);
+VCUDA_LOCAL(cuArray3DCreate);
+VCUDA_LOCAL(cuArray3DGetDescriptor);
+VCUDA_LOCAL(cuTexRefSetAddress);
+VCUDA_LOCAL(cuTexRefSetAddress2D);
+VCUDA_LOCAL(cuTexRefGetAddress);
+VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer);
+VCUDA_LOCAL(cuCtxDestroy);
+VCUDA_LOCAL(cuCtxPopCurrent);
+VCUDA_LOCAL(cuCtxPushCurrent);
+VCUDA_LOCAL(cuStreamDestroy);
+VCUDA_LOCAL(cuEventDestroy);
+VCUDA_LOCAL(cuEventElapsedTime);
+VCUDA_LOCAL(cuDevicePrimaryCtxRelease);
+VCUDA_LOCAL(cuDevicePrimaryCtxReset);
+VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags);
+VCUDA_LOCAL(cuDeviceGetUuid);
+VCUDA_LOCAL(cuMemcpyHtoD_v2);
+VCUDA_LOCAL(cuMemcpyHtoD_v2_ptds);
+VCUDA_LOCAL(cuMemcpyDtoH_v2);
+VCUDA_LOCAL(cuMemcpyDtoH_v2_ptds);
+VCUDA_LOCAL(cuMemcpyDtoD_v2);
+VCUDA_LOCAL(cuMemcpyDtoD_v2_ptds);
+VCUDA_LOCAL(cuMemcpyDtoA_v2);
+VCUDA_LOCAL(cuMemcpyDtoA_v2_ptds);
+VCUDA_LOCAL(cuMemcpyAtoD_v2);
+VCUDA_LOCAL(cuMemcpyAtoD_v2_ptds);
+VCUDA_LOCAL(cuMemcpyHtoA_v2);
+VCUDA_LOCAL(cuMemcpyHtoA_v2_ptds);
+VCUDA_LOCAL(cuMemcpyAtoH_v2);
+VCUDA_LOCAL(cuMemcpyAtoH_v2_ptds);
+VCUDA_LOCAL(cuMemcpyAtoA_v2);
+VCUDA_LOCAL(cuMemcpyAtoA_v2_ptds);
+VCUDA_LOCAL(cuMemcpyHtoAAsync_v2);
+VCUDA_LOCAL(cuMemcpyHtoAAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpyAtoHAsync_v2);
+VCUDA_LOCAL(cuMemcpyAtoHAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpy2D_v2);
+VCUDA_LOCAL(cuMemcpy2D_v2_ptds);
+VCUDA_LOCAL(cuMemcpy2DUnaligned_v2);
+VCUDA_LOCAL(cuMemcpy2DUnaligned_v2_ptds);
+VCUDA_LOCAL(cuMemcpy3D_v2);
+VCUDA_LOCAL(cuMemcpy3D_v2_ptds);
+VCUDA_LOCAL(cuMemcpyHtoDAsync_v2);
+VCUDA_LOCAL(cuMemcpyHtoDAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpyDtoHAsync_v2);
+VCUDA_LOCAL(cuMemcpyDtoHAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpyDtoDAsync_v2);
+VCUDA_LOCAL(cuMemcpyDtoDAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpy2DAsync_v2);
+VCUDA_LOCAL(cuMemcpy2DAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpy3DAsync_v2);
+VCUDA_LOCAL(cuMemcpy3DAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemsetD8_v2);
+VCUDA_LOCAL(cuMemsetD8_v2_ptds);
+VCUDA_LOCAL(cuMemsetD16_v2);
+VCUDA_LOCAL(cuMemsetD16_v2_ptds);
+VCUDA_LOCAL(cuMemsetD32_v2);
+VCUDA_LOCAL(cuMemsetD32_v2_ptds);
+VCUDA_LOCAL(cuMemsetD2D8_v2);
+VCUDA_LOCAL(cuMemsetD2D8_v2_ptds);
+VCUDA_LOCAL(cuMemsetD2D16_v2);
+VCUDA_LOCAL(cuMemsetD2D16_v2_ptds);
+VCUDA_LOCAL(cuMemsetD2D32_v2);
+VCUDA_LOCAL(cuMemsetD2D32_v2_ptds);
+VCUDA_LOCAL(cuMemcpy);
+VCUDA_LOCAL(cuMemcpy_ptds);
+VCUDA_LOCAL(cuMemcpyAsync);
+VCUDA_LOCAL(cuMemcpyAsync_ptsz);
+VCUDA_LOCAL(cuMemcpyPeer);
+VCUDA_LOCAL(cuMemcpyPeer_ptds);
+VCUDA_LOCAL(cuMemcpyPeerAsync);
+VCUDA_LOCAL(cuMemcpyPeerAsync_ptsz);
+VCUDA_LOCAL(cuMemcpy3DPeer);
+VCUDA_LOCAL(cuMemcpy3DPeer_ptds);
+VCUDA_LOCAL(cuMemcpy3DPeerAsync);
+VCUDA_LOCAL(cuMemcpy3DPeerAsync_ptsz);
+VCUDA_LOCAL(cuMemcpyBatchAsync);
+VCUDA_LOCAL(cuMemcpyBatchAsync_ptsz);
+VCUDA_LOCAL(cuMemcpy3DBatchAsync);
+VCUDA_LOCAL(cuMemcpy3DBatchAsync_ptsz);
+VCUDA_LOCAL(cuMemcpyBatchAsync_v2);
+VCUDA_LOCAL(cuMemcpyBatchAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2);
+VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2_ptsz);
 CUresult cuMemcpyWithAttributesAsync(void);
+VCUDA_LOCAL(cuMemcpyWithAttributesAsync);
 CUresult cuMemcpyWithAttributesAsync_ptsz(void);
+VCUDA_LOCAL(cuMemcpyWithAttributesAsync_ptsz);
 CUresult cuMemcpy3DWithAttributesAsync(void);
+VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync);
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(void);
+VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync_ptsz);
+VCUDA_LOCAL(cuMemsetD8Async);
+VCUDA_LOCAL(cuMemsetD8Async_ptsz);
+VCUDA_LOCAL(cuMemsetD16Async);
+VCUDA_LOCAL(cuMemsetD16Async_ptsz);
+VCUDA_LOCAL(cuMemsetD32Async);
+VCUDA_LOCAL(cuMemsetD32Async_ptsz);
+VCUDA_LOCAL(cuMemsetD2D8Async);
+VCUDA_LOCAL(cuMemsetD2D8Async_ptsz);
+VCUDA_LOCAL(cuMemsetD2D16Async);
+VCUDA_LOCAL(cuMemsetD2D16Async_ptsz);
+VCUDA_LOCAL(cuMemsetD2D32Async);
+VCUDA_LOCAL(cuMemsetD2D32Async_ptsz);
+VCUDA_LOCAL(cuStreamGetPriority);
+VCUDA_LOCAL(cuStreamGetPriority_ptsz);
+VCUDA_LOCAL(cuStreamGetId);
+VCUDA_LOCAL(cuStreamGetId_ptsz);
+VCUDA_LOCAL(cuStreamGetFlags);
+VCUDA_LOCAL(cuStreamGetFlags_ptsz);
+VCUDA_LOCAL(cuStreamGetDevice);
+VCUDA_LOCAL(cuStreamGetDevice_ptsz);
 CUresult cuStreamGetDevResource(void);
+VCUDA_LOCAL(cuStreamGetDevResource);
 CUresult cuStreamGetDevResource_ptsz(void);
+VCUDA_LOCAL(cuStreamGetDevResource_ptsz);
+VCUDA_LOCAL(cuStreamGetCtx);
+VCUDA_LOCAL(cuStreamGetCtx_ptsz);
+VCUDA_LOCAL(cuStreamGetCtx_v2);
+VCUDA_LOCAL(cuStreamGetCtx_v2_ptsz);
+VCUDA_LOCAL(cuStreamWaitEvent);
+VCUDA_LOCAL(cuStreamWaitEvent_ptsz);
+VCUDA_LOCAL(cuStreamAddCallback);
+VCUDA_LOCAL(cuStreamAddCallback_ptsz);
+VCUDA_LOCAL(cuStreamAttachMemAsync);
+VCUDA_LOCAL(cuStreamAttachMemAsync_ptsz);
+VCUDA_LOCAL(cuStreamQuery);
+VCUDA_LOCAL(cuStreamQuery_ptsz);
+VCUDA_LOCAL(cuStreamSynchronize);
+VCUDA_LOCAL(cuStreamSynchronize_ptsz);
+VCUDA_LOCAL(cuEventRecord);
+VCUDA_LOCAL(cuEventRecord_ptsz);
+VCUDA_LOCAL(cuEventRecordWithFlags);
+VCUDA_LOCAL(cuEventRecordWithFlags_ptsz);
+VCUDA_LOCAL(cuLaunchKernel);
+VCUDA_LOCAL(cuLaunchKernel_ptsz);
+VCUDA_LOCAL(cuLaunchKernelEx);
+VCUDA_LOCAL(cuLaunchKernelEx_ptsz);
+VCUDA_LOCAL(cuLaunchHostFunc);
+VCUDA_LOCAL(cuLaunchHostFunc_ptsz);
 CUresult cuLaunchHostFunc_v2(void);
+VCUDA_LOCAL(cuLaunchHostFunc_v2);
 CUresult cuLaunchHostFunc_v2_ptsz(void);
+VCUDA_LOCAL(cuLaunchHostFunc_v2_ptsz);
+VCUDA_LOCAL(cuGraphicsMapResources);
+VCUDA_LOCAL(cuGraphicsMapResources_ptsz);
+VCUDA_LOCAL(cuGraphicsUnmapResources);
+VCUDA_LOCAL(cuGraphicsUnmapResources_ptsz);
+VCUDA_LOCAL(cuStreamWriteValue32);
+VCUDA_LOCAL(cuStreamWriteValue32_ptsz);
+VCUDA_LOCAL(cuStreamWaitValue32);
+VCUDA_LOCAL(cuStreamWaitValue32_ptsz);
+VCUDA_LOCAL(cuStreamWriteValue64);
+VCUDA_LOCAL(cuStreamWriteValue64_ptsz);
+VCUDA_LOCAL(cuStreamWaitValue64);
+VCUDA_LOCAL(cuStreamWaitValue64_ptsz);
+VCUDA_LOCAL(cuStreamBatchMemOp);
+VCUDA_LOCAL(cuStreamBatchMemOp_ptsz);
+VCUDA_LOCAL(cuStreamWriteValue32_v2);
+VCUDA_LOCAL(cuStreamWriteValue32_v2_ptsz);
+VCUDA_LOCAL(cuStreamWaitValue32_v2);
+VCUDA_LOCAL(cuStreamWaitValue32_v2_ptsz);
+VCUDA_LOCAL(cuStreamWriteValue64_v2);
+VCUDA_LOCAL(cuStreamWriteValue64_v2_ptsz);
+VCUDA_LOCAL(cuStreamWaitValue64_v2);
+VCUDA_LOCAL(cuStreamWaitValue64_v2_ptsz);
+VCUDA_LOCAL(cuStreamBatchMemOp_v2);
+VCUDA_LOCAL(cuStreamBatchMemOp_v2_ptsz);
+VCUDA_LOCAL(cuMemPrefetchAsync);
+VCUDA_LOCAL(cuMemPrefetchAsync_ptsz);
+VCUDA_LOCAL(cuMemPrefetchAsync_v2);
+VCUDA_LOCAL(cuMemPrefetchAsync_v2_ptsz);
+VCUDA_LOCAL(cuMemAdvise);
+VCUDA_LOCAL(cuMemPrefetchBatchAsync);
+VCUDA_LOCAL(cuMemPrefetchBatchAsync_ptsz);
+VCUDA_LOCAL(cuMemDiscardBatchAsync);
+VCUDA_LOCAL(cuMemDiscardBatchAsync_ptsz);
+VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync);
+VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync_ptsz);
+VCUDA_LOCAL(cuLaunchCooperativeKernel);
+VCUDA_LOCAL(cuLaunchCooperativeKernel_ptsz);
+VCUDA_LOCAL(cuSignalExternalSemaphoresAsync);
+VCUDA_LOCAL(cuSignalExternalSemaphoresAsync_ptsz);
+VCUDA_LOCAL(cuWaitExternalSemaphoresAsync);
+VCUDA_LOCAL(cuWaitExternalSemaphoresAsync_ptsz);
+VCUDA_LOCAL(cuStreamBeginCapture);
+VCUDA_LOCAL(cuStreamBeginCapture_ptsz);
+VCUDA_LOCAL(cuStreamBeginCapture_v2);
+VCUDA_LOCAL(cuStreamBeginCapture_v2_ptsz);
+VCUDA_LOCAL(cuStreamBeginCaptureToGraph);
+VCUDA_LOCAL(cuStreamBeginCaptureToGraph_ptsz);
 CUresult cuStreamBeginRecaptureToGraph(void);
+VCUDA_LOCAL(cuStreamBeginRecaptureToGraph);
 CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
+VCUDA_LOCAL(cuStreamBeginRecaptureToGraph_ptsz);
 CUresult cuFabricCpyBatchAsync(void);
+VCUDA_LOCAL(cuFabricCpyBatchAsync);
 CUresult cuFabricCpyBatchAsync_ptsz(void);
+VCUDA_LOCAL(cuFabricCpyBatchAsync_ptsz);
+VCUDA_LOCAL(cuStreamEndCapture);
+VCUDA_LOCAL(cuStreamEndCapture_ptsz);
+VCUDA_LOCAL(cuStreamIsCapturing);
+VCUDA_LOCAL(cuStreamIsCapturing_ptsz);
+VCUDA_LOCAL(cuStreamGetCaptureInfo);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_ptsz);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_v2);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_v2_ptsz);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_v3);
+VCUDA_LOCAL(cuStreamGetCaptureInfo_v3_ptsz);
+VCUDA_LOCAL(cuGraphAddKernelNode);
+VCUDA_LOCAL(cuGraphKernelNodeGetParams);
+VCUDA_LOCAL(cuGraphKernelNodeSetParams);
+VCUDA_LOCAL(cuGraphExecKernelNodeSetParams);
+VCUDA_LOCAL(cuGraphInstantiateWithParams);
+VCUDA_LOCAL(cuGraphInstantiateWithParams_ptsz);
+VCUDA_LOCAL(cuGraphExecUpdate);
+VCUDA_LOCAL(cuGraphUpload);
+VCUDA_LOCAL(cuGraphUpload_ptsz);
+VCUDA_LOCAL(cuGraphLaunch);
+VCUDA_LOCAL(cuGraphLaunch_ptsz);
+VCUDA_LOCAL(cuGraphGetEdges);
+VCUDA_LOCAL(cuGraphNodeGetDependencies);
+VCUDA_LOCAL(cuGraphNodeGetDependentNodes);
+VCUDA_LOCAL(cuGraphAddDependencies);
+VCUDA_LOCAL(cuGraphRemoveDependencies);
+VCUDA_LOCAL(cuGraphAddNode);
+VCUDA_LOCAL(cuStreamCopyAttributes);
+VCUDA_LOCAL(cuStreamCopyAttributes_ptsz);
+VCUDA_LOCAL(cuStreamGetAttribute);
+VCUDA_LOCAL(cuStreamGetAttribute_ptsz);
+VCUDA_LOCAL(cuStreamSetAttribute);
+VCUDA_LOCAL(cuStreamSetAttribute_ptsz);
+VCUDA_LOCAL(cuIpcOpenMemHandle);
+VCUDA_LOCAL(cuGraphInstantiate);
+VCUDA_LOCAL(cuGraphInstantiate_v2);
+VCUDA_LOCAL(cuMemMapArrayAsync);
+VCUDA_LOCAL(cuMemMapArrayAsync_ptsz);
+VCUDA_LOCAL(cuMemFreeAsync);
+VCUDA_LOCAL(cuMemFreeAsync_ptsz);
+VCUDA_LOCAL(cuMemAllocAsync);
+VCUDA_LOCAL(cuMemAllocAsync_ptsz);
+VCUDA_LOCAL(cuMemAllocFromPoolAsync);
+VCUDA_LOCAL(cuMemAllocFromPoolAsync_ptsz);
+VCUDA_LOCAL(cuStreamUpdateCaptureDependencies);
+VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_ptsz);
+VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2);
+VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2_ptsz);
 CUresult cuStreamBeginCaptureToCig(void);
+VCUDA_LOCAL(cuStreamBeginCaptureToCig);
 CUresult cuStreamBeginCaptureToCig_ptsz(void);
+VCUDA_LOCAL(cuStreamBeginCaptureToCig_ptsz);
 CUresult cuStreamEndCaptureToCig(void);
+VCUDA_LOCAL(cuStreamEndCaptureToCig);
 CUresult cuStreamEndCaptureToCig_ptsz(void);
+VCUDA_LOCAL(cuStreamEndCaptureToCig_ptsz);
+VCUDA_LOCAL(cuMemBatchDecompressAsync);
+VCUDA_LOCAL(cuMemBatchDecompressAsync_ptsz);
+VCUDA_LOCAL(cuGetProcAddress);
+VCUDA_LOCAL(cuCheckpointProcessGetRestoreThreadId);
+VCUDA_LOCAL(cuCheckpointProcessGetState);
+VCUDA_LOCAL(cuCheckpointProcessLock);
+VCUDA_LOCAL(cuCheckpointProcessCheckpoint);
+VCUDA_LOCAL(cuCheckpointProcessRestore);
 CUresult cuCheckpointOperationComplete(void);
+VCUDA_LOCAL(cuCheckpointOperationComplete);
+VCUDA_LOCAL(cuCheckpointProcessUnlock);
 CUresult cuProfilerInitialize(void);
+VCUDA_LOCAL(cuProfilerInitialize);
 CUresult cuProfilerStart(void);
+VCUDA_LOCAL(cuProfilerStart);
 CUresult cuProfilerStop(void);
+VCUDA_LOCAL(cuProfilerStop);
 
 static const struct cuda_proc_version cuArray3DCreate_versions[] = {
-	{2000, 0, (void *)cuArray3DCreate, NULL},
-	{3020, 0, (void *)cuArray3DCreate_v2, NULL},
+	{2000, 0, (void *)local_cuArray3DCreate, NULL},
+	{3020, 0, (void *)local_cuArray3DCreate_v2, NULL},
 };
 static const struct cuda_proc_version cuArray3DGetDescriptor_versions[] = {
-	{2000, 0, (void *)cuArray3DGetDescriptor, NULL},
-	{3020, 0, (void *)cuArray3DGetDescriptor_v2, NULL},
+	{2000, 0, (void *)local_cuArray3DGetDescriptor, NULL},
+	{3020, 0, (void *)local_cuArray3DGetDescriptor_v2, NULL},
 };
 static const struct cuda_proc_version cuArrayCreate_versions[] = {
-	{2000, 0, (void *)cuArrayCreate, NULL},
-	{3020, 0, (void *)cuArrayCreate_v2, NULL},
+	{2000, 0, (void *)local_cuArrayCreate, NULL},
+	{3020, 0, (void *)local_cuArrayCreate_v2, NULL},
 };
 static const struct cuda_proc_version cuArrayDestroy_versions[] = {
-	{2000, 0, (void *)cuArrayDestroy, NULL},
+	{2000, 0, (void *)local_cuArrayDestroy, NULL},
 };
 static const struct cuda_proc_version cuArrayGetDescriptor_versions[] = {
-	{2000, 0, (void *)cuArrayGetDescriptor, NULL},
-	{3020, 0, (void *)cuArrayGetDescriptor_v2, NULL},
+	{2000, 0, (void *)local_cuArrayGetDescriptor, NULL},
+	{3020, 0, (void *)local_cuArrayGetDescriptor_v2, NULL},
 };
 static const struct cuda_proc_version cuArrayGetMemoryRequirements_versions[] = {
-	{11060, 0, (void *)cuArrayGetMemoryRequirements, NULL},
+	{11060, 0, (void *)local_cuArrayGetMemoryRequirements, NULL},
 };
 static const struct cuda_proc_version cuArrayGetPlane_versions[] = {
-	{11020, 0, (void *)cuArrayGetPlane, NULL},
+	{11020, 0, (void *)local_cuArrayGetPlane, NULL},
 };
 static const struct cuda_proc_version cuArrayGetSparseProperties_versions[] = {
-	{11010, 0, (void *)cuArrayGetSparseProperties, NULL},
+	{11010, 0, (void *)local_cuArrayGetSparseProperties, NULL},
 };
 static const struct cuda_proc_version cuCheckpointOperationComplete_versions[] = {
-	{13040, 0, (void *)cuCheckpointOperationComplete, NULL},
+	{13040, 0, (void *)local_cuCheckpointOperationComplete, NULL},
 };
 static const struct cuda_proc_version cuCheckpointProcessCheckpoint_versions[] = {
-	{12080, 0, (void *)cuCheckpointProcessCheckpoint, NULL},
+	{12080, 0, (void *)local_cuCheckpointProcessCheckpoint, NULL},
 };
 static const struct cuda_proc_version cuCheckpointProcessGetRestoreThreadId_versions[] = {
-	{12080, 0, (void *)cuCheckpointProcessGetRestoreThreadId, NULL},
+	{12080, 0, (void *)local_cuCheckpointProcessGetRestoreThreadId, NULL},
 };
 static const struct cuda_proc_version cuCheckpointProcessGetState_versions[] = {
-	{12080, 0, (void *)cuCheckpointProcessGetState, NULL},
+	{12080, 0, (void *)local_cuCheckpointProcessGetState, NULL},
 };
 static const struct cuda_proc_version cuCheckpointProcessLock_versions[] = {
-	{12080, 0, (void *)cuCheckpointProcessLock, NULL},
+	{12080, 0, (void *)local_cuCheckpointProcessLock, NULL},
 };
 static const struct cuda_proc_version cuCheckpointProcessRestore_versions[] = {
-	{12080, 0, (void *)cuCheckpointProcessRestore, NULL},
+	{12080, 0, (void *)local_cuCheckpointProcessRestore, NULL},
 };
 static const struct cuda_proc_version cuCheckpointProcessUnlock_versions[] = {
-	{12080, 0, (void *)cuCheckpointProcessUnlock, NULL},
+	{12080, 0, (void *)local_cuCheckpointProcessUnlock, NULL},
 };
 static const struct cuda_proc_version cuCoredumpDeregisterCompleteCallback_versions[] = {
-	{13020, 0, (void *)cuCoredumpDeregisterCompleteCallback, NULL},
+	{13020, 0, (void *)local_cuCoredumpDeregisterCompleteCallback, NULL},
 };
 static const struct cuda_proc_version cuCoredumpDeregisterStartCallback_versions[] = {
-	{13020, 0, (void *)cuCoredumpDeregisterStartCallback, NULL},
+	{13020, 0, (void *)local_cuCoredumpDeregisterStartCallback, NULL},
 };
 static const struct cuda_proc_version cuCoredumpGetAttribute_versions[] = {
-	{12010, 0, (void *)cuCoredumpGetAttribute, NULL},
+	{12010, 0, (void *)local_cuCoredumpGetAttribute, NULL},
 };
 static const struct cuda_proc_version cuCoredumpGetAttributeGlobal_versions[] = {
-	{12010, 0, (void *)cuCoredumpGetAttributeGlobal, NULL},
+	{12010, 0, (void *)local_cuCoredumpGetAttributeGlobal, NULL},
 };
 static const struct cuda_proc_version cuCoredumpRegisterCompleteCallback_versions[] = {
-	{13020, 0, (void *)cuCoredumpRegisterCompleteCallback, NULL},
+	{13020, 0, (void *)local_cuCoredumpRegisterCompleteCallback, NULL},
 };
 static const struct cuda_proc_version cuCoredumpRegisterStartCallback_versions[] = {
-	{13020, 0, (void *)cuCoredumpRegisterStartCallback, NULL},
+	{13020, 0, (void *)local_cuCoredumpRegisterStartCallback, NULL},
 };
 static const struct cuda_proc_version cuCoredumpSetAttribute_versions[] = {
-	{12010, 0, (void *)cuCoredumpSetAttribute, NULL},
+	{12010, 0, (void *)local_cuCoredumpSetAttribute, NULL},
 };
 static const struct cuda_proc_version cuCoredumpSetAttributeGlobal_versions[] = {
-	{12010, 0, (void *)cuCoredumpSetAttributeGlobal, NULL},
+	{12010, 0, (void *)local_cuCoredumpSetAttributeGlobal, NULL},
 };
 static const struct cuda_proc_version cuCtxAttach_versions[] = {
-	{2000, 0, (void *)cuCtxAttach, NULL},
+	{2000, 0, (void *)local_cuCtxAttach, NULL},
 };
 static const struct cuda_proc_version cuCtxCreate_versions[] = {
-	{2000, 0, (void *)cuCtxCreate, NULL},
-	{3020, 0, (void *)cuCtxCreate_v2, NULL},
-	{11040, 0, (void *)cuCtxCreate_v3, NULL},
-	{12050, 0, (void *)cuCtxCreate_v4, NULL},
+	{2000, 0, (void *)local_cuCtxCreate, NULL},
+	{3020, 0, (void *)local_cuCtxCreate_v2, NULL},
+	{11040, 0, (void *)local_cuCtxCreate_v3, NULL},
+	{12050, 0, (void *)local_cuCtxCreate_v4, NULL},
 };
 static const struct cuda_proc_version cuCtxDestroy_versions[] = {
-	{2000, 0, (void *)cuCtxDestroy, NULL},
-	{4000, 0, (void *)cuCtxDestroy_v2, NULL},
+	{2000, 0, (void *)local_cuCtxDestroy, NULL},
+	{4000, 0, (void *)local_cuCtxDestroy_v2, NULL},
 };
 static const struct cuda_proc_version cuCtxDetach_versions[] = {
-	{2000, 0, (void *)cuCtxDetach, NULL},
+	{2000, 0, (void *)local_cuCtxDetach, NULL},
 };
 static const struct cuda_proc_version cuCtxDisablePeerAccess_versions[] = {
-	{4000, 0, (void *)cuCtxDisablePeerAccess, NULL},
+	{4000, 0, (void *)local_cuCtxDisablePeerAccess, NULL},
 };
 static const struct cuda_proc_version cuCtxEnablePeerAccess_versions[] = {
-	{4000, 0, (void *)cuCtxEnablePeerAccess, NULL},
+	{4000, 0, (void *)local_cuCtxEnablePeerAccess, NULL},
 };
 static const struct cuda_proc_version cuCtxFromGreenCtx_versions[] = {
-	{12040, 0, (void *)cuCtxFromGreenCtx, NULL},
+	{12040, 0, (void *)local_cuCtxFromGreenCtx, NULL},
 };
 static const struct cuda_proc_version cuCtxGetApiVersion_versions[] = {
-	{3020, 0, (void *)cuCtxGetApiVersion, NULL},
+	{3020, 0, (void *)local_cuCtxGetApiVersion, NULL},
 };
 static const struct cuda_proc_version cuCtxGetCacheConfig_versions[] = {
-	{3020, 0, (void *)cuCtxGetCacheConfig, NULL},
+	{3020, 0, (void *)local_cuCtxGetCacheConfig, NULL},
 };
 static const struct cuda_proc_version cuCtxGetCurrent_versions[] = {
-	{4000, 0, (void *)cuCtxGetCurrent, NULL},
+	{4000, 0, (void *)local_cuCtxGetCurrent, NULL},
 };
 static const struct cuda_proc_version cuCtxGetDevResource_versions[] = {
-	{12040, 0, (void *)cuCtxGetDevResource, NULL},
+	{12040, 0, (void *)local_cuCtxGetDevResource, NULL},
 };
 static const struct cuda_proc_version cuCtxGetDevice_versions[] = {
-	{2000, 0, (void *)cuCtxGetDevice, NULL},
-	{13000, 0, (void *)cuCtxGetDevice_v2, NULL},
+	{2000, 0, (void *)local_cuCtxGetDevice, NULL},
+	{13000, 0, (void *)local_cuCtxGetDevice_v2, NULL},
 };
 static const struct cuda_proc_version cuCtxGetExecAffinity_versions[] = {
-	{11040, 0, (void *)cuCtxGetExecAffinity, NULL},
+	{11040, 0, (void *)local_cuCtxGetExecAffinity, NULL},
 };
 static const struct cuda_proc_version cuCtxGetFlags_versions[] = {
-	{7000, 0, (void *)cuCtxGetFlags, NULL},
+	{7000, 0, (void *)local_cuCtxGetFlags, NULL},
 };
 static const struct cuda_proc_version cuCtxGetId_versions[] = {
-	{12000, 0, (void *)cuCtxGetId, NULL},
+	{12000, 0, (void *)local_cuCtxGetId, NULL},
 };
 static const struct cuda_proc_version cuCtxGetLimit_versions[] = {
-	{3010, 0, (void *)cuCtxGetLimit, NULL},
+	{3010, 0, (void *)local_cuCtxGetLimit, NULL},
 };
 static const struct cuda_proc_version cuCtxGetSharedMemConfig_versions[] = {
-	{4020, 0, (void *)cuCtxGetSharedMemConfig, NULL},
+	{4020, 0, (void *)local_cuCtxGetSharedMemConfig, NULL},
 };
 static const struct cuda_proc_version cuCtxGetStreamPriorityRange_versions[] = {
-	{5050, 0, (void *)cuCtxGetStreamPriorityRange, NULL},
+	{5050, 0, (void *)local_cuCtxGetStreamPriorityRange, NULL},
 };
 static const struct cuda_proc_version cuCtxPopCurrent_versions[] = {
-	{2000, 0, (void *)cuCtxPopCurrent, NULL},
-	{4000, 0, (void *)cuCtxPopCurrent_v2, NULL},
+	{2000, 0, (void *)local_cuCtxPopCurrent, NULL},
+	{4000, 0, (void *)local_cuCtxPopCurrent_v2, NULL},
 };
 static const struct cuda_proc_version cuCtxPushCurrent_versions[] = {
-	{2000, 0, (void *)cuCtxPushCurrent, NULL},
-	{4000, 0, (void *)cuCtxPushCurrent_v2, NULL},
+	{2000, 0, (void *)local_cuCtxPushCurrent, NULL},
+	{4000, 0, (void *)local_cuCtxPushCurrent_v2, NULL},
 };
 static const struct cuda_proc_version cuCtxRecordEvent_versions[] = {
-	{12050, 0, (void *)cuCtxRecordEvent, NULL},
+	{12050, 0, (void *)local_cuCtxRecordEvent, NULL},
 };
 static const struct cuda_proc_version cuCtxResetPersistingL2Cache_versions[] = {
-	{11000, 0, (void *)cuCtxResetPersistingL2Cache, NULL},
+	{11000, 0, (void *)local_cuCtxResetPersistingL2Cache, NULL},
 };
 static const struct cuda_proc_version cuCtxSetCacheConfig_versions[] = {
-	{3020, 0, (void *)cuCtxSetCacheConfig, NULL},
+	{3020, 0, (void *)local_cuCtxSetCacheConfig, NULL},
 };
 static const struct cuda_proc_version cuCtxSetCurrent_versions[] = {
-	{4000, 0, (void *)cuCtxSetCurrent, NULL},
+	{4000, 0, (void *)local_cuCtxSetCurrent, NULL},
 };
 static const struct cuda_proc_version cuCtxSetFlags_versions[] = {
-	{12010, 0, (void *)cuCtxSetFlags, NULL},
+	{12010, 0, (void *)local_cuCtxSetFlags, NULL},
 };
 static const struct cuda_proc_version cuCtxSetLimit_versions[] = {
-	{3010, 0, (void *)cuCtxSetLimit, NULL},
+	{3010, 0, (void *)local_cuCtxSetLimit, NULL},
 };
 static const struct cuda_proc_version cuCtxSetSharedMemConfig_versions[] = {
-	{4020, 0, (void *)cuCtxSetSharedMemConfig, NULL},
+	{4020, 0, (void *)local_cuCtxSetSharedMemConfig, NULL},
 };
 static const struct cuda_proc_version cuCtxSynchronize_versions[] = {
-	{2000, 0, (void *)cuCtxSynchronize, NULL},
-	{13000, 0, (void *)cuCtxSynchronize_v2, NULL},
+	{2000, 0, (void *)local_cuCtxSynchronize, NULL},
+	{13000, 0, (void *)local_cuCtxSynchronize_v2, NULL},
 };
 static const struct cuda_proc_version cuCtxWaitEvent_versions[] = {
-	{12050, 0, (void *)cuCtxWaitEvent, NULL},
+	{12050, 0, (void *)local_cuCtxWaitEvent, NULL},
 };
 static const struct cuda_proc_version cuDestroyExternalMemory_versions[] = {
-	{10000, 0, (void *)cuDestroyExternalMemory, NULL},
+	{10000, 0, (void *)local_cuDestroyExternalMemory, NULL},
 };
 static const struct cuda_proc_version cuDestroyExternalSemaphore_versions[] = {
-	{10000, 0, (void *)cuDestroyExternalSemaphore, NULL},
+	{10000, 0, (void *)local_cuDestroyExternalSemaphore, NULL},
 };
 static const struct cuda_proc_version cuDevResourceGenerateDesc_versions[] = {
-	{12040, 0, (void *)cuDevResourceGenerateDesc, NULL},
+	{12040, 0, (void *)local_cuDevResourceGenerateDesc, NULL},
 };
 static const struct cuda_proc_version cuDevSmResourceSplit_versions[] = {
-	{13010, 0, (void *)cuDevSmResourceSplit, NULL},
+	{13010, 0, (void *)local_cuDevSmResourceSplit, NULL},
 };
 static const struct cuda_proc_version cuDevSmResourceSplitByCount_versions[] = {
-	{12040, 0, (void *)cuDevSmResourceSplitByCount, NULL},
+	{12040, 0, (void *)local_cuDevSmResourceSplitByCount, NULL},
 };
 static const struct cuda_proc_version cuDeviceCanAccessPeer_versions[] = {
-	{4000, 0, (void *)cuDeviceCanAccessPeer, NULL},
+	{4000, 0, (void *)local_cuDeviceCanAccessPeer, NULL},
 };
 static const struct cuda_proc_version cuDeviceComputeCapability_versions[] = {
-	{2000, 0, (void *)cuDeviceComputeCapability, NULL},
+	{2000, 0, (void *)local_cuDeviceComputeCapability, NULL},
 };
 static const struct cuda_proc_version cuDeviceGet_versions[] = {
-	{2000, 0, (void *)cuDeviceGet, NULL},
+	{2000, 0, (void *)local_cuDeviceGet, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetAttribute_versions[] = {
-	{2000, 0, (void *)cuDeviceGetAttribute, NULL},
+	{2000, 0, (void *)local_cuDeviceGetAttribute, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetByPCIBusId_versions[] = {
-	{4010, 0, (void *)cuDeviceGetByPCIBusId, NULL},
+	{4010, 0, (void *)local_cuDeviceGetByPCIBusId, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetCliqueCount_versions[] = {
-	{13040, 0, (void *)cuDeviceGetCliqueCount, NULL},
+	{13040, 0, (void *)local_cuDeviceGetCliqueCount, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetCliqueInfo_versions[] = {
-	{13040, 0, (void *)cuDeviceGetCliqueInfo, NULL},
+	{13040, 0, (void *)local_cuDeviceGetCliqueInfo, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetCount_versions[] = {
-	{2000, 0, (void *)cuDeviceGetCount, NULL},
+	{2000, 0, (void *)local_cuDeviceGetCount, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetDefaultMemPool_versions[] = {
-	{11020, 0, (void *)cuDeviceGetDefaultMemPool, NULL},
+	{11020, 0, (void *)local_cuDeviceGetDefaultMemPool, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetDevResource_versions[] = {
-	{12040, 0, (void *)cuDeviceGetDevResource, NULL},
+	{12040, 0, (void *)local_cuDeviceGetDevResource, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetExecAffinitySupport_versions[] = {
-	{11040, 0, (void *)cuDeviceGetExecAffinitySupport, NULL},
+	{11040, 0, (void *)local_cuDeviceGetExecAffinitySupport, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetFabricClusterUuid_versions[] = {
-	{13040, 0, (void *)cuDeviceGetFabricClusterUuid, NULL},
+	{13040, 0, (void *)local_cuDeviceGetFabricClusterUuid, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetGraphMemAttribute_versions[] = {
-	{11040, 0, (void *)cuDeviceGetGraphMemAttribute, NULL},
+	{11040, 0, (void *)local_cuDeviceGetGraphMemAttribute, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetHostAtomicCapabilities_versions[] = {
-	{13000, 0, (void *)cuDeviceGetHostAtomicCapabilities, NULL},
+	{13000, 0, (void *)local_cuDeviceGetHostAtomicCapabilities, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetLuid_versions[] = {
-	{10000, 0, (void *)cuDeviceGetLuid, NULL},
+	{10000, 0, (void *)local_cuDeviceGetLuid, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetMemPool_versions[] = {
-	{11020, 0, (void *)cuDeviceGetMemPool, NULL},
+	{11020, 0, (void *)local_cuDeviceGetMemPool, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetName_versions[] = {
-	{2000, 0, (void *)cuDeviceGetName, NULL},
+	{2000, 0, (void *)local_cuDeviceGetName, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetNvSciSyncAttributes_versions[] = {
-	{10020, 0, (void *)cuDeviceGetNvSciSyncAttributes, NULL},
+	{10020, 0, (void *)local_cuDeviceGetNvSciSyncAttributes, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetP2PAtomicCapabilities_versions[] = {
-	{13000, 0, (void *)cuDeviceGetP2PAtomicCapabilities, NULL},
+	{13000, 0, (void *)local_cuDeviceGetP2PAtomicCapabilities, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetP2PAttribute_versions[] = {
-	{8000, 0, (void *)cuDeviceGetP2PAttribute, NULL},
+	{8000, 0, (void *)local_cuDeviceGetP2PAttribute, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetPCIBusId_versions[] = {
-	{4010, 0, (void *)cuDeviceGetPCIBusId, NULL},
+	{4010, 0, (void *)local_cuDeviceGetPCIBusId, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetProperties_versions[] = {
-	{2000, 0, (void *)cuDeviceGetProperties, NULL},
+	{2000, 0, (void *)local_cuDeviceGetProperties, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetTexture1DLinearMaxWidth_versions[] = {
-	{11010, 0, (void *)cuDeviceGetTexture1DLinearMaxWidth, NULL},
+	{11010, 0, (void *)local_cuDeviceGetTexture1DLinearMaxWidth, NULL},
 };
 static const struct cuda_proc_version cuDeviceGetUuid_versions[] = {
-	{9020, 0, (void *)cuDeviceGetUuid, NULL},
-	{11040, 0, (void *)cuDeviceGetUuid_v2, NULL},
+	{9020, 0, (void *)local_cuDeviceGetUuid, NULL},
+	{11040, 0, (void *)local_cuDeviceGetUuid_v2, NULL},
 };
 static const struct cuda_proc_version cuDeviceGraphMemTrim_versions[] = {
-	{11040, 0, (void *)cuDeviceGraphMemTrim, NULL},
+	{11040, 0, (void *)local_cuDeviceGraphMemTrim, NULL},
 };
 static const struct cuda_proc_version cuDevicePrimaryCtxGetState_versions[] = {
-	{7000, 0, (void *)cuDevicePrimaryCtxGetState, NULL},
+	{7000, 0, (void *)local_cuDevicePrimaryCtxGetState, NULL},
 };
 static const struct cuda_proc_version cuDevicePrimaryCtxRelease_versions[] = {
-	{7000, 0, (void *)cuDevicePrimaryCtxRelease, NULL},
-	{11000, 0, (void *)cuDevicePrimaryCtxRelease_v2, NULL},
+	{7000, 0, (void *)local_cuDevicePrimaryCtxRelease, NULL},
+	{11000, 0, (void *)local_cuDevicePrimaryCtxRelease_v2, NULL},
 };
 static const struct cuda_proc_version cuDevicePrimaryCtxReset_versions[] = {
-	{7000, 0, (void *)cuDevicePrimaryCtxReset, NULL},
-	{11000, 0, (void *)cuDevicePrimaryCtxReset_v2, NULL},
+	{7000, 0, (void *)local_cuDevicePrimaryCtxReset, NULL},
+	{11000, 0, (void *)local_cuDevicePrimaryCtxReset_v2, NULL},
 };
 static const struct cuda_proc_version cuDevicePrimaryCtxRetain_versions[] = {
-	{7000, 0, (void *)cuDevicePrimaryCtxRetain, NULL},
+	{7000, 0, (void *)local_cuDevicePrimaryCtxRetain, NULL},
 };
 static const struct cuda_proc_version cuDevicePrimaryCtxSetFlags_versions[] = {
-	{7000, 0, (void *)cuDevicePrimaryCtxSetFlags, NULL},
-	{11000, 0, (void *)cuDevicePrimaryCtxSetFlags_v2, NULL},
+	{7000, 0, (void *)local_cuDevicePrimaryCtxSetFlags, NULL},
+	{11000, 0, (void *)local_cuDevicePrimaryCtxSetFlags_v2, NULL},
 };
 static const struct cuda_proc_version cuDeviceRegisterAsyncNotification_versions[] = {
-	{12040, 0, (void *)cuDeviceRegisterAsyncNotification, NULL},
+	{12040, 0, (void *)local_cuDeviceRegisterAsyncNotification, NULL},
 };
 static const struct cuda_proc_version cuDeviceSetGraphMemAttribute_versions[] = {
-	{11040, 0, (void *)cuDeviceSetGraphMemAttribute, NULL},
+	{11040, 0, (void *)local_cuDeviceSetGraphMemAttribute, NULL},
 };
 static const struct cuda_proc_version cuDeviceSetMemPool_versions[] = {
-	{11020, 0, (void *)cuDeviceSetMemPool, NULL},
+	{11020, 0, (void *)local_cuDeviceSetMemPool, NULL},
 };
 static const struct cuda_proc_version cuDeviceTotalMem_versions[] = {
-	{2000, 0, (void *)cuDeviceTotalMem, NULL},
-	{3020, 0, (void *)cuDeviceTotalMem_v2, NULL},
+	{2000, 0, (void *)local_cuDeviceTotalMem, NULL},
+	{3020, 0, (void *)local_cuDeviceTotalMem_v2, NULL},
 };
 static const struct cuda_proc_version cuDeviceUnregisterAsyncNotification_versions[] = {
-	{12040, 0, (void *)cuDeviceUnregisterAsyncNotification, NULL},
+	{12040, 0, (void *)local_cuDeviceUnregisterAsyncNotification, NULL},
 };
 static const struct cuda_proc_version cuDriverGetVersion_versions[] = {
-	{2020, 0, (void *)cuDriverGetVersion, NULL},
+	{2020, 0, (void *)local_cuDriverGetVersion, NULL},
 };
 static const struct cuda_proc_version cuEventCreate_versions[] = {
-	{2000, 0, (void *)cuEventCreate, NULL},
+	{2000, 0, (void *)local_cuEventCreate, NULL},
 };
 static const struct cuda_proc_version cuEventDestroy_versions[] = {
-	{2000, 0, (void *)cuEventDestroy, NULL},
-	{4000, 0, (void *)cuEventDestroy_v2, NULL},
+	{2000, 0, (void *)local_cuEventDestroy, NULL},
+	{4000, 0, (void *)local_cuEventDestroy_v2, NULL},
 };
 static const struct cuda_proc_version cuEventElapsedTime_versions[] = {
-	{2000, 0, (void *)cuEventElapsedTime, NULL},
-	{12080, 0, (void *)cuEventElapsedTime_v2, NULL},
+	{2000, 0, (void *)local_cuEventElapsedTime, NULL},
+	{12080, 0, (void *)local_cuEventElapsedTime_v2, NULL},
 };
 static const struct cuda_proc_version cuEventQuery_versions[] = {
-	{2000, 0, (void *)cuEventQuery, NULL},
+	{2000, 0, (void *)local_cuEventQuery, NULL},
 };
 static const struct cuda_proc_version cuEventRecord_versions[] = {
-	{2000, 7000, (void *)cuEventRecord, (void *)cuEventRecord_ptsz},
+	{2000, 7000, (void *)local_cuEventRecord, (void *)local_cuEventRecord_ptsz},
 };
 static const struct cuda_proc_version cuEventRecordWithFlags_versions[] = {
-	{11010, 11010, (void *)cuEventRecordWithFlags, (void *)cuEventRecordWithFlags_ptsz},
+	{11010, 11010, (void *)local_cuEventRecordWithFlags,
+	 (void *)local_cuEventRecordWithFlags_ptsz},
 };
 static const struct cuda_proc_version cuEventSynchronize_versions[] = {
-	{2000, 0, (void *)cuEventSynchronize, NULL},
+	{2000, 0, (void *)local_cuEventSynchronize, NULL},
 };
 static const struct cuda_proc_version cuExternalMemoryGetMappedBuffer_versions[] = {
-	{10000, 0, (void *)cuExternalMemoryGetMappedBuffer, NULL},
+	{10000, 0, (void *)local_cuExternalMemoryGetMappedBuffer, NULL},
 };
 static const struct cuda_proc_version cuExternalMemoryGetMappedMipmappedArray_versions[] = {
-	{10000, 0, (void *)cuExternalMemoryGetMappedMipmappedArray, NULL},
+	{10000, 0, (void *)local_cuExternalMemoryGetMappedMipmappedArray, NULL},
 };
 static const struct cuda_proc_version cuFabricCpyBatchAsync_versions[] = {
-	{13050, 13050, (void *)cuFabricCpyBatchAsync, (void *)cuFabricCpyBatchAsync_ptsz},
+	{13050, 13050, (void *)local_cuFabricCpyBatchAsync,
+	 (void *)local_cuFabricCpyBatchAsync_ptsz},
 };
 static const struct cuda_proc_version cuFlushGPUDirectRDMAWrites_versions[] = {
-	{11030, 0, (void *)cuFlushGPUDirectRDMAWrites, NULL},
+	{11030, 0, (void *)local_cuFlushGPUDirectRDMAWrites, NULL},
 };
 static const struct cuda_proc_version cuFuncGetAttribute_versions[] = {
-	{2020, 0, (void *)cuFuncGetAttribute, NULL},
+	{2020, 0, (void *)local_cuFuncGetAttribute, NULL},
 };
 static const struct cuda_proc_version cuFuncGetModule_versions[] = {
-	{11000, 0, (void *)cuFuncGetModule, NULL},
+	{11000, 0, (void *)local_cuFuncGetModule, NULL},
 };
 static const struct cuda_proc_version cuFuncGetName_versions[] = {
-	{12030, 0, (void *)cuFuncGetName, NULL},
+	{12030, 0, (void *)local_cuFuncGetName, NULL},
 };
 static const struct cuda_proc_version cuFuncGetParamCount_versions[] = {
-	{13020, 0, (void *)cuFuncGetParamCount, NULL},
+	{13020, 0, (void *)local_cuFuncGetParamCount, NULL},
 };
 static const struct cuda_proc_version cuFuncGetParamInfo_versions[] = {
-	{12040, 0, (void *)cuFuncGetParamInfo, NULL},
+	{12040, 0, (void *)local_cuFuncGetParamInfo, NULL},
 };
 static const struct cuda_proc_version cuFuncIsLoaded_versions[] = {
-	{12040, 0, (void *)cuFuncIsLoaded, NULL},
+	{12040, 0, (void *)local_cuFuncIsLoaded, NULL},
 };
 static const struct cuda_proc_version cuFuncLoad_versions[] = {
-	{12040, 0, (void *)cuFuncLoad, NULL},
+	{12040, 0, (void *)local_cuFuncLoad, NULL},
 };
 static const struct cuda_proc_version cuFuncSetAttribute_versions[] = {
-	{9000, 0, (void *)cuFuncSetAttribute, NULL},
+	{9000, 0, (void *)local_cuFuncSetAttribute, NULL},
 };
 static const struct cuda_proc_version cuFuncSetBlockShape_versions[] = {
-	{2000, 0, (void *)cuFuncSetBlockShape, NULL},
+	{2000, 0, (void *)local_cuFuncSetBlockShape, NULL},
 };
 static const struct cuda_proc_version cuFuncSetCacheConfig_versions[] = {
-	{3000, 0, (void *)cuFuncSetCacheConfig, NULL},
+	{3000, 0, (void *)local_cuFuncSetCacheConfig, NULL},
 };
 static const struct cuda_proc_version cuFuncSetSharedMemConfig_versions[] = {
-	{4020, 0, (void *)cuFuncSetSharedMemConfig, NULL},
+	{4020, 0, (void *)local_cuFuncSetSharedMemConfig, NULL},
 };
 static const struct cuda_proc_version cuFuncSetSharedSize_versions[] = {
-	{2000, 0, (void *)cuFuncSetSharedSize, NULL},
+	{2000, 0, (void *)local_cuFuncSetSharedSize, NULL},
 };
 static const struct cuda_proc_version cuGetErrorName_versions[] = {
-	{6000, 0, (void *)cuGetErrorName, NULL},
+	{6000, 0, (void *)local_cuGetErrorName, NULL},
 };
 static const struct cuda_proc_version cuGetErrorString_versions[] = {
-	{6000, 0, (void *)cuGetErrorString, NULL},
+	{6000, 0, (void *)local_cuGetErrorString, NULL},
 };
 static const struct cuda_proc_version cuGetExportTable_versions[] = {
-	{3000, 0, (void *)cuGetExportTable, NULL},
+	{3000, 0, (void *)local_cuGetExportTable, NULL},
 };
 static const struct cuda_proc_version cuGetProcAddress_versions[] = {
-	{11030, 0, (void *)cuGetProcAddress, NULL},
-	{12000, 0, (void *)cuGetProcAddress_v2, NULL},
+	{11030, 0, (void *)local_cuGetProcAddress, NULL},
+	{12000, 0, (void *)local_cuGetProcAddress_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphAddBatchMemOpNode_versions[] = {
-	{11070, 0, (void *)cuGraphAddBatchMemOpNode, NULL},
+	{11070, 0, (void *)local_cuGraphAddBatchMemOpNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddChildGraphNode_versions[] = {
-	{10000, 0, (void *)cuGraphAddChildGraphNode, NULL},
+	{10000, 0, (void *)local_cuGraphAddChildGraphNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddDependencies_versions[] = {
-	{10000, 0, (void *)cuGraphAddDependencies, NULL},
-	{12030, 0, (void *)cuGraphAddDependencies_v2, NULL},
+	{10000, 0, (void *)local_cuGraphAddDependencies, NULL},
+	{12030, 0, (void *)local_cuGraphAddDependencies_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphAddEmptyNode_versions[] = {
-	{10000, 0, (void *)cuGraphAddEmptyNode, NULL},
+	{10000, 0, (void *)local_cuGraphAddEmptyNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddEventRecordNode_versions[] = {
-	{11010, 0, (void *)cuGraphAddEventRecordNode, NULL},
+	{11010, 0, (void *)local_cuGraphAddEventRecordNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddEventWaitNode_versions[] = {
-	{11010, 0, (void *)cuGraphAddEventWaitNode, NULL},
+	{11010, 0, (void *)local_cuGraphAddEventWaitNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddExternalSemaphoresSignalNode_versions[] = {
-	{11020, 0, (void *)cuGraphAddExternalSemaphoresSignalNode, NULL},
+	{11020, 0, (void *)local_cuGraphAddExternalSemaphoresSignalNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddExternalSemaphoresWaitNode_versions[] = {
-	{11020, 0, (void *)cuGraphAddExternalSemaphoresWaitNode, NULL},
+	{11020, 0, (void *)local_cuGraphAddExternalSemaphoresWaitNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddHostNode_versions[] = {
-	{10000, 0, (void *)cuGraphAddHostNode, NULL},
+	{10000, 0, (void *)local_cuGraphAddHostNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddKernelNode_versions[] = {
-	{10000, 0, (void *)cuGraphAddKernelNode, NULL},
-	{12000, 0, (void *)cuGraphAddKernelNode_v2, NULL},
+	{10000, 0, (void *)local_cuGraphAddKernelNode, NULL},
+	{12000, 0, (void *)local_cuGraphAddKernelNode_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphAddMemAllocNode_versions[] = {
-	{11040, 0, (void *)cuGraphAddMemAllocNode, NULL},
+	{11040, 0, (void *)local_cuGraphAddMemAllocNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddMemFreeNode_versions[] = {
-	{11040, 0, (void *)cuGraphAddMemFreeNode, NULL},
+	{11040, 0, (void *)local_cuGraphAddMemFreeNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddMemcpyNode_versions[] = {
-	{10000, 0, (void *)cuGraphAddMemcpyNode, NULL},
+	{10000, 0, (void *)local_cuGraphAddMemcpyNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddMemsetNode_versions[] = {
-	{10000, 0, (void *)cuGraphAddMemsetNode, NULL},
+	{10000, 0, (void *)local_cuGraphAddMemsetNode, NULL},
 };
 static const struct cuda_proc_version cuGraphAddNode_versions[] = {
-	{12020, 0, (void *)cuGraphAddNode, NULL},
-	{12030, 0, (void *)cuGraphAddNode_v2, NULL},
-	{13040, 0, (void *)cuGraphAddNode_v3, NULL},
+	{12020, 0, (void *)local_cuGraphAddNode, NULL},
+	{12030, 0, (void *)local_cuGraphAddNode_v2, NULL},
+	{13040, 0, (void *)local_cuGraphAddNode_v3, NULL},
 };
 static const struct cuda_proc_version cuGraphBatchMemOpNodeGetParams_versions[] = {
-	{11070, 0, (void *)cuGraphBatchMemOpNodeGetParams, NULL},
+	{11070, 0, (void *)local_cuGraphBatchMemOpNodeGetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphBatchMemOpNodeSetParams_versions[] = {
-	{11070, 0, (void *)cuGraphBatchMemOpNodeSetParams, NULL},
+	{11070, 0, (void *)local_cuGraphBatchMemOpNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphChildGraphNodeGetGraph_versions[] = {
-	{10000, 0, (void *)cuGraphChildGraphNodeGetGraph, NULL},
+	{10000, 0, (void *)local_cuGraphChildGraphNodeGetGraph, NULL},
 };
 static const struct cuda_proc_version cuGraphClone_versions[] = {
-	{10000, 0, (void *)cuGraphClone, NULL},
+	{10000, 0, (void *)local_cuGraphClone, NULL},
 };
 static const struct cuda_proc_version cuGraphConditionalHandleCreate_versions[] = {
-	{12030, 0, (void *)cuGraphConditionalHandleCreate, NULL},
+	{12030, 0, (void *)local_cuGraphConditionalHandleCreate, NULL},
 };
 static const struct cuda_proc_version cuGraphCreate_versions[] = {
-	{10000, 0, (void *)cuGraphCreate, NULL},
+	{10000, 0, (void *)local_cuGraphCreate, NULL},
 };
 static const struct cuda_proc_version cuGraphDebugDotPrint_versions[] = {
-	{11030, 0, (void *)cuGraphDebugDotPrint, NULL},
+	{11030, 0, (void *)local_cuGraphDebugDotPrint, NULL},
 };
 static const struct cuda_proc_version cuGraphDestroy_versions[] = {
-	{10000, 0, (void *)cuGraphDestroy, NULL},
+	{10000, 0, (void *)local_cuGraphDestroy, NULL},
 };
 static const struct cuda_proc_version cuGraphDestroyNode_versions[] = {
-	{10000, 0, (void *)cuGraphDestroyNode, NULL},
+	{10000, 0, (void *)local_cuGraphDestroyNode, NULL},
 };
 static const struct cuda_proc_version cuGraphEventRecordNodeGetEvent_versions[] = {
-	{11010, 0, (void *)cuGraphEventRecordNodeGetEvent, NULL},
+	{11010, 0, (void *)local_cuGraphEventRecordNodeGetEvent, NULL},
 };
 static const struct cuda_proc_version cuGraphEventRecordNodeSetEvent_versions[] = {
-	{11010, 0, (void *)cuGraphEventRecordNodeSetEvent, NULL},
+	{11010, 0, (void *)local_cuGraphEventRecordNodeSetEvent, NULL},
 };
 static const struct cuda_proc_version cuGraphEventWaitNodeGetEvent_versions[] = {
-	{11010, 0, (void *)cuGraphEventWaitNodeGetEvent, NULL},
+	{11010, 0, (void *)local_cuGraphEventWaitNodeGetEvent, NULL},
 };
 static const struct cuda_proc_version cuGraphEventWaitNodeSetEvent_versions[] = {
-	{11010, 0, (void *)cuGraphEventWaitNodeSetEvent, NULL},
+	{11010, 0, (void *)local_cuGraphEventWaitNodeSetEvent, NULL},
 };
 static const struct cuda_proc_version cuGraphExecBatchMemOpNodeSetParams_versions[] = {
-	{11070, 0, (void *)cuGraphExecBatchMemOpNodeSetParams, NULL},
+	{11070, 0, (void *)local_cuGraphExecBatchMemOpNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExecChildGraphNodeSetParams_versions[] = {
-	{11010, 0, (void *)cuGraphExecChildGraphNodeSetParams, NULL},
+	{11010, 0, (void *)local_cuGraphExecChildGraphNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExecDestroy_versions[] = {
-	{10000, 0, (void *)cuGraphExecDestroy, NULL},
+	{10000, 0, (void *)local_cuGraphExecDestroy, NULL},
 };
 static const struct cuda_proc_version cuGraphExecEventRecordNodeSetEvent_versions[] = {
-	{11010, 0, (void *)cuGraphExecEventRecordNodeSetEvent, NULL},
+	{11010, 0, (void *)local_cuGraphExecEventRecordNodeSetEvent, NULL},
 };
 static const struct cuda_proc_version cuGraphExecEventWaitNodeSetEvent_versions[] = {
-	{11010, 0, (void *)cuGraphExecEventWaitNodeSetEvent, NULL},
+	{11010, 0, (void *)local_cuGraphExecEventWaitNodeSetEvent, NULL},
 };
 static const struct cuda_proc_version
 	cuGraphExecExternalSemaphoresSignalNodeSetParams_versions[] = {
-	{11020, 0, (void *)cuGraphExecExternalSemaphoresSignalNodeSetParams, NULL},
+	{11020, 0, (void *)local_cuGraphExecExternalSemaphoresSignalNodeSetParams, NULL},
 };
 static const struct cuda_proc_version
 	cuGraphExecExternalSemaphoresWaitNodeSetParams_versions[] = {
-	{11020, 0, (void *)cuGraphExecExternalSemaphoresWaitNodeSetParams, NULL},
+	{11020, 0, (void *)local_cuGraphExecExternalSemaphoresWaitNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExecGetFlags_versions[] = {
-	{12000, 0, (void *)cuGraphExecGetFlags, NULL},
+	{12000, 0, (void *)local_cuGraphExecGetFlags, NULL},
 };
 static const struct cuda_proc_version cuGraphExecGetId_versions[] = {
-	{13010, 0, (void *)cuGraphExecGetId, NULL},
+	{13010, 0, (void *)local_cuGraphExecGetId, NULL},
 };
 static const struct cuda_proc_version cuGraphExecHostNodeSetParams_versions[] = {
-	{10020, 0, (void *)cuGraphExecHostNodeSetParams, NULL},
+	{10020, 0, (void *)local_cuGraphExecHostNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExecKernelNodeSetParams_versions[] = {
-	{10010, 0, (void *)cuGraphExecKernelNodeSetParams, NULL},
-	{12000, 0, (void *)cuGraphExecKernelNodeSetParams_v2, NULL},
+	{10010, 0, (void *)local_cuGraphExecKernelNodeSetParams, NULL},
+	{12000, 0, (void *)local_cuGraphExecKernelNodeSetParams_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphExecMemcpyNodeSetParams_versions[] = {
-	{10020, 0, (void *)cuGraphExecMemcpyNodeSetParams, NULL},
+	{10020, 0, (void *)local_cuGraphExecMemcpyNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExecMemsetNodeSetParams_versions[] = {
-	{10020, 0, (void *)cuGraphExecMemsetNodeSetParams, NULL},
+	{10020, 0, (void *)local_cuGraphExecMemsetNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExecNodeSetParams_versions[] = {
-	{12020, 0, (void *)cuGraphExecNodeSetParams, NULL},
+	{12020, 0, (void *)local_cuGraphExecNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExecUpdate_versions[] = {
-	{10020, 0, (void *)cuGraphExecUpdate, NULL},
-	{12000, 0, (void *)cuGraphExecUpdate_v2, NULL},
+	{10020, 0, (void *)local_cuGraphExecUpdate, NULL},
+	{12000, 0, (void *)local_cuGraphExecUpdate_v2, NULL},
 };
 static const struct cuda_proc_version
 	cuGraphExternalSemaphoresSignalNodeGetParams_versions[] = {
-	{11020, 0, (void *)cuGraphExternalSemaphoresSignalNodeGetParams, NULL},
+	{11020, 0, (void *)local_cuGraphExternalSemaphoresSignalNodeGetParams, NULL},
 };
 static const struct cuda_proc_version
 	cuGraphExternalSemaphoresSignalNodeSetParams_versions[] = {
-	{11020, 0, (void *)cuGraphExternalSemaphoresSignalNodeSetParams, NULL},
+	{11020, 0, (void *)local_cuGraphExternalSemaphoresSignalNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExternalSemaphoresWaitNodeGetParams_versions[] = {
-	{11020, 0, (void *)cuGraphExternalSemaphoresWaitNodeGetParams, NULL},
+	{11020, 0, (void *)local_cuGraphExternalSemaphoresWaitNodeGetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphExternalSemaphoresWaitNodeSetParams_versions[] = {
-	{11020, 0, (void *)cuGraphExternalSemaphoresWaitNodeSetParams, NULL},
+	{11020, 0, (void *)local_cuGraphExternalSemaphoresWaitNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphGetEdges_versions[] = {
-	{10000, 0, (void *)cuGraphGetEdges, NULL},
-	{12030, 0, (void *)cuGraphGetEdges_v2, NULL},
+	{10000, 0, (void *)local_cuGraphGetEdges, NULL},
+	{12030, 0, (void *)local_cuGraphGetEdges_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphGetId_versions[] = {
-	{13010, 0, (void *)cuGraphGetId, NULL},
+	{13010, 0, (void *)local_cuGraphGetId, NULL},
 };
 static const struct cuda_proc_version cuGraphGetNodes_versions[] = {
-	{10000, 0, (void *)cuGraphGetNodes, NULL},
+	{10000, 0, (void *)local_cuGraphGetNodes, NULL},
 };
 static const struct cuda_proc_version cuGraphGetRootNodes_versions[] = {
-	{10000, 0, (void *)cuGraphGetRootNodes, NULL},
+	{10000, 0, (void *)local_cuGraphGetRootNodes, NULL},
 };
 static const struct cuda_proc_version cuGraphHostNodeGetParams_versions[] = {
-	{10000, 0, (void *)cuGraphHostNodeGetParams, NULL},
+	{10000, 0, (void *)local_cuGraphHostNodeGetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphHostNodeSetParams_versions[] = {
-	{10000, 0, (void *)cuGraphHostNodeSetParams, NULL},
+	{10000, 0, (void *)local_cuGraphHostNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphInstantiate_versions[] = {
-	{10000, 0, (void *)cuGraphInstantiate, NULL},
-	{11000, 0, (void *)cuGraphInstantiate_v2, NULL},
+	{10000, 0, (void *)local_cuGraphInstantiate, NULL},
+	{11000, 0, (void *)local_cuGraphInstantiate_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphInstantiateWithFlags_versions[] = {
-	{11040, 0, (void *)cuGraphInstantiateWithFlags, NULL},
+	{11040, 0, (void *)local_cuGraphInstantiateWithFlags, NULL},
 };
 static const struct cuda_proc_version cuGraphInstantiateWithParams_versions[] = {
-	{12000, 12000, (void *)cuGraphInstantiateWithParams,
-	 (void *)cuGraphInstantiateWithParams_ptsz},
+	{12000, 12000, (void *)local_cuGraphInstantiateWithParams,
+	 (void *)local_cuGraphInstantiateWithParams_ptsz},
 };
 static const struct cuda_proc_version cuGraphKernelNodeCopyAttributes_versions[] = {
-	{11000, 0, (void *)cuGraphKernelNodeCopyAttributes, NULL},
+	{11000, 0, (void *)local_cuGraphKernelNodeCopyAttributes, NULL},
 };
 static const struct cuda_proc_version cuGraphKernelNodeGetAttribute_versions[] = {
-	{11000, 0, (void *)cuGraphKernelNodeGetAttribute, NULL},
+	{11000, 0, (void *)local_cuGraphKernelNodeGetAttribute, NULL},
 };
 static const struct cuda_proc_version cuGraphKernelNodeGetParams_versions[] = {
-	{10000, 0, (void *)cuGraphKernelNodeGetParams, NULL},
-	{12000, 0, (void *)cuGraphKernelNodeGetParams_v2, NULL},
+	{10000, 0, (void *)local_cuGraphKernelNodeGetParams, NULL},
+	{12000, 0, (void *)local_cuGraphKernelNodeGetParams_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphKernelNodeSetAttribute_versions[] = {
-	{11000, 0, (void *)cuGraphKernelNodeSetAttribute, NULL},
+	{11000, 0, (void *)local_cuGraphKernelNodeSetAttribute, NULL},
 };
 static const struct cuda_proc_version cuGraphKernelNodeSetParams_versions[] = {
-	{10000, 0, (void *)cuGraphKernelNodeSetParams, NULL},
-	{12000, 0, (void *)cuGraphKernelNodeSetParams_v2, NULL},
+	{10000, 0, (void *)local_cuGraphKernelNodeSetParams, NULL},
+	{12000, 0, (void *)local_cuGraphKernelNodeSetParams_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphLaunch_versions[] = {
-	{10000, 10000, (void *)cuGraphLaunch, (void *)cuGraphLaunch_ptsz},
+	{10000, 10000, (void *)local_cuGraphLaunch, (void *)local_cuGraphLaunch_ptsz},
 };
 static const struct cuda_proc_version cuGraphMemAllocNodeGetParams_versions[] = {
-	{11040, 0, (void *)cuGraphMemAllocNodeGetParams, NULL},
+	{11040, 0, (void *)local_cuGraphMemAllocNodeGetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphMemFreeNodeGetParams_versions[] = {
-	{11040, 0, (void *)cuGraphMemFreeNodeGetParams, NULL},
+	{11040, 0, (void *)local_cuGraphMemFreeNodeGetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphMemcpyNodeGetParams_versions[] = {
-	{10000, 0, (void *)cuGraphMemcpyNodeGetParams, NULL},
+	{10000, 0, (void *)local_cuGraphMemcpyNodeGetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphMemcpyNodeSetParams_versions[] = {
-	{10000, 0, (void *)cuGraphMemcpyNodeSetParams, NULL},
+	{10000, 0, (void *)local_cuGraphMemcpyNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphMemsetNodeGetParams_versions[] = {
-	{10000, 0, (void *)cuGraphMemsetNodeGetParams, NULL},
+	{10000, 0, (void *)local_cuGraphMemsetNodeGetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphMemsetNodeSetParams_versions[] = {
-	{10000, 0, (void *)cuGraphMemsetNodeSetParams, NULL},
+	{10000, 0, (void *)local_cuGraphMemsetNodeSetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeFindInClone_versions[] = {
-	{10000, 0, (void *)cuGraphNodeFindInClone, NULL},
+	{10000, 0, (void *)local_cuGraphNodeFindInClone, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeGetContainingGraph_versions[] = {
-	{13010, 0, (void *)cuGraphNodeGetContainingGraph, NULL},
+	{13010, 0, (void *)local_cuGraphNodeGetContainingGraph, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeGetDependencies_versions[] = {
-	{10000, 0, (void *)cuGraphNodeGetDependencies, NULL},
-	{12030, 0, (void *)cuGraphNodeGetDependencies_v2, NULL},
+	{10000, 0, (void *)local_cuGraphNodeGetDependencies, NULL},
+	{12030, 0, (void *)local_cuGraphNodeGetDependencies_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeGetDependentNodes_versions[] = {
-	{10000, 0, (void *)cuGraphNodeGetDependentNodes, NULL},
-	{12030, 0, (void *)cuGraphNodeGetDependentNodes_v2, NULL},
+	{10000, 0, (void *)local_cuGraphNodeGetDependentNodes, NULL},
+	{12030, 0, (void *)local_cuGraphNodeGetDependentNodes_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeGetEnabled_versions[] = {
-	{11060, 0, (void *)cuGraphNodeGetEnabled, NULL},
+	{11060, 0, (void *)local_cuGraphNodeGetEnabled, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeGetLocalId_versions[] = {
-	{13010, 0, (void *)cuGraphNodeGetLocalId, NULL},
+	{13010, 0, (void *)local_cuGraphNodeGetLocalId, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeGetParams_versions[] = {
-	{13020, 0, (void *)cuGraphNodeGetParams, NULL},
+	{13020, 0, (void *)local_cuGraphNodeGetParams, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeGetToolsId_versions[] = {
-	{13010, 0, (void *)cuGraphNodeGetToolsId, NULL},
+	{13010, 0, (void *)local_cuGraphNodeGetToolsId, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeGetType_versions[] = {
-	{10000, 0, (void *)cuGraphNodeGetType, NULL},
+	{10000, 0, (void *)local_cuGraphNodeGetType, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeSetEnabled_versions[] = {
-	{11060, 0, (void *)cuGraphNodeSetEnabled, NULL},
+	{11060, 0, (void *)local_cuGraphNodeSetEnabled, NULL},
 };
 static const struct cuda_proc_version cuGraphNodeSetParams_versions[] = {
-	{12020, 0, (void *)cuGraphNodeSetParams, NULL},
-	{13040, 0, (void *)cuGraphNodeSetParams_v2, NULL},
+	{12020, 0, (void *)local_cuGraphNodeSetParams, NULL},
+	{13040, 0, (void *)local_cuGraphNodeSetParams_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphReleaseUserObject_versions[] = {
-	{11030, 0, (void *)cuGraphReleaseUserObject, NULL},
+	{11030, 0, (void *)local_cuGraphReleaseUserObject, NULL},
 };
 static const struct cuda_proc_version cuGraphRemoveDependencies_versions[] = {
-	{10000, 0, (void *)cuGraphRemoveDependencies, NULL},
-	{12030, 0, (void *)cuGraphRemoveDependencies_v2, NULL},
+	{10000, 0, (void *)local_cuGraphRemoveDependencies, NULL},
+	{12030, 0, (void *)local_cuGraphRemoveDependencies_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphRetainUserObject_versions[] = {
-	{11030, 0, (void *)cuGraphRetainUserObject, NULL},
+	{11030, 0, (void *)local_cuGraphRetainUserObject, NULL},
 };
 static const struct cuda_proc_version cuGraphUpload_versions[] = {
-	{11010, 11010, (void *)cuGraphUpload, (void *)cuGraphUpload_ptsz},
+	{11010, 11010, (void *)local_cuGraphUpload, (void *)local_cuGraphUpload_ptsz},
 };
 static const struct cuda_proc_version cuGraphicsMapResources_versions[] = {
-	{3000, 7000, (void *)cuGraphicsMapResources, (void *)cuGraphicsMapResources_ptsz},
+	{3000, 7000, (void *)local_cuGraphicsMapResources,
+	 (void *)local_cuGraphicsMapResources_ptsz},
 };
 static const struct cuda_proc_version cuGraphicsResourceGetMappedMipmappedArray_versions[] = {
-	{5000, 0, (void *)cuGraphicsResourceGetMappedMipmappedArray, NULL},
+	{5000, 0, (void *)local_cuGraphicsResourceGetMappedMipmappedArray, NULL},
 };
 static const struct cuda_proc_version cuGraphicsResourceGetMappedPointer_versions[] = {
-	{3000, 0, (void *)cuGraphicsResourceGetMappedPointer, NULL},
-	{3020, 0, (void *)cuGraphicsResourceGetMappedPointer_v2, NULL},
+	{3000, 0, (void *)local_cuGraphicsResourceGetMappedPointer, NULL},
+	{3020, 0, (void *)local_cuGraphicsResourceGetMappedPointer_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphicsResourceSetMapFlags_versions[] = {
-	{3000, 0, (void *)cuGraphicsResourceSetMapFlags, NULL},
-	{6050, 0, (void *)cuGraphicsResourceSetMapFlags_v2, NULL},
+	{3000, 0, (void *)local_cuGraphicsResourceSetMapFlags, NULL},
+	{6050, 0, (void *)local_cuGraphicsResourceSetMapFlags_v2, NULL},
 };
 static const struct cuda_proc_version cuGraphicsSubResourceGetMappedArray_versions[] = {
-	{3000, 0, (void *)cuGraphicsSubResourceGetMappedArray, NULL},
+	{3000, 0, (void *)local_cuGraphicsSubResourceGetMappedArray, NULL},
 };
 static const struct cuda_proc_version cuGraphicsUnmapResources_versions[] = {
-	{3000, 7000, (void *)cuGraphicsUnmapResources, (void *)cuGraphicsUnmapResources_ptsz},
+	{3000, 7000, (void *)local_cuGraphicsUnmapResources,
+	 (void *)local_cuGraphicsUnmapResources_ptsz},
 };
 static const struct cuda_proc_version cuGraphicsUnregisterResource_versions[] = {
-	{3000, 0, (void *)cuGraphicsUnregisterResource, NULL},
+	{3000, 0, (void *)local_cuGraphicsUnregisterResource, NULL},
 };
 static const struct cuda_proc_version cuGreenCtxCreate_versions[] = {
-	{12040, 0, (void *)cuGreenCtxCreate, NULL},
+	{12040, 0, (void *)local_cuGreenCtxCreate, NULL},
 };
 static const struct cuda_proc_version cuGreenCtxDestroy_versions[] = {
-	{12040, 0, (void *)cuGreenCtxDestroy, NULL},
+	{12040, 0, (void *)local_cuGreenCtxDestroy, NULL},
 };
 static const struct cuda_proc_version cuGreenCtxGetDevResource_versions[] = {
-	{12040, 0, (void *)cuGreenCtxGetDevResource, NULL},
+	{12040, 0, (void *)local_cuGreenCtxGetDevResource, NULL},
 };
 static const struct cuda_proc_version cuGreenCtxGetId_versions[] = {
-	{12090, 0, (void *)cuGreenCtxGetId, NULL},
+	{12090, 0, (void *)local_cuGreenCtxGetId, NULL},
 };
 static const struct cuda_proc_version cuGreenCtxRecordEvent_versions[] = {
-	{12040, 0, (void *)cuGreenCtxRecordEvent, NULL},
+	{12040, 0, (void *)local_cuGreenCtxRecordEvent, NULL},
 };
 static const struct cuda_proc_version cuGreenCtxStreamCreate_versions[] = {
-	{12050, 0, (void *)cuGreenCtxStreamCreate, NULL},
+	{12050, 0, (void *)local_cuGreenCtxStreamCreate, NULL},
 };
 static const struct cuda_proc_version cuGreenCtxWaitEvent_versions[] = {
-	{12040, 0, (void *)cuGreenCtxWaitEvent, NULL},
+	{12040, 0, (void *)local_cuGreenCtxWaitEvent, NULL},
 };
 static const struct cuda_proc_version cuImportExternalMemory_versions[] = {
-	{10000, 0, (void *)cuImportExternalMemory, NULL},
+	{10000, 0, (void *)local_cuImportExternalMemory, NULL},
 };
 static const struct cuda_proc_version cuImportExternalSemaphore_versions[] = {
-	{10000, 0, (void *)cuImportExternalSemaphore, NULL},
+	{10000, 0, (void *)local_cuImportExternalSemaphore, NULL},
 };
 static const struct cuda_proc_version cuInit_versions[] = {
-	{2000, 0, (void *)cuInit, NULL},
+	{2000, 0, (void *)local_cuInit, NULL},
 };
 static const struct cuda_proc_version cuIpcCloseMemHandle_versions[] = {
-	{4010, 0, (void *)cuIpcCloseMemHandle, NULL},
+	{4010, 0, (void *)local_cuIpcCloseMemHandle, NULL},
 };
 static const struct cuda_proc_version cuIpcGetEventHandle_versions[] = {
-	{4010, 0, (void *)cuIpcGetEventHandle, NULL},
+	{4010, 0, (void *)local_cuIpcGetEventHandle, NULL},
 };
 static const struct cuda_proc_version cuIpcGetMemHandle_versions[] = {
-	{4010, 0, (void *)cuIpcGetMemHandle, NULL},
+	{4010, 0, (void *)local_cuIpcGetMemHandle, NULL},
 };
 static const struct cuda_proc_version cuIpcOpenEventHandle_versions[] = {
-	{4010, 0, (void *)cuIpcOpenEventHandle, NULL},
+	{4010, 0, (void *)local_cuIpcOpenEventHandle, NULL},
 };
 static const struct cuda_proc_version cuIpcOpenMemHandle_versions[] = {
-	{4010, 0, (void *)cuIpcOpenMemHandle, NULL},
-	{11000, 0, (void *)cuIpcOpenMemHandle_v2, NULL},
+	{4010, 0, (void *)local_cuIpcOpenMemHandle, NULL},
+	{11000, 0, (void *)local_cuIpcOpenMemHandle_v2, NULL},
 };
 static const struct cuda_proc_version cuKernelGetAttribute_versions[] = {
-	{12000, 0, (void *)cuKernelGetAttribute, NULL},
+	{12000, 0, (void *)local_cuKernelGetAttribute, NULL},
 };
 static const struct cuda_proc_version cuKernelGetFunction_versions[] = {
-	{12000, 0, (void *)cuKernelGetFunction, NULL},
+	{12000, 0, (void *)local_cuKernelGetFunction, NULL},
 };
 static const struct cuda_proc_version cuKernelGetLibrary_versions[] = {
-	{12050, 0, (void *)cuKernelGetLibrary, NULL},
+	{12050, 0, (void *)local_cuKernelGetLibrary, NULL},
 };
 static const struct cuda_proc_version cuKernelGetName_versions[] = {
-	{12030, 0, (void *)cuKernelGetName, NULL},
+	{12030, 0, (void *)local_cuKernelGetName, NULL},
 };
 static const struct cuda_proc_version cuKernelGetParamCount_versions[] = {
-	{13020, 0, (void *)cuKernelGetParamCount, NULL},
+	{13020, 0, (void *)local_cuKernelGetParamCount, NULL},
 };
 static const struct cuda_proc_version cuKernelGetParamInfo_versions[] = {
-	{12040, 0, (void *)cuKernelGetParamInfo, NULL},
+	{12040, 0, (void *)local_cuKernelGetParamInfo, NULL},
 };
 static const struct cuda_proc_version cuKernelSetAttribute_versions[] = {
-	{12000, 0, (void *)cuKernelSetAttribute, NULL},
+	{12000, 0, (void *)local_cuKernelSetAttribute, NULL},
 };
 static const struct cuda_proc_version cuKernelSetCacheConfig_versions[] = {
-	{12000, 0, (void *)cuKernelSetCacheConfig, NULL},
+	{12000, 0, (void *)local_cuKernelSetCacheConfig, NULL},
 };
 static const struct cuda_proc_version cuLaunch_versions[] = {
-	{2000, 0, (void *)cuLaunch, NULL},
+	{2000, 0, (void *)local_cuLaunch, NULL},
 };
 static const struct cuda_proc_version cuLaunchCooperativeKernel_versions[] = {
-	{9000, 9000, (void *)cuLaunchCooperativeKernel, (void *)cuLaunchCooperativeKernel_ptsz},
+	{9000, 9000, (void *)local_cuLaunchCooperativeKernel,
+	 (void *)local_cuLaunchCooperativeKernel_ptsz},
 };
 static const struct cuda_proc_version cuLaunchCooperativeKernelMultiDevice_versions[] = {
-	{9000, 0, (void *)cuLaunchCooperativeKernelMultiDevice, NULL},
+	{9000, 0, (void *)local_cuLaunchCooperativeKernelMultiDevice, NULL},
 };
 static const struct cuda_proc_version cuLaunchGrid_versions[] = {
-	{2000, 0, (void *)cuLaunchGrid, NULL},
+	{2000, 0, (void *)local_cuLaunchGrid, NULL},
 };
 static const struct cuda_proc_version cuLaunchGridAsync_versions[] = {
-	{2000, 0, (void *)cuLaunchGridAsync, NULL},
+	{2000, 0, (void *)local_cuLaunchGridAsync, NULL},
 };
 static const struct cuda_proc_version cuLaunchHostFunc_versions[] = {
-	{10000, 10000, (void *)cuLaunchHostFunc, (void *)cuLaunchHostFunc_ptsz},
-	{13010, 13010, (void *)cuLaunchHostFunc_v2, (void *)cuLaunchHostFunc_v2_ptsz},
+	{10000, 10000, (void *)local_cuLaunchHostFunc, (void *)local_cuLaunchHostFunc_ptsz},
+	{13010, 13010, (void *)local_cuLaunchHostFunc_v2,
+	 (void *)local_cuLaunchHostFunc_v2_ptsz},
 };
 static const struct cuda_proc_version cuLaunchKernel_versions[] = {
-	{4000, 7000, (void *)cuLaunchKernel, (void *)cuLaunchKernel_ptsz},
+	{4000, 7000, (void *)local_cuLaunchKernel, (void *)local_cuLaunchKernel_ptsz},
 };
 static const struct cuda_proc_version cuLaunchKernelEx_versions[] = {
-	{11060, 11060, (void *)cuLaunchKernelEx, (void *)cuLaunchKernelEx_ptsz},
+	{11060, 11060, (void *)local_cuLaunchKernelEx, (void *)local_cuLaunchKernelEx_ptsz},
 };
 static const struct cuda_proc_version cuLibraryEnumerateKernels_versions[] = {
-	{12040, 0, (void *)cuLibraryEnumerateKernels, NULL},
+	{12040, 0, (void *)local_cuLibraryEnumerateKernels, NULL},
 };
 static const struct cuda_proc_version cuLibraryGetGlobal_versions[] = {
-	{12000, 0, (void *)cuLibraryGetGlobal, NULL},
+	{12000, 0, (void *)local_cuLibraryGetGlobal, NULL},
 };
 static const struct cuda_proc_version cuLibraryGetKernel_versions[] = {
-	{12000, 0, (void *)cuLibraryGetKernel, NULL},
+	{12000, 0, (void *)local_cuLibraryGetKernel, NULL},
 };
 static const struct cuda_proc_version cuLibraryGetKernelCount_versions[] = {
-	{12040, 0, (void *)cuLibraryGetKernelCount, NULL},
+	{12040, 0, (void *)local_cuLibraryGetKernelCount, NULL},
 };
 static const struct cuda_proc_version cuLibraryGetManaged_versions[] = {
-	{12000, 0, (void *)cuLibraryGetManaged, NULL},
+	{12000, 0, (void *)local_cuLibraryGetManaged, NULL},
 };
 static const struct cuda_proc_version cuLibraryGetModule_versions[] = {
-	{12000, 0, (void *)cuLibraryGetModule, NULL},
+	{12000, 0, (void *)local_cuLibraryGetModule, NULL},
 };
 static const struct cuda_proc_version cuLibraryGetUnifiedFunction_versions[] = {
-	{12000, 0, (void *)cuLibraryGetUnifiedFunction, NULL},
+	{12000, 0, (void *)local_cuLibraryGetUnifiedFunction, NULL},
 };
 static const struct cuda_proc_version cuLibraryLoadData_versions[] = {
-	{12000, 0, (void *)cuLibraryLoadData, NULL},
+	{12000, 0, (void *)local_cuLibraryLoadData, NULL},
 };
 static const struct cuda_proc_version cuLibraryLoadFromFile_versions[] = {
-	{12000, 0, (void *)cuLibraryLoadFromFile, NULL},
+	{12000, 0, (void *)local_cuLibraryLoadFromFile, NULL},
 };
 static const struct cuda_proc_version cuLibraryUnload_versions[] = {
-	{12000, 0, (void *)cuLibraryUnload, NULL},
+	{12000, 0, (void *)local_cuLibraryUnload, NULL},
 };
 static const struct cuda_proc_version cuLinkAddData_versions[] = {
-	{5050, 0, (void *)cuLinkAddData, NULL},
-	{6050, 0, (void *)cuLinkAddData_v2, NULL},
+	{5050, 0, (void *)local_cuLinkAddData, NULL},
+	{6050, 0, (void *)local_cuLinkAddData_v2, NULL},
 };
 static const struct cuda_proc_version cuLinkAddFile_versions[] = {
-	{5050, 0, (void *)cuLinkAddFile, NULL},
-	{6050, 0, (void *)cuLinkAddFile_v2, NULL},
+	{5050, 0, (void *)local_cuLinkAddFile, NULL},
+	{6050, 0, (void *)local_cuLinkAddFile_v2, NULL},
 };
 static const struct cuda_proc_version cuLinkComplete_versions[] = {
-	{5050, 0, (void *)cuLinkComplete, NULL},
+	{5050, 0, (void *)local_cuLinkComplete, NULL},
 };
 static const struct cuda_proc_version cuLinkCreate_versions[] = {
-	{5050, 0, (void *)cuLinkCreate, NULL},
-	{6050, 0, (void *)cuLinkCreate_v2, NULL},
+	{5050, 0, (void *)local_cuLinkCreate, NULL},
+	{6050, 0, (void *)local_cuLinkCreate_v2, NULL},
 };
 static const struct cuda_proc_version cuLinkDestroy_versions[] = {
-	{5050, 0, (void *)cuLinkDestroy, NULL},
+	{5050, 0, (void *)local_cuLinkDestroy, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointAddDevice_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointAddDevice, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointAddDevice, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointBindAddr_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointBindAddr, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointBindAddr, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointBindMem_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointBindMem, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointBindMem, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointCreate_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointCreate, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointCreate, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointDestroy_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointDestroy, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointDestroy, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointExport_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointExport, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointExport, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointGetLimits_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointGetLimits, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointGetLimits, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointIdRelease_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointIdRelease, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointIdRelease, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointIdReserve_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointIdReserve, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointIdReserve, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointImport_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointImport, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointImport, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointQuery_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointQuery, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointQuery, NULL},
 };
 static const struct cuda_proc_version cuLogicalEndpointUnbind_versions[] = {
-	{13030, 0, (void *)cuLogicalEndpointUnbind, NULL},
+	{13030, 0, (void *)local_cuLogicalEndpointUnbind, NULL},
 };
 static const struct cuda_proc_version cuLogsCurrent_versions[] = {
-	{12090, 0, (void *)cuLogsCurrent, NULL},
+	{12090, 0, (void *)local_cuLogsCurrent, NULL},
 };
 static const struct cuda_proc_version cuLogsDumpToFile_versions[] = {
-	{12090, 0, (void *)cuLogsDumpToFile, NULL},
+	{12090, 0, (void *)local_cuLogsDumpToFile, NULL},
 };
 static const struct cuda_proc_version cuLogsDumpToMemory_versions[] = {
-	{12090, 0, (void *)cuLogsDumpToMemory, NULL},
+	{12090, 0, (void *)local_cuLogsDumpToMemory, NULL},
 };
 static const struct cuda_proc_version cuLogsRegisterCallback_versions[] = {
-	{12090, 0, (void *)cuLogsRegisterCallback, NULL},
+	{12090, 0, (void *)local_cuLogsRegisterCallback, NULL},
 };
 static const struct cuda_proc_version cuLogsUnregisterCallback_versions[] = {
-	{12090, 0, (void *)cuLogsUnregisterCallback, NULL},
+	{12090, 0, (void *)local_cuLogsUnregisterCallback, NULL},
 };
 static const struct cuda_proc_version cuMemAddressFree_versions[] = {
-	{10020, 0, (void *)cuMemAddressFree, NULL},
+	{10020, 0, (void *)local_cuMemAddressFree, NULL},
 };
 static const struct cuda_proc_version cuMemAddressReserve_versions[] = {
-	{10020, 0, (void *)cuMemAddressReserve, NULL},
+	{10020, 0, (void *)local_cuMemAddressReserve, NULL},
 };
 static const struct cuda_proc_version cuMemAdvise_versions[] = {
-	{8000, 0, (void *)cuMemAdvise, NULL},
-	{12020, 0, (void *)cuMemAdvise_v2, NULL},
+	{8000, 0, (void *)local_cuMemAdvise, NULL},
+	{12020, 0, (void *)local_cuMemAdvise_v2, NULL},
 };
 static const struct cuda_proc_version cuMemAlloc_versions[] = {
-	{2000, 0, (void *)cuMemAlloc, NULL},
-	{3020, 0, (void *)cuMemAlloc_v2, NULL},
+	{2000, 0, (void *)local_cuMemAlloc, NULL},
+	{3020, 0, (void *)local_cuMemAlloc_v2, NULL},
 };
 static const struct cuda_proc_version cuMemAllocAsync_versions[] = {
-	{11020, 11020, (void *)cuMemAllocAsync, (void *)cuMemAllocAsync_ptsz},
+	{11020, 11020, (void *)local_cuMemAllocAsync, (void *)local_cuMemAllocAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemAllocFromPoolAsync_versions[] = {
-	{11020, 11020, (void *)cuMemAllocFromPoolAsync, (void *)cuMemAllocFromPoolAsync_ptsz},
+	{11020, 11020, (void *)local_cuMemAllocFromPoolAsync,
+	 (void *)local_cuMemAllocFromPoolAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemAllocHost_versions[] = {
-	{2000, 0, (void *)cuMemAllocHost, NULL},
-	{3020, 0, (void *)cuMemAllocHost_v2, NULL},
+	{2000, 0, (void *)local_cuMemAllocHost, NULL},
+	{3020, 0, (void *)local_cuMemAllocHost_v2, NULL},
 };
 static const struct cuda_proc_version cuMemAllocManaged_versions[] = {
-	{6000, 0, (void *)cuMemAllocManaged, NULL},
+	{6000, 0, (void *)local_cuMemAllocManaged, NULL},
 };
 static const struct cuda_proc_version cuMemAllocPitch_versions[] = {
-	{2000, 0, (void *)cuMemAllocPitch, NULL},
-	{3020, 0, (void *)cuMemAllocPitch_v2, NULL},
+	{2000, 0, (void *)local_cuMemAllocPitch, NULL},
+	{3020, 0, (void *)local_cuMemAllocPitch_v2, NULL},
 };
 static const struct cuda_proc_version cuMemBatchDecompressAsync_versions[] = {
-	{12060, 12060, (void *)cuMemBatchDecompressAsync,
-	 (void *)cuMemBatchDecompressAsync_ptsz},
+	{12060, 12060, (void *)local_cuMemBatchDecompressAsync,
+	 (void *)local_cuMemBatchDecompressAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemCreate_versions[] = {
-	{10020, 0, (void *)cuMemCreate, NULL},
+	{10020, 0, (void *)local_cuMemCreate, NULL},
 };
 static const struct cuda_proc_version cuMemDiscardAndPrefetchBatchAsync_versions[] = {
-	{13000, 13000, (void *)cuMemDiscardAndPrefetchBatchAsync,
-	 (void *)cuMemDiscardAndPrefetchBatchAsync_ptsz},
+	{13000, 13000, (void *)local_cuMemDiscardAndPrefetchBatchAsync,
+	 (void *)local_cuMemDiscardAndPrefetchBatchAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemDiscardBatchAsync_versions[] = {
-	{13000, 13000, (void *)cuMemDiscardBatchAsync, (void *)cuMemDiscardBatchAsync_ptsz},
+	{13000, 13000, (void *)local_cuMemDiscardBatchAsync,
+	 (void *)local_cuMemDiscardBatchAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemExportToShareableHandle_versions[] = {
-	{10020, 0, (void *)cuMemExportToShareableHandle, NULL},
+	{10020, 0, (void *)local_cuMemExportToShareableHandle, NULL},
 };
 static const struct cuda_proc_version cuMemFree_versions[] = {
-	{2000, 0, (void *)cuMemFree, NULL},
-	{3020, 0, (void *)cuMemFree_v2, NULL},
+	{2000, 0, (void *)local_cuMemFree, NULL},
+	{3020, 0, (void *)local_cuMemFree_v2, NULL},
 };
 static const struct cuda_proc_version cuMemFreeAsync_versions[] = {
-	{11020, 11020, (void *)cuMemFreeAsync, (void *)cuMemFreeAsync_ptsz},
+	{11020, 11020, (void *)local_cuMemFreeAsync, (void *)local_cuMemFreeAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemFreeHost_versions[] = {
-	{2000, 0, (void *)cuMemFreeHost, NULL},
+	{2000, 0, (void *)local_cuMemFreeHost, NULL},
 };
 static const struct cuda_proc_version cuMemGetAccess_versions[] = {
-	{10020, 0, (void *)cuMemGetAccess, NULL},
+	{10020, 0, (void *)local_cuMemGetAccess, NULL},
 };
 static const struct cuda_proc_version cuMemGetAddressRange_versions[] = {
-	{2000, 0, (void *)cuMemGetAddressRange, NULL},
-	{3020, 0, (void *)cuMemGetAddressRange_v2, NULL},
+	{2000, 0, (void *)local_cuMemGetAddressRange, NULL},
+	{3020, 0, (void *)local_cuMemGetAddressRange_v2, NULL},
 };
 static const struct cuda_proc_version cuMemGetAllocationGranularity_versions[] = {
-	{10020, 0, (void *)cuMemGetAllocationGranularity, NULL},
+	{10020, 0, (void *)local_cuMemGetAllocationGranularity, NULL},
 };
 static const struct cuda_proc_version cuMemGetAllocationPropertiesFromHandle_versions[] = {
-	{10020, 0, (void *)cuMemGetAllocationPropertiesFromHandle, NULL},
+	{10020, 0, (void *)local_cuMemGetAllocationPropertiesFromHandle, NULL},
 };
 static const struct cuda_proc_version cuMemGetDefaultMemPool_versions[] = {
-	{13000, 0, (void *)cuMemGetDefaultMemPool, NULL},
+	{13000, 0, (void *)local_cuMemGetDefaultMemPool, NULL},
 };
 static const struct cuda_proc_version cuMemGetHandleForAddressRange_versions[] = {
-	{11070, 0, (void *)cuMemGetHandleForAddressRange, NULL},
+	{11070, 0, (void *)local_cuMemGetHandleForAddressRange, NULL},
 };
 static const struct cuda_proc_version cuMemGetInfo_versions[] = {
-	{2000, 0, (void *)cuMemGetInfo, NULL},
-	{3020, 0, (void *)cuMemGetInfo_v2, NULL},
+	{2000, 0, (void *)local_cuMemGetInfo, NULL},
+	{3020, 0, (void *)local_cuMemGetInfo_v2, NULL},
 };
 static const struct cuda_proc_version cuMemGetLocationInfo_versions[] = {
-	{13040, 0, (void *)cuMemGetLocationInfo, NULL},
+	{13040, 0, (void *)local_cuMemGetLocationInfo, NULL},
 };
 static const struct cuda_proc_version cuMemGetMemPool_versions[] = {
-	{13000, 0, (void *)cuMemGetMemPool, NULL},
+	{13000, 0, (void *)local_cuMemGetMemPool, NULL},
 };
 static const struct cuda_proc_version cuMemHostAlloc_versions[] = {
-	{2020, 0, (void *)cuMemHostAlloc, NULL},
+	{2020, 0, (void *)local_cuMemHostAlloc, NULL},
 };
 static const struct cuda_proc_version cuMemHostGetDevicePointer_versions[] = {
-	{2020, 0, (void *)cuMemHostGetDevicePointer, NULL},
-	{3020, 0, (void *)cuMemHostGetDevicePointer_v2, NULL},
+	{2020, 0, (void *)local_cuMemHostGetDevicePointer, NULL},
+	{3020, 0, (void *)local_cuMemHostGetDevicePointer_v2, NULL},
 };
 static const struct cuda_proc_version cuMemHostGetFlags_versions[] = {
-	{2030, 0, (void *)cuMemHostGetFlags, NULL},
+	{2030, 0, (void *)local_cuMemHostGetFlags, NULL},
 };
 static const struct cuda_proc_version cuMemHostRegister_versions[] = {
-	{4000, 0, (void *)cuMemHostRegister, NULL},
-	{6050, 0, (void *)cuMemHostRegister_v2, NULL},
+	{4000, 0, (void *)local_cuMemHostRegister, NULL},
+	{6050, 0, (void *)local_cuMemHostRegister_v2, NULL},
 };
 static const struct cuda_proc_version cuMemHostUnregister_versions[] = {
-	{4000, 0, (void *)cuMemHostUnregister, NULL},
+	{4000, 0, (void *)local_cuMemHostUnregister, NULL},
 };
 static const struct cuda_proc_version cuMemImportFromShareableHandle_versions[] = {
-	{10020, 0, (void *)cuMemImportFromShareableHandle, NULL},
+	{10020, 0, (void *)local_cuMemImportFromShareableHandle, NULL},
 };
 static const struct cuda_proc_version cuMemMap_versions[] = {
-	{10020, 0, (void *)cuMemMap, NULL},
+	{10020, 0, (void *)local_cuMemMap, NULL},
 };
 static const struct cuda_proc_version cuMemMapArrayAsync_versions[] = {
-	{11010, 11010, (void *)cuMemMapArrayAsync, (void *)cuMemMapArrayAsync_ptsz},
+	{11010, 11010, (void *)local_cuMemMapArrayAsync, (void *)local_cuMemMapArrayAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemPoolCreate_versions[] = {
-	{11020, 0, (void *)cuMemPoolCreate, NULL},
+	{11020, 0, (void *)local_cuMemPoolCreate, NULL},
 };
 static const struct cuda_proc_version cuMemPoolDestroy_versions[] = {
-	{11020, 0, (void *)cuMemPoolDestroy, NULL},
+	{11020, 0, (void *)local_cuMemPoolDestroy, NULL},
 };
 static const struct cuda_proc_version cuMemPoolExportPointer_versions[] = {
-	{11020, 0, (void *)cuMemPoolExportPointer, NULL},
+	{11020, 0, (void *)local_cuMemPoolExportPointer, NULL},
 };
 static const struct cuda_proc_version cuMemPoolExportToShareableHandle_versions[] = {
-	{11020, 0, (void *)cuMemPoolExportToShareableHandle, NULL},
+	{11020, 0, (void *)local_cuMemPoolExportToShareableHandle, NULL},
 };
 static const struct cuda_proc_version cuMemPoolGetAccess_versions[] = {
-	{11020, 0, (void *)cuMemPoolGetAccess, NULL},
+	{11020, 0, (void *)local_cuMemPoolGetAccess, NULL},
 };
 static const struct cuda_proc_version cuMemPoolGetAttribute_versions[] = {
-	{11020, 0, (void *)cuMemPoolGetAttribute, NULL},
+	{11020, 0, (void *)local_cuMemPoolGetAttribute, NULL},
 };
 static const struct cuda_proc_version cuMemPoolImportFromShareableHandle_versions[] = {
-	{11020, 0, (void *)cuMemPoolImportFromShareableHandle, NULL},
+	{11020, 0, (void *)local_cuMemPoolImportFromShareableHandle, NULL},
 };
 static const struct cuda_proc_version cuMemPoolImportPointer_versions[] = {
-	{11020, 0, (void *)cuMemPoolImportPointer, NULL},
+	{11020, 0, (void *)local_cuMemPoolImportPointer, NULL},
 };
 static const struct cuda_proc_version cuMemPoolSetAccess_versions[] = {
-	{11020, 0, (void *)cuMemPoolSetAccess, NULL},
+	{11020, 0, (void *)local_cuMemPoolSetAccess, NULL},
 };
 static const struct cuda_proc_version cuMemPoolSetAttribute_versions[] = {
-	{11020, 0, (void *)cuMemPoolSetAttribute, NULL},
+	{11020, 0, (void *)local_cuMemPoolSetAttribute, NULL},
 };
 static const struct cuda_proc_version cuMemPoolTrimTo_versions[] = {
-	{11020, 0, (void *)cuMemPoolTrimTo, NULL},
+	{11020, 0, (void *)local_cuMemPoolTrimTo, NULL},
 };
 static const struct cuda_proc_version cuMemPrefetchAsync_versions[] = {
-	{8000, 8000, (void *)cuMemPrefetchAsync, (void *)cuMemPrefetchAsync_ptsz},
-	{12020, 12020, (void *)cuMemPrefetchAsync_v2, (void *)cuMemPrefetchAsync_v2_ptsz},
+	{8000, 8000, (void *)local_cuMemPrefetchAsync, (void *)local_cuMemPrefetchAsync_ptsz},
+	{12020, 12020, (void *)local_cuMemPrefetchAsync_v2,
+	 (void *)local_cuMemPrefetchAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemPrefetchBatchAsync_versions[] = {
-	{13000, 13000, (void *)cuMemPrefetchBatchAsync, (void *)cuMemPrefetchBatchAsync_ptsz},
+	{13000, 13000, (void *)local_cuMemPrefetchBatchAsync,
+	 (void *)local_cuMemPrefetchBatchAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemRangeGetAttribute_versions[] = {
-	{8000, 0, (void *)cuMemRangeGetAttribute, NULL},
+	{8000, 0, (void *)local_cuMemRangeGetAttribute, NULL},
 };
 static const struct cuda_proc_version cuMemRangeGetAttributes_versions[] = {
-	{8000, 0, (void *)cuMemRangeGetAttributes, NULL},
+	{8000, 0, (void *)local_cuMemRangeGetAttributes, NULL},
 };
 static const struct cuda_proc_version cuMemRelease_versions[] = {
-	{10020, 0, (void *)cuMemRelease, NULL},
+	{10020, 0, (void *)local_cuMemRelease, NULL},
 };
 static const struct cuda_proc_version cuMemRetainAllocationHandle_versions[] = {
-	{11000, 0, (void *)cuMemRetainAllocationHandle, NULL},
+	{11000, 0, (void *)local_cuMemRetainAllocationHandle, NULL},
 };
 static const struct cuda_proc_version cuMemSetAccess_versions[] = {
-	{10020, 0, (void *)cuMemSetAccess, NULL},
+	{10020, 0, (void *)local_cuMemSetAccess, NULL},
 };
 static const struct cuda_proc_version cuMemSetMemPool_versions[] = {
-	{13000, 0, (void *)cuMemSetMemPool, NULL},
+	{13000, 0, (void *)local_cuMemSetMemPool, NULL},
 };
 static const struct cuda_proc_version cuMemUnmap_versions[] = {
-	{10020, 0, (void *)cuMemUnmap, NULL},
+	{10020, 0, (void *)local_cuMemUnmap, NULL},
 };
 static const struct cuda_proc_version cuMemcpy_versions[] = {
-	{4000, 7000, (void *)cuMemcpy, (void *)cuMemcpy_ptds},
+	{4000, 7000, (void *)local_cuMemcpy, (void *)local_cuMemcpy_ptds},
 };
 static const struct cuda_proc_version cuMemcpy2D_versions[] = {
-	{2000, 0, (void *)cuMemcpy2D, NULL},
-	{3020, 7000, (void *)cuMemcpy2D_v2, (void *)cuMemcpy2D_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpy2D, NULL},
+	{3020, 7000, (void *)local_cuMemcpy2D_v2, (void *)local_cuMemcpy2D_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpy2DAsync_versions[] = {
-	{2000, 0, (void *)cuMemcpy2DAsync, NULL},
-	{3020, 7000, (void *)cuMemcpy2DAsync_v2, (void *)cuMemcpy2DAsync_v2_ptsz},
+	{2000, 0, (void *)local_cuMemcpy2DAsync, NULL},
+	{3020, 7000, (void *)local_cuMemcpy2DAsync_v2, (void *)local_cuMemcpy2DAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemcpy2DUnaligned_versions[] = {
-	{2000, 0, (void *)cuMemcpy2DUnaligned, NULL},
-	{3020, 7000, (void *)cuMemcpy2DUnaligned_v2, (void *)cuMemcpy2DUnaligned_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpy2DUnaligned, NULL},
+	{3020, 7000, (void *)local_cuMemcpy2DUnaligned_v2,
+	 (void *)local_cuMemcpy2DUnaligned_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpy3D_versions[] = {
-	{2000, 0, (void *)cuMemcpy3D, NULL},
-	{3020, 7000, (void *)cuMemcpy3D_v2, (void *)cuMemcpy3D_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpy3D, NULL},
+	{3020, 7000, (void *)local_cuMemcpy3D_v2, (void *)local_cuMemcpy3D_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpy3DAsync_versions[] = {
-	{2000, 0, (void *)cuMemcpy3DAsync, NULL},
-	{3020, 7000, (void *)cuMemcpy3DAsync_v2, (void *)cuMemcpy3DAsync_v2_ptsz},
+	{2000, 0, (void *)local_cuMemcpy3DAsync, NULL},
+	{3020, 7000, (void *)local_cuMemcpy3DAsync_v2, (void *)local_cuMemcpy3DAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemcpy3DBatchAsync_versions[] = {
-	{12080, 12080, (void *)cuMemcpy3DBatchAsync, (void *)cuMemcpy3DBatchAsync_ptsz},
-	{13000, 13000, (void *)cuMemcpy3DBatchAsync_v2, (void *)cuMemcpy3DBatchAsync_v2_ptsz},
+	{12080, 12080, (void *)local_cuMemcpy3DBatchAsync,
+	 (void *)local_cuMemcpy3DBatchAsync_ptsz},
+	{13000, 13000, (void *)local_cuMemcpy3DBatchAsync_v2,
+	 (void *)local_cuMemcpy3DBatchAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemcpy3DPeer_versions[] = {
-	{4000, 7000, (void *)cuMemcpy3DPeer, (void *)cuMemcpy3DPeer_ptds},
+	{4000, 7000, (void *)local_cuMemcpy3DPeer, (void *)local_cuMemcpy3DPeer_ptds},
 };
 static const struct cuda_proc_version cuMemcpy3DPeerAsync_versions[] = {
-	{4000, 7000, (void *)cuMemcpy3DPeerAsync, (void *)cuMemcpy3DPeerAsync_ptsz},
+	{4000, 7000, (void *)local_cuMemcpy3DPeerAsync, (void *)local_cuMemcpy3DPeerAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemcpy3DWithAttributesAsync_versions[] = {
-	{13020, 13020, (void *)cuMemcpy3DWithAttributesAsync,
-	 (void *)cuMemcpy3DWithAttributesAsync_ptsz},
+	{13020, 13020, (void *)local_cuMemcpy3DWithAttributesAsync,
+	 (void *)local_cuMemcpy3DWithAttributesAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemcpyAsync_versions[] = {
-	{4000, 7000, (void *)cuMemcpyAsync, (void *)cuMemcpyAsync_ptsz},
+	{4000, 7000, (void *)local_cuMemcpyAsync, (void *)local_cuMemcpyAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemcpyAtoA_versions[] = {
-	{2000, 0, (void *)cuMemcpyAtoA, NULL},
-	{3020, 7000, (void *)cuMemcpyAtoA_v2, (void *)cuMemcpyAtoA_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpyAtoA, NULL},
+	{3020, 7000, (void *)local_cuMemcpyAtoA_v2, (void *)local_cuMemcpyAtoA_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpyAtoD_versions[] = {
-	{2000, 0, (void *)cuMemcpyAtoD, NULL},
-	{3020, 7000, (void *)cuMemcpyAtoD_v2, (void *)cuMemcpyAtoD_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpyAtoD, NULL},
+	{3020, 7000, (void *)local_cuMemcpyAtoD_v2, (void *)local_cuMemcpyAtoD_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpyAtoH_versions[] = {
-	{2000, 0, (void *)cuMemcpyAtoH, NULL},
-	{3020, 7000, (void *)cuMemcpyAtoH_v2, (void *)cuMemcpyAtoH_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpyAtoH, NULL},
+	{3020, 7000, (void *)local_cuMemcpyAtoH_v2, (void *)local_cuMemcpyAtoH_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpyAtoHAsync_versions[] = {
-	{2000, 0, (void *)cuMemcpyAtoHAsync, NULL},
-	{3020, 7000, (void *)cuMemcpyAtoHAsync_v2, (void *)cuMemcpyAtoHAsync_v2_ptsz},
+	{2000, 0, (void *)local_cuMemcpyAtoHAsync, NULL},
+	{3020, 7000, (void *)local_cuMemcpyAtoHAsync_v2,
+	 (void *)local_cuMemcpyAtoHAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemcpyBatchAsync_versions[] = {
-	{12080, 12080, (void *)cuMemcpyBatchAsync, (void *)cuMemcpyBatchAsync_ptsz},
-	{13000, 13000, (void *)cuMemcpyBatchAsync_v2, (void *)cuMemcpyBatchAsync_v2_ptsz},
+	{12080, 12080, (void *)local_cuMemcpyBatchAsync, (void *)local_cuMemcpyBatchAsync_ptsz},
+	{13000, 13000, (void *)local_cuMemcpyBatchAsync_v2,
+	 (void *)local_cuMemcpyBatchAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemcpyDtoA_versions[] = {
-	{2000, 0, (void *)cuMemcpyDtoA, NULL},
-	{3020, 7000, (void *)cuMemcpyDtoA_v2, (void *)cuMemcpyDtoA_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpyDtoA, NULL},
+	{3020, 7000, (void *)local_cuMemcpyDtoA_v2, (void *)local_cuMemcpyDtoA_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpyDtoD_versions[] = {
-	{2000, 0, (void *)cuMemcpyDtoD, NULL},
-	{3020, 7000, (void *)cuMemcpyDtoD_v2, (void *)cuMemcpyDtoD_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpyDtoD, NULL},
+	{3020, 7000, (void *)local_cuMemcpyDtoD_v2, (void *)local_cuMemcpyDtoD_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpyDtoDAsync_versions[] = {
-	{3000, 0, (void *)cuMemcpyDtoDAsync, NULL},
-	{3020, 7000, (void *)cuMemcpyDtoDAsync_v2, (void *)cuMemcpyDtoDAsync_v2_ptsz},
+	{3000, 0, (void *)local_cuMemcpyDtoDAsync, NULL},
+	{3020, 7000, (void *)local_cuMemcpyDtoDAsync_v2,
+	 (void *)local_cuMemcpyDtoDAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemcpyDtoH_versions[] = {
-	{2000, 0, (void *)cuMemcpyDtoH, NULL},
-	{3020, 7000, (void *)cuMemcpyDtoH_v2, (void *)cuMemcpyDtoH_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpyDtoH, NULL},
+	{3020, 7000, (void *)local_cuMemcpyDtoH_v2, (void *)local_cuMemcpyDtoH_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpyDtoHAsync_versions[] = {
-	{2000, 0, (void *)cuMemcpyDtoHAsync, NULL},
-	{3020, 7000, (void *)cuMemcpyDtoHAsync_v2, (void *)cuMemcpyDtoHAsync_v2_ptsz},
+	{2000, 0, (void *)local_cuMemcpyDtoHAsync, NULL},
+	{3020, 7000, (void *)local_cuMemcpyDtoHAsync_v2,
+	 (void *)local_cuMemcpyDtoHAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemcpyHtoA_versions[] = {
-	{2000, 0, (void *)cuMemcpyHtoA, NULL},
-	{3020, 7000, (void *)cuMemcpyHtoA_v2, (void *)cuMemcpyHtoA_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpyHtoA, NULL},
+	{3020, 7000, (void *)local_cuMemcpyHtoA_v2, (void *)local_cuMemcpyHtoA_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpyHtoAAsync_versions[] = {
-	{2000, 0, (void *)cuMemcpyHtoAAsync, NULL},
-	{3020, 7000, (void *)cuMemcpyHtoAAsync_v2, (void *)cuMemcpyHtoAAsync_v2_ptsz},
+	{2000, 0, (void *)local_cuMemcpyHtoAAsync, NULL},
+	{3020, 7000, (void *)local_cuMemcpyHtoAAsync_v2,
+	 (void *)local_cuMemcpyHtoAAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemcpyHtoD_versions[] = {
-	{2000, 0, (void *)cuMemcpyHtoD, NULL},
-	{3020, 7000, (void *)cuMemcpyHtoD_v2, (void *)cuMemcpyHtoD_v2_ptds},
+	{2000, 0, (void *)local_cuMemcpyHtoD, NULL},
+	{3020, 7000, (void *)local_cuMemcpyHtoD_v2, (void *)local_cuMemcpyHtoD_v2_ptds},
 };
 static const struct cuda_proc_version cuMemcpyHtoDAsync_versions[] = {
-	{2000, 0, (void *)cuMemcpyHtoDAsync, NULL},
-	{3020, 7000, (void *)cuMemcpyHtoDAsync_v2, (void *)cuMemcpyHtoDAsync_v2_ptsz},
+	{2000, 0, (void *)local_cuMemcpyHtoDAsync, NULL},
+	{3020, 7000, (void *)local_cuMemcpyHtoDAsync_v2,
+	 (void *)local_cuMemcpyHtoDAsync_v2_ptsz},
 };
 static const struct cuda_proc_version cuMemcpyPeer_versions[] = {
-	{4000, 7000, (void *)cuMemcpyPeer, (void *)cuMemcpyPeer_ptds},
+	{4000, 7000, (void *)local_cuMemcpyPeer, (void *)local_cuMemcpyPeer_ptds},
 };
 static const struct cuda_proc_version cuMemcpyPeerAsync_versions[] = {
-	{4000, 7000, (void *)cuMemcpyPeerAsync, (void *)cuMemcpyPeerAsync_ptsz},
+	{4000, 7000, (void *)local_cuMemcpyPeerAsync, (void *)local_cuMemcpyPeerAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemcpyWithAttributesAsync_versions[] = {
-	{13020, 13020, (void *)cuMemcpyWithAttributesAsync,
-	 (void *)cuMemcpyWithAttributesAsync_ptsz},
+	{13020, 13020, (void *)local_cuMemcpyWithAttributesAsync,
+	 (void *)local_cuMemcpyWithAttributesAsync_ptsz},
 };
 static const struct cuda_proc_version cuMemsetD16_versions[] = {
-	{2000, 0, (void *)cuMemsetD16, NULL},
-	{3020, 7000, (void *)cuMemsetD16_v2, (void *)cuMemsetD16_v2_ptds},
+	{2000, 0, (void *)local_cuMemsetD16, NULL},
+	{3020, 7000, (void *)local_cuMemsetD16_v2, (void *)local_cuMemsetD16_v2_ptds},
 };
 static const struct cuda_proc_version cuMemsetD16Async_versions[] = {
-	{3020, 7000, (void *)cuMemsetD16Async, (void *)cuMemsetD16Async_ptsz},
+	{3020, 7000, (void *)local_cuMemsetD16Async, (void *)local_cuMemsetD16Async_ptsz},
 };
 static const struct cuda_proc_version cuMemsetD2D16_versions[] = {
-	{2000, 0, (void *)cuMemsetD2D16, NULL},
-	{3020, 7000, (void *)cuMemsetD2D16_v2, (void *)cuMemsetD2D16_v2_ptds},
+	{2000, 0, (void *)local_cuMemsetD2D16, NULL},
+	{3020, 7000, (void *)local_cuMemsetD2D16_v2, (void *)local_cuMemsetD2D16_v2_ptds},
 };
 static const struct cuda_proc_version cuMemsetD2D16Async_versions[] = {
-	{3020, 7000, (void *)cuMemsetD2D16Async, (void *)cuMemsetD2D16Async_ptsz},
+	{3020, 7000, (void *)local_cuMemsetD2D16Async, (void *)local_cuMemsetD2D16Async_ptsz},
 };
 static const struct cuda_proc_version cuMemsetD2D32_versions[] = {
-	{2000, 0, (void *)cuMemsetD2D32, NULL},
-	{3020, 7000, (void *)cuMemsetD2D32_v2, (void *)cuMemsetD2D32_v2_ptds},
+	{2000, 0, (void *)local_cuMemsetD2D32, NULL},
+	{3020, 7000, (void *)local_cuMemsetD2D32_v2, (void *)local_cuMemsetD2D32_v2_ptds},
 };
 static const struct cuda_proc_version cuMemsetD2D32Async_versions[] = {
-	{3020, 7000, (void *)cuMemsetD2D32Async, (void *)cuMemsetD2D32Async_ptsz},
+	{3020, 7000, (void *)local_cuMemsetD2D32Async, (void *)local_cuMemsetD2D32Async_ptsz},
 };
 static const struct cuda_proc_version cuMemsetD2D8_versions[] = {
-	{2000, 0, (void *)cuMemsetD2D8, NULL},
-	{3020, 7000, (void *)cuMemsetD2D8_v2, (void *)cuMemsetD2D8_v2_ptds},
+	{2000, 0, (void *)local_cuMemsetD2D8, NULL},
+	{3020, 7000, (void *)local_cuMemsetD2D8_v2, (void *)local_cuMemsetD2D8_v2_ptds},
 };
 static const struct cuda_proc_version cuMemsetD2D8Async_versions[] = {
-	{3020, 7000, (void *)cuMemsetD2D8Async, (void *)cuMemsetD2D8Async_ptsz},
+	{3020, 7000, (void *)local_cuMemsetD2D8Async, (void *)local_cuMemsetD2D8Async_ptsz},
 };
 static const struct cuda_proc_version cuMemsetD32_versions[] = {
-	{2000, 0, (void *)cuMemsetD32, NULL},
-	{3020, 7000, (void *)cuMemsetD32_v2, (void *)cuMemsetD32_v2_ptds},
+	{2000, 0, (void *)local_cuMemsetD32, NULL},
+	{3020, 7000, (void *)local_cuMemsetD32_v2, (void *)local_cuMemsetD32_v2_ptds},
 };
 static const struct cuda_proc_version cuMemsetD32Async_versions[] = {
-	{3020, 7000, (void *)cuMemsetD32Async, (void *)cuMemsetD32Async_ptsz},
+	{3020, 7000, (void *)local_cuMemsetD32Async, (void *)local_cuMemsetD32Async_ptsz},
 };
 static const struct cuda_proc_version cuMemsetD8_versions[] = {
-	{2000, 0, (void *)cuMemsetD8, NULL},
-	{3020, 7000, (void *)cuMemsetD8_v2, (void *)cuMemsetD8_v2_ptds},
+	{2000, 0, (void *)local_cuMemsetD8, NULL},
+	{3020, 7000, (void *)local_cuMemsetD8_v2, (void *)local_cuMemsetD8_v2_ptds},
 };
 static const struct cuda_proc_version cuMemsetD8Async_versions[] = {
-	{3020, 7000, (void *)cuMemsetD8Async, (void *)cuMemsetD8Async_ptsz},
+	{3020, 7000, (void *)local_cuMemsetD8Async, (void *)local_cuMemsetD8Async_ptsz},
 };
 static const struct cuda_proc_version cuMipmappedArrayCreate_versions[] = {
-	{5000, 0, (void *)cuMipmappedArrayCreate, NULL},
+	{5000, 0, (void *)local_cuMipmappedArrayCreate, NULL},
 };
 static const struct cuda_proc_version cuMipmappedArrayDestroy_versions[] = {
-	{5000, 0, (void *)cuMipmappedArrayDestroy, NULL},
+	{5000, 0, (void *)local_cuMipmappedArrayDestroy, NULL},
 };
 static const struct cuda_proc_version cuMipmappedArrayGetLevel_versions[] = {
-	{5000, 0, (void *)cuMipmappedArrayGetLevel, NULL},
+	{5000, 0, (void *)local_cuMipmappedArrayGetLevel, NULL},
 };
 static const struct cuda_proc_version cuMipmappedArrayGetMemoryRequirements_versions[] = {
-	{11060, 0, (void *)cuMipmappedArrayGetMemoryRequirements, NULL},
+	{11060, 0, (void *)local_cuMipmappedArrayGetMemoryRequirements, NULL},
 };
 static const struct cuda_proc_version cuMipmappedArrayGetSparseProperties_versions[] = {
-	{11010, 0, (void *)cuMipmappedArrayGetSparseProperties, NULL},
+	{11010, 0, (void *)local_cuMipmappedArrayGetSparseProperties, NULL},
 };
 static const struct cuda_proc_version cuModuleEnumerateFunctions_versions[] = {
-	{12040, 0, (void *)cuModuleEnumerateFunctions, NULL},
+	{12040, 0, (void *)local_cuModuleEnumerateFunctions, NULL},
 };
 static const struct cuda_proc_version cuModuleGetFunction_versions[] = {
-	{2000, 0, (void *)cuModuleGetFunction, NULL},
+	{2000, 0, (void *)local_cuModuleGetFunction, NULL},
 };
 static const struct cuda_proc_version cuModuleGetFunctionCount_versions[] = {
-	{12040, 0, (void *)cuModuleGetFunctionCount, NULL},
+	{12040, 0, (void *)local_cuModuleGetFunctionCount, NULL},
 };
 static const struct cuda_proc_version cuModuleGetGlobal_versions[] = {
-	{2000, 0, (void *)cuModuleGetGlobal, NULL},
-	{3020, 0, (void *)cuModuleGetGlobal_v2, NULL},
+	{2000, 0, (void *)local_cuModuleGetGlobal, NULL},
+	{3020, 0, (void *)local_cuModuleGetGlobal_v2, NULL},
 };
 static const struct cuda_proc_version cuModuleGetLoadingMode_versions[] = {
-	{11070, 0, (void *)cuModuleGetLoadingMode, NULL},
+	{11070, 0, (void *)local_cuModuleGetLoadingMode, NULL},
 };
 static const struct cuda_proc_version cuModuleGetSurfRef_versions[] = {
-	{3000, 0, (void *)cuModuleGetSurfRef, NULL},
+	{3000, 0, (void *)local_cuModuleGetSurfRef, NULL},
 };
 static const struct cuda_proc_version cuModuleGetTexRef_versions[] = {
-	{2000, 0, (void *)cuModuleGetTexRef, NULL},
+	{2000, 0, (void *)local_cuModuleGetTexRef, NULL},
 };
 static const struct cuda_proc_version cuModuleLoad_versions[] = {
-	{2000, 0, (void *)cuModuleLoad, NULL},
+	{2000, 0, (void *)local_cuModuleLoad, NULL},
 };
 static const struct cuda_proc_version cuModuleLoadData_versions[] = {
-	{2000, 0, (void *)cuModuleLoadData, NULL},
+	{2000, 0, (void *)local_cuModuleLoadData, NULL},
 };
 static const struct cuda_proc_version cuModuleLoadDataEx_versions[] = {
-	{2010, 0, (void *)cuModuleLoadDataEx, NULL},
+	{2010, 0, (void *)local_cuModuleLoadDataEx, NULL},
 };
 static const struct cuda_proc_version cuModuleLoadFatBinary_versions[] = {
-	{2000, 0, (void *)cuModuleLoadFatBinary, NULL},
+	{2000, 0, (void *)local_cuModuleLoadFatBinary, NULL},
 };
 static const struct cuda_proc_version cuModuleUnload_versions[] = {
-	{2000, 0, (void *)cuModuleUnload, NULL},
+	{2000, 0, (void *)local_cuModuleUnload, NULL},
 };
 static const struct cuda_proc_version cuMulticastAddDevice_versions[] = {
-	{12010, 0, (void *)cuMulticastAddDevice, NULL},
+	{12010, 0, (void *)local_cuMulticastAddDevice, NULL},
 };
 static const struct cuda_proc_version cuMulticastBindAddr_versions[] = {
-	{12010, 0, (void *)cuMulticastBindAddr, NULL},
-	{13010, 0, (void *)cuMulticastBindAddr_v2, NULL},
+	{12010, 0, (void *)local_cuMulticastBindAddr, NULL},
+	{13010, 0, (void *)local_cuMulticastBindAddr_v2, NULL},
 };
 static const struct cuda_proc_version cuMulticastBindMem_versions[] = {
-	{12010, 0, (void *)cuMulticastBindMem, NULL},
-	{13010, 0, (void *)cuMulticastBindMem_v2, NULL},
+	{12010, 0, (void *)local_cuMulticastBindMem, NULL},
+	{13010, 0, (void *)local_cuMulticastBindMem_v2, NULL},
 };
 static const struct cuda_proc_version cuMulticastCreate_versions[] = {
-	{12010, 0, (void *)cuMulticastCreate, NULL},
+	{12010, 0, (void *)local_cuMulticastCreate, NULL},
 };
 static const struct cuda_proc_version cuMulticastGetGranularity_versions[] = {
-	{12010, 0, (void *)cuMulticastGetGranularity, NULL},
+	{12010, 0, (void *)local_cuMulticastGetGranularity, NULL},
 };
 static const struct cuda_proc_version cuMulticastUnbind_versions[] = {
-	{12010, 0, (void *)cuMulticastUnbind, NULL},
+	{12010, 0, (void *)local_cuMulticastUnbind, NULL},
 };
 static const struct cuda_proc_version cuOccupancyAvailableDynamicSMemPerBlock_versions[] = {
-	{10020, 0, (void *)cuOccupancyAvailableDynamicSMemPerBlock, NULL},
+	{10020, 0, (void *)local_cuOccupancyAvailableDynamicSMemPerBlock, NULL},
 };
 static const struct cuda_proc_version cuOccupancyMaxActiveBlocksPerMultiprocessor_versions[] = {
-	{6050, 0, (void *)cuOccupancyMaxActiveBlocksPerMultiprocessor, NULL},
+	{6050, 0, (void *)local_cuOccupancyMaxActiveBlocksPerMultiprocessor, NULL},
 };
 static const struct cuda_proc_version
 	cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_versions[] = {
-	{7000, 0, (void *)cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, NULL},
+	{7000, 0, (void *)local_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, NULL},
 };
 static const struct cuda_proc_version cuOccupancyMaxActiveClusters_versions[] = {
-	{11070, 0, (void *)cuOccupancyMaxActiveClusters, NULL},
+	{11070, 0, (void *)local_cuOccupancyMaxActiveClusters, NULL},
 };
 static const struct cuda_proc_version cuOccupancyMaxPotentialBlockSize_versions[] = {
-	{6050, 0, (void *)cuOccupancyMaxPotentialBlockSize, NULL},
+	{6050, 0, (void *)local_cuOccupancyMaxPotentialBlockSize, NULL},
 };
 static const struct cuda_proc_version cuOccupancyMaxPotentialBlockSizeWithFlags_versions[] = {
-	{7000, 0, (void *)cuOccupancyMaxPotentialBlockSizeWithFlags, NULL},
+	{7000, 0, (void *)local_cuOccupancyMaxPotentialBlockSizeWithFlags, NULL},
 };
 static const struct cuda_proc_version cuOccupancyMaxPotentialClusterSize_versions[] = {
-	{11070, 0, (void *)cuOccupancyMaxPotentialClusterSize, NULL},
+	{11070, 0, (void *)local_cuOccupancyMaxPotentialClusterSize, NULL},
 };
 static const struct cuda_proc_version cuParamSetSize_versions[] = {
-	{2000, 0, (void *)cuParamSetSize, NULL},
+	{2000, 0, (void *)local_cuParamSetSize, NULL},
 };
 static const struct cuda_proc_version cuParamSetTexRef_versions[] = {
-	{2000, 0, (void *)cuParamSetTexRef, NULL},
+	{2000, 0, (void *)local_cuParamSetTexRef, NULL},
 };
 static const struct cuda_proc_version cuParamSetf_versions[] = {
-	{2000, 0, (void *)cuParamSetf, NULL},
+	{2000, 0, (void *)local_cuParamSetf, NULL},
 };
 static const struct cuda_proc_version cuParamSeti_versions[] = {
-	{2000, 0, (void *)cuParamSeti, NULL},
+	{2000, 0, (void *)local_cuParamSeti, NULL},
 };
 static const struct cuda_proc_version cuParamSetv_versions[] = {
-	{2000, 0, (void *)cuParamSetv, NULL},
+	{2000, 0, (void *)local_cuParamSetv, NULL},
 };
 static const struct cuda_proc_version cuPointerGetAttribute_versions[] = {
-	{4000, 0, (void *)cuPointerGetAttribute, NULL},
+	{4000, 0, (void *)local_cuPointerGetAttribute, NULL},
 };
 static const struct cuda_proc_version cuPointerGetAttributes_versions[] = {
-	{7000, 0, (void *)cuPointerGetAttributes, NULL},
+	{7000, 0, (void *)local_cuPointerGetAttributes, NULL},
 };
 static const struct cuda_proc_version cuPointerSetAttribute_versions[] = {
-	{6000, 0, (void *)cuPointerSetAttribute, NULL},
+	{6000, 0, (void *)local_cuPointerSetAttribute, NULL},
 };
 static const struct cuda_proc_version cuProfilerInitialize_versions[] = {
-	{4000, 0, (void *)cuProfilerInitialize, NULL},
+	{4000, 0, (void *)local_cuProfilerInitialize, NULL},
 };
 static const struct cuda_proc_version cuProfilerStart_versions[] = {
-	{4000, 0, (void *)cuProfilerStart, NULL},
+	{4000, 0, (void *)local_cuProfilerStart, NULL},
 };
 static const struct cuda_proc_version cuProfilerStop_versions[] = {
-	{4000, 0, (void *)cuProfilerStop, NULL},
+	{4000, 0, (void *)local_cuProfilerStop, NULL},
 };
 static const struct cuda_proc_version cuSignalExternalSemaphoresAsync_versions[] = {
-	{10000, 10000, (void *)cuSignalExternalSemaphoresAsync,
-	 (void *)cuSignalExternalSemaphoresAsync_ptsz},
+	{10000, 10000, (void *)local_cuSignalExternalSemaphoresAsync,
+	 (void *)local_cuSignalExternalSemaphoresAsync_ptsz},
 };
 static const struct cuda_proc_version cuStreamAddCallback_versions[] = {
-	{5000, 7000, (void *)cuStreamAddCallback, (void *)cuStreamAddCallback_ptsz},
+	{5000, 7000, (void *)local_cuStreamAddCallback, (void *)local_cuStreamAddCallback_ptsz},
 };
 static const struct cuda_proc_version cuStreamAttachMemAsync_versions[] = {
-	{6000, 7000, (void *)cuStreamAttachMemAsync, (void *)cuStreamAttachMemAsync_ptsz},
+	{6000, 7000, (void *)local_cuStreamAttachMemAsync,
+	 (void *)local_cuStreamAttachMemAsync_ptsz},
 };
 static const struct cuda_proc_version cuStreamBatchMemOp_versions[] = {
-	{8000, 8000, (void *)cuStreamBatchMemOp, (void *)cuStreamBatchMemOp_ptsz},
-	{11070, 11070, (void *)cuStreamBatchMemOp_v2, (void *)cuStreamBatchMemOp_v2_ptsz},
+	{8000, 8000, (void *)local_cuStreamBatchMemOp, (void *)local_cuStreamBatchMemOp_ptsz},
+	{11070, 11070, (void *)local_cuStreamBatchMemOp_v2,
+	 (void *)local_cuStreamBatchMemOp_v2_ptsz},
 };
 static const struct cuda_proc_version cuStreamBeginCapture_versions[] = {
-	{10000, 10000, (void *)cuStreamBeginCapture, (void *)cuStreamBeginCapture_ptsz},
-	{10010, 10010, (void *)cuStreamBeginCapture_v2, (void *)cuStreamBeginCapture_v2_ptsz},
+	{10000, 10000, (void *)local_cuStreamBeginCapture,
+	 (void *)local_cuStreamBeginCapture_ptsz},
+	{10010, 10010, (void *)local_cuStreamBeginCapture_v2,
+	 (void *)local_cuStreamBeginCapture_v2_ptsz},
 };
 static const struct cuda_proc_version cuStreamBeginCaptureToCig_versions[] = {
-	{13010, 13010, (void *)cuStreamBeginCaptureToCig,
-	 (void *)cuStreamBeginCaptureToCig_ptsz},
+	{13010, 13010, (void *)local_cuStreamBeginCaptureToCig,
+	 (void *)local_cuStreamBeginCaptureToCig_ptsz},
 };
 static const struct cuda_proc_version cuStreamBeginCaptureToGraph_versions[] = {
-	{12030, 12030, (void *)cuStreamBeginCaptureToGraph,
-	 (void *)cuStreamBeginCaptureToGraph_ptsz},
+	{12030, 12030, (void *)local_cuStreamBeginCaptureToGraph,
+	 (void *)local_cuStreamBeginCaptureToGraph_ptsz},
 };
 static const struct cuda_proc_version cuStreamBeginRecaptureToGraph_versions[] = {
-	{13030, 13030, (void *)cuStreamBeginRecaptureToGraph,
-	 (void *)cuStreamBeginRecaptureToGraph_ptsz},
+	{13030, 13030, (void *)local_cuStreamBeginRecaptureToGraph,
+	 (void *)local_cuStreamBeginRecaptureToGraph_ptsz},
 };
 static const struct cuda_proc_version cuStreamCopyAttributes_versions[] = {
-	{11000, 11000, (void *)cuStreamCopyAttributes, (void *)cuStreamCopyAttributes_ptsz},
+	{11000, 11000, (void *)local_cuStreamCopyAttributes,
+	 (void *)local_cuStreamCopyAttributes_ptsz},
 };
 static const struct cuda_proc_version cuStreamCreate_versions[] = {
-	{2000, 0, (void *)cuStreamCreate, NULL},
+	{2000, 0, (void *)local_cuStreamCreate, NULL},
 };
 static const struct cuda_proc_version cuStreamCreateWithPriority_versions[] = {
-	{5050, 0, (void *)cuStreamCreateWithPriority, NULL},
+	{5050, 0, (void *)local_cuStreamCreateWithPriority, NULL},
 };
 static const struct cuda_proc_version cuStreamDestroy_versions[] = {
-	{2000, 0, (void *)cuStreamDestroy, NULL},
-	{4000, 0, (void *)cuStreamDestroy_v2, NULL},
+	{2000, 0, (void *)local_cuStreamDestroy, NULL},
+	{4000, 0, (void *)local_cuStreamDestroy_v2, NULL},
 };
 static const struct cuda_proc_version cuStreamEndCapture_versions[] = {
-	{10000, 10000, (void *)cuStreamEndCapture, (void *)cuStreamEndCapture_ptsz},
+	{10000, 10000, (void *)local_cuStreamEndCapture, (void *)local_cuStreamEndCapture_ptsz},
 };
 static const struct cuda_proc_version cuStreamEndCaptureToCig_versions[] = {
-	{13010, 13010, (void *)cuStreamEndCaptureToCig, (void *)cuStreamEndCaptureToCig_ptsz},
+	{13010, 13010, (void *)local_cuStreamEndCaptureToCig,
+	 (void *)local_cuStreamEndCaptureToCig_ptsz},
 };
 static const struct cuda_proc_version cuStreamGetAttribute_versions[] = {
-	{11000, 11000, (void *)cuStreamGetAttribute, (void *)cuStreamGetAttribute_ptsz},
+	{11000, 11000, (void *)local_cuStreamGetAttribute,
+	 (void *)local_cuStreamGetAttribute_ptsz},
 };
 static const struct cuda_proc_version cuStreamGetCaptureInfo_versions[] = {
-	{10010, 10010, (void *)cuStreamGetCaptureInfo, (void *)cuStreamGetCaptureInfo_ptsz},
-	{11030, 11030, (void *)cuStreamGetCaptureInfo_v2,
-	 (void *)cuStreamGetCaptureInfo_v2_ptsz},
-	{12030, 12030, (void *)cuStreamGetCaptureInfo_v3,
-	 (void *)cuStreamGetCaptureInfo_v3_ptsz},
+	{10010, 10010, (void *)local_cuStreamGetCaptureInfo,
+	 (void *)local_cuStreamGetCaptureInfo_ptsz},
+	{11030, 11030, (void *)local_cuStreamGetCaptureInfo_v2,
+	 (void *)local_cuStreamGetCaptureInfo_v2_ptsz},
+	{12030, 12030, (void *)local_cuStreamGetCaptureInfo_v3,
+	 (void *)local_cuStreamGetCaptureInfo_v3_ptsz},
 };
 static const struct cuda_proc_version cuStreamGetCtx_versions[] = {
-	{9020, 9020, (void *)cuStreamGetCtx, (void *)cuStreamGetCtx_ptsz},
-	{12050, 12050, (void *)cuStreamGetCtx_v2, (void *)cuStreamGetCtx_v2_ptsz},
+	{9020, 9020, (void *)local_cuStreamGetCtx, (void *)local_cuStreamGetCtx_ptsz},
+	{12050, 12050, (void *)local_cuStreamGetCtx_v2, (void *)local_cuStreamGetCtx_v2_ptsz},
 };
 static const struct cuda_proc_version cuStreamGetDevResource_versions[] = {
-	{13010, 13010, (void *)cuStreamGetDevResource, (void *)cuStreamGetDevResource_ptsz},
+	{13010, 13010, (void *)local_cuStreamGetDevResource,
+	 (void *)local_cuStreamGetDevResource_ptsz},
 };
 static const struct cuda_proc_version cuStreamGetDevice_versions[] = {
-	{12080, 12080, (void *)cuStreamGetDevice, (void *)cuStreamGetDevice_ptsz},
+	{12080, 12080, (void *)local_cuStreamGetDevice, (void *)local_cuStreamGetDevice_ptsz},
 };
 static const struct cuda_proc_version cuStreamGetFlags_versions[] = {
-	{5050, 7000, (void *)cuStreamGetFlags, (void *)cuStreamGetFlags_ptsz},
+	{5050, 7000, (void *)local_cuStreamGetFlags, (void *)local_cuStreamGetFlags_ptsz},
 };
 static const struct cuda_proc_version cuStreamGetGreenCtx_versions[] = {
-	{12040, 0, (void *)cuStreamGetGreenCtx, NULL},
+	{12040, 0, (void *)local_cuStreamGetGreenCtx, NULL},
 };
 static const struct cuda_proc_version cuStreamGetId_versions[] = {
-	{12000, 12000, (void *)cuStreamGetId, (void *)cuStreamGetId_ptsz},
+	{12000, 12000, (void *)local_cuStreamGetId, (void *)local_cuStreamGetId_ptsz},
 };
 static const struct cuda_proc_version cuStreamGetPriority_versions[] = {
-	{5050, 7000, (void *)cuStreamGetPriority, (void *)cuStreamGetPriority_ptsz},
+	{5050, 7000, (void *)local_cuStreamGetPriority, (void *)local_cuStreamGetPriority_ptsz},
 };
 static const struct cuda_proc_version cuStreamIsCapturing_versions[] = {
-	{10000, 10000, (void *)cuStreamIsCapturing, (void *)cuStreamIsCapturing_ptsz},
+	{10000, 10000, (void *)local_cuStreamIsCapturing,
+	 (void *)local_cuStreamIsCapturing_ptsz},
 };
 static const struct cuda_proc_version cuStreamQuery_versions[] = {
-	{2000, 7000, (void *)cuStreamQuery, (void *)cuStreamQuery_ptsz},
+	{2000, 7000, (void *)local_cuStreamQuery, (void *)local_cuStreamQuery_ptsz},
 };
 static const struct cuda_proc_version cuStreamSetAttribute_versions[] = {
-	{11000, 11000, (void *)cuStreamSetAttribute, (void *)cuStreamSetAttribute_ptsz},
+	{11000, 11000, (void *)local_cuStreamSetAttribute,
+	 (void *)local_cuStreamSetAttribute_ptsz},
 };
 static const struct cuda_proc_version cuStreamSynchronize_versions[] = {
-	{2000, 7000, (void *)cuStreamSynchronize, (void *)cuStreamSynchronize_ptsz},
+	{2000, 7000, (void *)local_cuStreamSynchronize, (void *)local_cuStreamSynchronize_ptsz},
 };
 static const struct cuda_proc_version cuStreamUpdateCaptureDependencies_versions[] = {
-	{11030, 11030, (void *)cuStreamUpdateCaptureDependencies,
-	 (void *)cuStreamUpdateCaptureDependencies_ptsz},
-	{12030, 12030, (void *)cuStreamUpdateCaptureDependencies_v2,
-	 (void *)cuStreamUpdateCaptureDependencies_v2_ptsz},
+	{11030, 11030, (void *)local_cuStreamUpdateCaptureDependencies,
+	 (void *)local_cuStreamUpdateCaptureDependencies_ptsz},
+	{12030, 12030, (void *)local_cuStreamUpdateCaptureDependencies_v2,
+	 (void *)local_cuStreamUpdateCaptureDependencies_v2_ptsz},
 };
 static const struct cuda_proc_version cuStreamWaitEvent_versions[] = {
-	{3020, 7000, (void *)cuStreamWaitEvent, (void *)cuStreamWaitEvent_ptsz},
+	{3020, 7000, (void *)local_cuStreamWaitEvent, (void *)local_cuStreamWaitEvent_ptsz},
 };
 static const struct cuda_proc_version cuStreamWaitValue32_versions[] = {
-	{8000, 8000, (void *)cuStreamWaitValue32, (void *)cuStreamWaitValue32_ptsz},
-	{11070, 11070, (void *)cuStreamWaitValue32_v2, (void *)cuStreamWaitValue32_v2_ptsz},
+	{8000, 8000, (void *)local_cuStreamWaitValue32, (void *)local_cuStreamWaitValue32_ptsz},
+	{11070, 11070, (void *)local_cuStreamWaitValue32_v2,
+	 (void *)local_cuStreamWaitValue32_v2_ptsz},
 };
 static const struct cuda_proc_version cuStreamWaitValue64_versions[] = {
-	{9000, 9000, (void *)cuStreamWaitValue64, (void *)cuStreamWaitValue64_ptsz},
-	{11070, 11070, (void *)cuStreamWaitValue64_v2, (void *)cuStreamWaitValue64_v2_ptsz},
+	{9000, 9000, (void *)local_cuStreamWaitValue64, (void *)local_cuStreamWaitValue64_ptsz},
+	{11070, 11070, (void *)local_cuStreamWaitValue64_v2,
+	 (void *)local_cuStreamWaitValue64_v2_ptsz},
 };
 static const struct cuda_proc_version cuStreamWriteValue32_versions[] = {
-	{8000, 8000, (void *)cuStreamWriteValue32, (void *)cuStreamWriteValue32_ptsz},
-	{11070, 11070, (void *)cuStreamWriteValue32_v2, (void *)cuStreamWriteValue32_v2_ptsz},
+	{8000, 8000, (void *)local_cuStreamWriteValue32,
+	 (void *)local_cuStreamWriteValue32_ptsz},
+	{11070, 11070, (void *)local_cuStreamWriteValue32_v2,
+	 (void *)local_cuStreamWriteValue32_v2_ptsz},
 };
 static const struct cuda_proc_version cuStreamWriteValue64_versions[] = {
-	{9000, 9000, (void *)cuStreamWriteValue64, (void *)cuStreamWriteValue64_ptsz},
-	{11070, 11070, (void *)cuStreamWriteValue64_v2, (void *)cuStreamWriteValue64_v2_ptsz},
+	{9000, 9000, (void *)local_cuStreamWriteValue64,
+	 (void *)local_cuStreamWriteValue64_ptsz},
+	{11070, 11070, (void *)local_cuStreamWriteValue64_v2,
+	 (void *)local_cuStreamWriteValue64_v2_ptsz},
 };
 static const struct cuda_proc_version cuSurfObjectCreate_versions[] = {
-	{5000, 0, (void *)cuSurfObjectCreate, NULL},
+	{5000, 0, (void *)local_cuSurfObjectCreate, NULL},
 };
 static const struct cuda_proc_version cuSurfObjectDestroy_versions[] = {
-	{5000, 0, (void *)cuSurfObjectDestroy, NULL},
+	{5000, 0, (void *)local_cuSurfObjectDestroy, NULL},
 };
 static const struct cuda_proc_version cuSurfObjectGetResourceDesc_versions[] = {
-	{5000, 0, (void *)cuSurfObjectGetResourceDesc, NULL},
+	{5000, 0, (void *)local_cuSurfObjectGetResourceDesc, NULL},
 };
 static const struct cuda_proc_version cuSurfRefGetArray_versions[] = {
-	{3000, 0, (void *)cuSurfRefGetArray, NULL},
+	{3000, 0, (void *)local_cuSurfRefGetArray, NULL},
 };
 static const struct cuda_proc_version cuSurfRefSetArray_versions[] = {
-	{3000, 0, (void *)cuSurfRefSetArray, NULL},
+	{3000, 0, (void *)local_cuSurfRefSetArray, NULL},
 };
 static const struct cuda_proc_version cuTensorMapEncodeIm2col_versions[] = {
-	{12000, 0, (void *)cuTensorMapEncodeIm2col, NULL},
+	{12000, 0, (void *)local_cuTensorMapEncodeIm2col, NULL},
 };
 static const struct cuda_proc_version cuTensorMapEncodeIm2colWide_versions[] = {
-	{12080, 0, (void *)cuTensorMapEncodeIm2colWide, NULL},
+	{12080, 0, (void *)local_cuTensorMapEncodeIm2colWide, NULL},
 };
 static const struct cuda_proc_version cuTensorMapEncodeTiled_versions[] = {
-	{12000, 0, (void *)cuTensorMapEncodeTiled, NULL},
+	{12000, 0, (void *)local_cuTensorMapEncodeTiled, NULL},
 };
 static const struct cuda_proc_version cuTensorMapReplaceAddress_versions[] = {
-	{12000, 0, (void *)cuTensorMapReplaceAddress, NULL},
+	{12000, 0, (void *)local_cuTensorMapReplaceAddress, NULL},
 };
 static const struct cuda_proc_version cuTensorMapSetAllocationClass_versions[] = {
-	{13050, 0, (void *)cuTensorMapSetAllocationClass, NULL},
+	{13050, 0, (void *)local_cuTensorMapSetAllocationClass, NULL},
 };
 static const struct cuda_proc_version cuTexObjectCreate_versions[] = {
-	{5000, 0, (void *)cuTexObjectCreate, NULL},
+	{5000, 0, (void *)local_cuTexObjectCreate, NULL},
 };
 static const struct cuda_proc_version cuTexObjectDestroy_versions[] = {
-	{5000, 0, (void *)cuTexObjectDestroy, NULL},
+	{5000, 0, (void *)local_cuTexObjectDestroy, NULL},
 };
 static const struct cuda_proc_version cuTexObjectGetResourceDesc_versions[] = {
-	{5000, 0, (void *)cuTexObjectGetResourceDesc, NULL},
+	{5000, 0, (void *)local_cuTexObjectGetResourceDesc, NULL},
 };
 static const struct cuda_proc_version cuTexObjectGetResourceViewDesc_versions[] = {
-	{5000, 0, (void *)cuTexObjectGetResourceViewDesc, NULL},
+	{5000, 0, (void *)local_cuTexObjectGetResourceViewDesc, NULL},
 };
 static const struct cuda_proc_version cuTexObjectGetTextureDesc_versions[] = {
-	{5000, 0, (void *)cuTexObjectGetTextureDesc, NULL},
+	{5000, 0, (void *)local_cuTexObjectGetTextureDesc, NULL},
 };
 static const struct cuda_proc_version cuTexRefCreate_versions[] = {
-	{2000, 0, (void *)cuTexRefCreate, NULL},
+	{2000, 0, (void *)local_cuTexRefCreate, NULL},
 };
 static const struct cuda_proc_version cuTexRefDestroy_versions[] = {
-	{2000, 0, (void *)cuTexRefDestroy, NULL},
+	{2000, 0, (void *)local_cuTexRefDestroy, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetAddress_versions[] = {
-	{2000, 0, (void *)cuTexRefGetAddress, NULL},
-	{3020, 0, (void *)cuTexRefGetAddress_v2, NULL},
+	{2000, 0, (void *)local_cuTexRefGetAddress, NULL},
+	{3020, 0, (void *)local_cuTexRefGetAddress_v2, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetAddressMode_versions[] = {
-	{2000, 0, (void *)cuTexRefGetAddressMode, NULL},
+	{2000, 0, (void *)local_cuTexRefGetAddressMode, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetArray_versions[] = {
-	{2000, 0, (void *)cuTexRefGetArray, NULL},
+	{2000, 0, (void *)local_cuTexRefGetArray, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetBorderColor_versions[] = {
-	{8000, 0, (void *)cuTexRefGetBorderColor, NULL},
+	{8000, 0, (void *)local_cuTexRefGetBorderColor, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetFilterMode_versions[] = {
-	{2000, 0, (void *)cuTexRefGetFilterMode, NULL},
+	{2000, 0, (void *)local_cuTexRefGetFilterMode, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetFlags_versions[] = {
-	{2000, 0, (void *)cuTexRefGetFlags, NULL},
+	{2000, 0, (void *)local_cuTexRefGetFlags, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetFormat_versions[] = {
-	{2000, 0, (void *)cuTexRefGetFormat, NULL},
+	{2000, 0, (void *)local_cuTexRefGetFormat, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetMaxAnisotropy_versions[] = {
-	{5000, 0, (void *)cuTexRefGetMaxAnisotropy, NULL},
+	{5000, 0, (void *)local_cuTexRefGetMaxAnisotropy, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetMipmapFilterMode_versions[] = {
-	{5000, 0, (void *)cuTexRefGetMipmapFilterMode, NULL},
+	{5000, 0, (void *)local_cuTexRefGetMipmapFilterMode, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetMipmapLevelBias_versions[] = {
-	{5000, 0, (void *)cuTexRefGetMipmapLevelBias, NULL},
+	{5000, 0, (void *)local_cuTexRefGetMipmapLevelBias, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetMipmapLevelClamp_versions[] = {
-	{5000, 0, (void *)cuTexRefGetMipmapLevelClamp, NULL},
+	{5000, 0, (void *)local_cuTexRefGetMipmapLevelClamp, NULL},
 };
 static const struct cuda_proc_version cuTexRefGetMipmappedArray_versions[] = {
-	{5000, 0, (void *)cuTexRefGetMipmappedArray, NULL},
+	{5000, 0, (void *)local_cuTexRefGetMipmappedArray, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetAddress_versions[] = {
-	{2000, 0, (void *)cuTexRefSetAddress, NULL},
-	{3020, 0, (void *)cuTexRefSetAddress_v2, NULL},
+	{2000, 0, (void *)local_cuTexRefSetAddress, NULL},
+	{3020, 0, (void *)local_cuTexRefSetAddress_v2, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetAddress2D_versions[] = {
-	{2020, 0, (void *)cuTexRefSetAddress2D, NULL},
-	{3020, 0, (void *)cuTexRefSetAddress2D_v2, NULL},
-	{4010, 0, (void *)cuTexRefSetAddress2D_v3, NULL},
+	{2020, 0, (void *)local_cuTexRefSetAddress2D, NULL},
+	{3020, 0, (void *)local_cuTexRefSetAddress2D_v2, NULL},
+	{4010, 0, (void *)local_cuTexRefSetAddress2D_v3, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetAddressMode_versions[] = {
-	{2000, 0, (void *)cuTexRefSetAddressMode, NULL},
+	{2000, 0, (void *)local_cuTexRefSetAddressMode, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetArray_versions[] = {
-	{2000, 0, (void *)cuTexRefSetArray, NULL},
+	{2000, 0, (void *)local_cuTexRefSetArray, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetBorderColor_versions[] = {
-	{8000, 0, (void *)cuTexRefSetBorderColor, NULL},
+	{8000, 0, (void *)local_cuTexRefSetBorderColor, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetFilterMode_versions[] = {
-	{2000, 0, (void *)cuTexRefSetFilterMode, NULL},
+	{2000, 0, (void *)local_cuTexRefSetFilterMode, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetFlags_versions[] = {
-	{2000, 0, (void *)cuTexRefSetFlags, NULL},
+	{2000, 0, (void *)local_cuTexRefSetFlags, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetFormat_versions[] = {
-	{2000, 0, (void *)cuTexRefSetFormat, NULL},
+	{2000, 0, (void *)local_cuTexRefSetFormat, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetMaxAnisotropy_versions[] = {
-	{5000, 0, (void *)cuTexRefSetMaxAnisotropy, NULL},
+	{5000, 0, (void *)local_cuTexRefSetMaxAnisotropy, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetMipmapFilterMode_versions[] = {
-	{5000, 0, (void *)cuTexRefSetMipmapFilterMode, NULL},
+	{5000, 0, (void *)local_cuTexRefSetMipmapFilterMode, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetMipmapLevelBias_versions[] = {
-	{5000, 0, (void *)cuTexRefSetMipmapLevelBias, NULL},
+	{5000, 0, (void *)local_cuTexRefSetMipmapLevelBias, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetMipmapLevelClamp_versions[] = {
-	{5000, 0, (void *)cuTexRefSetMipmapLevelClamp, NULL},
+	{5000, 0, (void *)local_cuTexRefSetMipmapLevelClamp, NULL},
 };
 static const struct cuda_proc_version cuTexRefSetMipmappedArray_versions[] = {
-	{5000, 0, (void *)cuTexRefSetMipmappedArray, NULL},
+	{5000, 0, (void *)local_cuTexRefSetMipmappedArray, NULL},
 };
 static const struct cuda_proc_version cuThreadExchangeStreamCaptureMode_versions[] = {
-	{10010, 0, (void *)cuThreadExchangeStreamCaptureMode, NULL},
+	{10010, 0, (void *)local_cuThreadExchangeStreamCaptureMode, NULL},
 };
 static const struct cuda_proc_version cuUserObjectCreate_versions[] = {
-	{11030, 0, (void *)cuUserObjectCreate, NULL},
+	{11030, 0, (void *)local_cuUserObjectCreate, NULL},
 };
 static const struct cuda_proc_version cuUserObjectRelease_versions[] = {
-	{11030, 0, (void *)cuUserObjectRelease, NULL},
+	{11030, 0, (void *)local_cuUserObjectRelease, NULL},
 };
 static const struct cuda_proc_version cuUserObjectRetain_versions[] = {
-	{11030, 0, (void *)cuUserObjectRetain, NULL},
+	{11030, 0, (void *)local_cuUserObjectRetain, NULL},
 };
 static const struct cuda_proc_version cuWaitExternalSemaphoresAsync_versions[] = {
-	{10000, 10000, (void *)cuWaitExternalSemaphoresAsync,
-	 (void *)cuWaitExternalSemaphoresAsync_ptsz},
+	{10000, 10000, (void *)local_cuWaitExternalSemaphoresAsync,
+	 (void *)local_cuWaitExternalSemaphoresAsync_ptsz},
 };
 
 static const struct cuda_proc procs[] = {

@@ -25,7 +25,7 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 	return __builtin_mul_overflow(count, each, &bytes) ? UINT64_MAX : bytes;
 }
 
-/* cuda.api:52: call */
+/* cuda.api:52: learned */
 static CUresult run_cuCtxSetLimit(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetLimit *body = (const void *)r->body;
@@ -75,7 +75,7 @@ static CUresult run_cuCtxGetCacheConfig(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:55: post */
+/* cuda.api:55: learned */
 static CUresult run_cuCtxSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetCacheConfig *body = (const void *)r->body;
@@ -118,7 +118,7 @@ static CUresult run_cuCtxGetSharedMemConfig(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:68: post */
+/* cuda.api:68: learned */
 static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetSharedMemConfig *body = (const void *)r->body;
@@ -187,7 +187,7 @@ static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 	return cuda->cuFuncSetAttribute(hfunc, (CUfunction_attribute)body->attrib, body->value);
 }
 
-/* cuda.api:348: post */
+/* cuda.api:348: learned */
 static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetCacheConfig *body = (const void *)r->body;
@@ -201,7 +201,7 @@ static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 	return cuda->cuFuncSetCacheConfig(hfunc, (CUfunc_cache)body->config);
 }
 
-/* cuda.api:379: post */
+/* cuda.api:379: learned */
 static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetSharedMemConfig *body = (const void *)r->body;
@@ -604,7 +604,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1141: post */
+/* cuda.api:1141: learned */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -740,8 +740,8 @@ static const struct serve_entry entries[] = {
 	 serve_vcudaEventCreate, "vcudaEventCreate"},
 	{OP_vcudaEventDestroy, sizeof(struct wire_vcudaEventDestroy), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaEventDestroy, "vcudaEventDestroy"},
-	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0, SERVE_CALL, run_cuCtxSetLimit,
-	 "cuCtxSetLimit"},
+	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0, SERVE_POST | SERVE_CALL,
+	 run_cuCtxSetLimit, "cuCtxSetLimit"},
 	{OP_cuCtxGetLimit, sizeof(struct wire_cuCtxGetLimit),
 	 sizeof(struct wire_cuCtxGetLimit_reply), SERVE_CALL, run_cuCtxGetLimit,
 	 "cuCtxGetLimit"},

@@ -17,7 +17,7 @@
 _Static_assert(sizeof(CUstreamAttrValue) == 64, "");
 _Static_assert(sizeof(CUtensorMap) == 128, "");
 
-/* cuda.api:52: call 256 */
+/* cuda.api:52: learned 256 */
 struct wire_cuCtxSetLimit {
 	uint32_t limit;
 	uint32_t pad_0;
@@ -47,7 +47,7 @@ struct wire_cuCtxGetCacheConfig_reply {
 };
 _Static_assert(sizeof(struct wire_cuCtxGetCacheConfig_reply) == 8, "");
 
-/* cuda.api:55: post 259 */
+/* cuda.api:55: learned 259 */
 struct wire_cuCtxSetCacheConfig {
 	uint32_t config;
 	uint32_t pad_0;
@@ -71,7 +71,7 @@ struct wire_cuCtxGetSharedMemConfig_reply {
 };
 _Static_assert(sizeof(struct wire_cuCtxGetSharedMemConfig_reply) == 8, "");
 
-/* cuda.api:68: post 262 */
+/* cuda.api:68: learned 262 */
 struct wire_cuCtxSetSharedMemConfig {
 	uint32_t config;
 	uint32_t pad_0;
@@ -109,7 +109,7 @@ struct wire_cuFuncSetAttribute {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetAttribute) == 16, "");
 
-/* cuda.api:348: post 266 */
+/* cuda.api:348: learned 266 */
 struct wire_cuFuncSetCacheConfig {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t config;
@@ -117,7 +117,7 @@ struct wire_cuFuncSetCacheConfig {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetCacheConfig) == 16, "");
 
-/* cuda.api:379: post 267 */
+/* cuda.api:379: learned 267 */
 struct wire_cuFuncSetSharedMemConfig {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t config;
@@ -365,7 +365,7 @@ struct wire_cuStreamGetAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_cuStreamGetAttribute_reply) == 64, "");
 
-/* cuda.api:1141: post 287 */
+/* cuda.api:1141: learned 287 */
 struct wire_cuStreamSetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;

@@ -50,7 +50,7 @@ def driver_source(api):
 	memset(d, 0, sizeof(*d));
 	d->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!d->library)
-		return error_set(error, ENOENT, "open %s: %s", library, dlerror());
+		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		void *symbol = dlsym(d->library, functions[i].name);
@@ -67,77 +67,91 @@ def driver_source(api):
 """
 
 
-def serve_locals(api, entry):
-    """(declarations, arguments, copies back) of a serve function."""
-    lines, args, back = [], [], []
-    for p in entry.params:
-        n, kind = p.name, api.types.get(p.base)
+class Serve:
+    """A serve function in the making: its locals, the driver's arguments, what goes back."""
+
+    def __init__(self, api, entry):
+        self.api, self.entry = api, entry
+        self.lines, self.args, self.before, self.after = [], [], [], []
+        for param in entry.params:
+            self.add(param)
+
+    def add(self, p):
+        kind = self.api.types.get(p.base)
         if p.mark in ("new", "gone"):
-            raise ApiError(f"{entry.origin}: {entry.name}: {p.mark} needs hand(agent)")
+            raise ApiError(f"{self.entry.origin}: {self.entry.name}: {p.mark} needs hand(agent)")
         if p.mark == "host":
-            args.append("NULL")
+            self.args.append("NULL")
         elif p.mark == "str":
-            lines.append(f"const char *{n} = worker_string(r, &body->{n});")
-            args.append(n)
-        elif p.mark == "in" and p.size:
-            size = on_the_wire(entry, p.size)
-            if p.base not in ("void", "char", "uint8_t"):
-                size = f"serve_bytes({size}, sizeof({p.base}))"
-            lines.append(text.wrap(f"\tconst {p.base} *{n} = worker_in(", ["r", f"&body->{n}", size],
-                                   ");")[1:])
-            args.append(n if "const" in p.type else f"({p.base} *){n}")
-        elif p.mark == "out" and p.size:
-            size = on_the_wire(entry, p.size)
-            if p.base not in ("void", "char", "uint8_t"):
-                size = f"serve_bytes({size}, sizeof({p.base}))"
-            lines.append(text.wrap(f"\t{p.base} *{n} = worker_out(", ["r", f"&answer->{n}", size],
-                                   ");")[1:])
-            args.append(n)
-        elif p.mark in ("in", "inout", "out", "out?"):
-            if kind.wire == "struct" and p.mark == "in":
-                lines.append(f"{p.base} {n} = body->{n};")
-            else:
-                zero = "{0}" if kind.wire in ("struct", "bytes") else "0"
-                lines.append(f"{p.base} {n} = {zero};")
-                if p.mark == "out" or p.mark == "out?":
-                    pass
-                elif kind.wire == "bytes":
-                    back.append(("before", f"memcpy(&{n}, body->{n}, sizeof({n}));"))
-                else:
-                    lines[-1] = f"{p.base} {n} = body->{n};"
-            args.append(f"&{n}")
-            if p.mark != "in":
-                if kind.wire == "bytes":
-                    back.append(("after", f"memcpy(answer->{n}, &{n}, sizeof(answer->{n}));"))
-                elif kind.wire == "enum":
-                    back.append(("after", f"answer->{n} = (uint32_t){n};"))
-                else:
-                    back.append(("after", f"answer->{n} = {n};"))
+            self.local(f"const char *{p.name} = worker_string(", ["r", f"&body->{p.name}"])
+            self.args.append(p.name)
         elif p.mark == "device":
-            size = on_the_wire(entry, p.size) if p.size else ""
-            if size:
-                lines.append(f"CUdeviceptr {n} = worker_range(w, r, body->{n}, {size});")
-                args.append(f"(void *){n}" if p.stars else n)
-            else:
-                args.append(f"(void *)body->{n}" if p.stars else f"body->{n}")
-        elif kind.wire == "stream":
-            lines.append(f"CUstream {n} = worker_stream(w, r, body->{n});")
-            args.append(n)
+            self.add_device(p)
+        elif p.mark and p.size:
+            self.add_run(p)
+        elif p.mark:
+            self.add_pointer(p, kind)
+        else:
+            self.add_value(p, kind)
+
+    def local(self, head, items):
+        self.lines.append(text.wrap("\t" + head, items, ");"))
+
+    def add_run(self, p):
+        """Elements behind the body or the reply."""
+        size = on_the_wire(self.entry, p.size)
+        if p.base not in ("void", "char", "uint8_t"):
+            size = f"serve_bytes({size}, sizeof({p.base}))"
+        if p.mark == "out":
+            self.local(f"{p.base} *{p.name} = worker_out(", ["r", f"&answer->{p.name}", size])
+            self.args.append(p.name)
+        elif p.mark == "in":
+            self.local(f"const {p.base} *{p.name} = worker_in(", ["r", f"&body->{p.name}", size])
+            self.args.append(p.name if "const" in p.type else f"({p.base} *){p.name}")
+        else:
+            raise ApiError(f"{self.entry.origin}: {self.entry.name}: {p.mark}({p.size}) "
+                           "needs hand(agent)")
+
+    def add_pointer(self, p, kind):
+        """A pointer to one value: a local that the driver reads or fills."""
+        n, opaque = p.name, kind.wire == "bytes"
+        value = f"body->{n}" if p.mark in ("in", "inout") and not opaque else \
+            "{0}" if kind.wire in ("struct", "bytes") else "0"
+        self.lines.append(f"\t{p.base} {n} = {value};")
+        self.args.append(f"&{n}")
+        if p.mark in ("in", "inout") and opaque:
+            self.before.append(f"memcpy(&{n}, body->{n}, sizeof({n}));")
+        if p.mark != "in":
+            cast = "(uint32_t)" if kind.wire == "enum" else ""
+            self.after.append(f"memcpy(answer->{n}, &{n}, sizeof(answer->{n}));" if opaque else
+                              f"answer->{n} = {cast}{n};")
+
+    def add_device(self, p):
+        cast = "(void *)" if p.stars else ""
+        if p.size:
+            self.local(f"CUdeviceptr {p.name} = worker_range(",
+                       ["w", "r", f"body->{p.name}", on_the_wire(self.entry, p.size)])
+            self.args.append(cast + p.name)
+        else:
+            self.args.append(f"{cast}body->{p.name}")
+
+    def add_value(self, p, kind):
+        n = p.name
+        if kind.wire == "stream":
+            self.local(f"CUstream {n} = worker_stream(", ["w", "r", f"body->{n}"])
+            self.args.append(n)
         elif kind.wire in ("function", "handle"):
             what = kind.kind or "KIND_CUfunction"
-            lines.append(f"{p.base} {n} = worker_handle(w, r, body->{n}, {what});")
-            args.append(n)
-        elif kind.wire == "enum":
-            args.append(f"({p.base})body->{n}")
-        elif kind.wire == "u32" and p.base in ("unsigned char", "unsigned short"):
-            args.append(f"({p.base})body->{n}")
+            self.local(f"{p.base} {n} = worker_handle(", ["w", "r", f"body->{n}", what])
+            self.args.append(n)
+        elif kind.wire == "enum" or p.base in ("unsigned char", "unsigned short"):
+            self.args.append(f"({p.base})body->{n}")
         else:
-            args.append(f"body->{n}")
-    return lines, args, back
+            self.args.append(f"body->{n}")
 
 
 def serve_one(api, entry):
-    lines, args, back = serve_locals(api, entry)
+    serve = Serve(api, entry)
     out = f"/* {entry.origin}: {entry.verb} */\n"
     out += text.prototype("static CUresult", f"run_{entry.name}",
                           ["struct worker *w", "struct request *r"], "\n{\n")
@@ -148,29 +162,26 @@ def serve_one(api, entry):
         out += text.wrap(f"\tstruct wire_{entry.name}_reply *answer =", ["(void *)r->answer"],
                          ";") + "\n"
     out += "\tconst struct cuda_driver *cuda = worker_driver(w);\n"
-    out += "".join(f"\t{line}\n" for line in lines)
-    after = [line for when, line in back if when == "after"]
-    if after:
-        out += "\tCUresult status;\n"
+    out += "".join(f"{line}\n" for line in serve.lines)
+    out += "\tCUresult status;\n" if serve.after else ""
     out += "\n\tif (worker_refused(r))\n\t\treturn r->refused;\n"
     out += f'\tif (!cuda->{entry.name})\n\t\treturn worker_lacks(w, "{entry.name}");\n'
-    out += "".join(f"\t{line}\n" for when, line in back if when == "before")
-    if after:
-        out += text.wrap(f"\tstatus = cuda->{entry.name}(", args, ");", "\t\t\t") + "\n"
-        brace = len(after) > 1
-        out += "\tif (!status)" + (" {\n" if brace else "\n")
-        out += "".join(f"\t\t{line}\n" for line in after) + ("\t}\n" if brace else "")
-        out += "\treturn status;\n}\n\n"
-    else:
-        out += text.wrap(f"\treturn cuda->{entry.name}(", args, ");", "\t\t\t") + "\n}\n\n"
-    return out
+    out += "".join(f"\t{line}\n" for line in serve.before)
+    if not serve.after:
+        return out + text.wrap(f"\treturn cuda->{entry.name}(", serve.args, ");",
+                               "\t\t\t") + "\n}\n\n"
+    out += text.wrap(f"\tstatus = cuda->{entry.name}(", serve.args, ");", "\t\t\t") + "\n"
+    brace = len(serve.after) > 1
+    out += "\tif (!status)" + (" {\n" if brace else "\n")
+    out += "".join(f"\t\t{line}\n" for line in serve.after) + ("\t}\n" if brace else "")
+    return out + "\treturn status;\n}\n\n"
 
 
 def flags(entry):
     out = []
     if entry.has("payload"):
         out.append("SERVE_PAYLOAD")
-    # A cached or learned call is posted or awaited as the shim sees fit; strict mode awaits all.
+    # Strict mode awaits everything, so every frame may come as a call.
     if entry.verb in ("post", "both", "learned"):
         out.append("SERVE_POST")
     out.append("SERVE_CALL")

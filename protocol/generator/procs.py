@@ -37,20 +37,24 @@ def source(api):
     out = text.head("cuGetProcAddress: names, versions, functions; sorted by name.", None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
     out += '#include "protocol/generated/cuda_procs.h"\n\n'
+    out += "/* The stubs under names that only this library has; see cuda_stubs.c. */\n"
+    out += "#define VCUDA_LOCAL(name) \\\n\textern __typeof__(name) local_##name "
+    out += '__attribute__((visibility("hidden")))\n\n'
     groups = {}
     for e in api.of("cuda"):
         groups.setdefault(e.base, []).append(e)
         for name in (e.name, e.name + e.twin) if e.twin else (e.name,):
             if not e.declared():
                 out += f"CUresult {name}(void);\n"
+            out += f"VCUDA_LOCAL({name});\n"
     out += "\n"
     for base in sorted(groups):
         out += text.wrap("static const struct cuda_proc_version", [f"{base}_versions[] ="], " {",
                          "\t") + "\n"
         for e in sorted(groups[base], key=lambda e: (e.since, e.name)):
-            twin = f"(void *){e.name}{e.twin}" if e.twin else "NULL"
+            twin = f"(void *)local_{e.name}{e.twin}" if e.twin else "NULL"
             out += text.wrap("\t{", [str(e.since), str(twin_since(e)) if e.twin else "0",
-                                     f"(void *){e.name}", twin], "},", "\t ") + "\n"
+                                     f"(void *)local_{e.name}", twin], "},", "\t ") + "\n"
         out += "};\n"
     out += "\nstatic const struct cuda_proc procs[] = {\n"
     for base in sorted(groups):

@@ -2,6 +2,7 @@
 """The runtime front's exported stubs, for the ABI of CUDA 12 and of CUDA 13."""
 from . import text
 from .api import abis
+from .shim import exported
 
 
 def files(api):
@@ -75,7 +76,6 @@ def stub(entry, name, twin):
 
 
 def stubs(api, major):
-    from .shim import exported
     out = text.head(
         f"The functions that libcudart.so.{major} exports.  What is served goes to hand_NAME in\n"
         "shim/runtime/; runtime_result keeps the thread's last error.", None, [])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
 from . import text
-from .api import abis
+from .api import abis, split_top
 
 
 def handled(entry):
@@ -40,13 +40,8 @@ def arguments(entry, twin):
 def give(call, indent="\t"):
     """`return CALL;`, wrapped."""
     at = call.index("(") + 1
-    items = text_items(call[at:-1])
+    items = split_top(call[at:-1])
     return text.wrap(f"{indent}return {call[:at]}", items, ");", indent + "\t\t")
-
-
-def text_items(inner):
-    from .api import split_top
-    return split_top(inner)
 
 
 def checks(entry):
@@ -198,7 +193,8 @@ def stub(api, entry):
             out += give(f"hand_{entry.name}({call})")
         else:
             out += opening(entry, name) + "\n" + give(f"send_{entry.name}({call})")
-        out += "\n}\n\n"
+        out += "\n}\n"
+        out += f"VCUDA_LOCAL({name});\n\n"
     return out
 
 
@@ -208,13 +204,16 @@ def stubs(api):
         "the others count the call and go to hand_NAME in shim/.  __CUDA_API_VERSION_INTERNAL\n"
         "makes cuda.h declare every version of every name, so that the compiler compares each\n"
         "definition with NVIDIA's declaration.  What that header does not know takes no parameters:\n"
-        "it is refused without looking at them.",
+        "it is refused without looking at them.  local_NAME is NAME for tables in this library: a\n"
+        "pointer to it costs the loader no look-up.",
         None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
     for name in ("cuda_calls", "cuda_hand", "cuda_ops", "cuda_wire"):
         out += f'#include "protocol/generated/{name}.h"\n'
     out += '#include "shim/engine.h"\n\n'
-    out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n\n'
+    out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
+    out += "#define VCUDA_LOCAL(name) \\\n\textern __typeof__(name) local_##name "
+    out += '__attribute__((alias(#name), visibility("hidden")))\n\n'
     entries = api.of("cuda")
     sent = sorted(entries, key=lambda e: e.has("same"))  # send_… stand before who shares them
     return out + "".join(stub(api, e) for e in sent)
@@ -252,7 +251,11 @@ def calls_header(api):
     first = "CALL_RUNTIME_FIRST"
     for i, (_, name, _) in enumerate(runtime_exported(api.of("cudart"))):
         out += f"\t{first},\n\tCALL_{name} = {first},\n" if not i else f"\tCALL_{name},\n"
-    out += "\tCALL_LAST\n};\n\nstruct cuda_call {\n\tconst char *name;\n\tconst char *verb;\n};\n"
+    every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
+    longest = max((len(name) for _, name, _ in every), default=0) + 1
+    out += "\tCALL_LAST\n};\n\n"
+    out += "/* Arrays, not pointers: a preloaded library should cost the loader no relocations. */\n"
+    out += f"struct cuda_call {{\n\tchar name[{longest}];\n\tchar verb[8];\n}};\n"
     return out + "extern const struct cuda_call cuda_calls[CALL_LAST];\n\n#endif\n"
 
 
@@ -275,7 +278,9 @@ def version_map(node, names):
 
 def maps(api):
     """{file name: text}"""
-    out = {"libcuda.map": version_map("", [n for _, n, _ in exported(api.of("cuda"))])}
+    # vcuda_*: what our other fronts ask of the driver front (counting calls).
+    out = {"libcuda.map": version_map("", ["vcuda_*"] + [
+        n for _, n, _ in exported(api.of("cuda"))])}
     for major in (12, 13):
         entries = [e for e in api.of("cudart") if major in abis(e)]
         out[f"libcudart{major}.map"] = version_map(

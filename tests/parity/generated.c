@@ -299,6 +299,7 @@ static int start(void **state)
 		.cuStreamWaitEvent = wait_event,
 		.cuEventElapsedTime_v2 = elapsed,
 		.cuTensorMapEncodeTiled = encode,
+		.cuDeviceGetHostAtomicCapabilities = capabilities,
 		.cuStreamSetAttribute = set_attribute,
 		.cuStreamWriteValue64_v2 = write_value};
 	frames = forgotten = 0;
@@ -487,6 +488,7 @@ int main(void)
 		TEST(what_the_driver_lacks_is_said),
 		TEST(the_per_thread_form_has_its_own_default_stream),
 		TEST(runs_and_opaque_structs_arrive),
+		TEST(runs_come_home),
 		TEST(a_count_that_is_a_lie_reaches_no_driver),
 		TEST(values_and_ranges_arrive),
 		TEST(refused_calls_say_so),

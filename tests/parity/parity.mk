@@ -7,9 +7,14 @@ PARITY := $(BUILD)/tests/parity
 PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
 	$(patsubst %,protocol/generated/%.c,cuda_calls cuda_driver cuda_procs cuda_serve cuda_stubs))
 
-test-parity: $(PARITY)/generated | $(CACHE)/.complete
+# The fronts that this tree builds.
+PARITY_LIBS := $(if $(wildcard shim/init.c),$(LIB)/libvcuda-cuda.so) \
+	$(if $(wildcard shim/runtime/runtime.mk),$(LIB)/libvcuda-cudart12.so \
+		$(LIB)/libvcuda-cudart13.so)
+
+test-parity: $(PARITY)/generated $(PARITY_LIBS) | $(CACHE)/.complete
 	$(call say,TEST,parity)
-	$(Q)timeout 120 $(PYTHON) tests/parity/parity.py $(CACHE)
+	$(Q)timeout 120 $(PYTHON) tests/parity/parity.py $(CACHE) $(PARITY_LIBS)
 	$(Q)timeout 60 $(PYTHON) tests/parity/language.py
 	$(Q)timeout 60 $(PARITY)/generated
 

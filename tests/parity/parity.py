@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares protocol/*.api with NVIDIA's headers and with what its runtime libraries export.
 
-    parity.py CACHE     CACHE holds cuda-12.9, cuda-13.0 and cuda-13.5
+    parity.py CACHE [LIBRARY …]     CACHE holds cuda-12.9, cuda-13.0 and cuda-13.5; LIBRARY is
+                                    one of our fronts, as built
 
 Any difference is named and fails: a name that is missing or too much, another prototype, another
 version.  The comparison is tried on broken descriptions as well, and must notice each.
@@ -114,6 +115,16 @@ def runtime(description, toolkits, headers):
     return out
 
 
+def built(description, library):
+    """Differences between what one of our fronts exports and what is described."""
+    stem = os.path.basename(library)
+    family = "cudart" if "cudart" in stem else "cuda"
+    major = 12 if "cudart12" in stem else 13
+    entries = [e for e in description.of(family) if major in api.abis(e)]
+    theirs = {n for n in header.exported(library) if not n.startswith("vcuda_")}
+    return names(set(described(entries)), theirs, stem)
+
+
 def compare(description, toolkits, headers, found):
     return {"cuda.api against cuda.h": driver(description, toolkits, headers),
             "cuda.api against cudaTypedefs.h": since(description, found),
@@ -161,7 +172,7 @@ def breakages():
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
     cache = sys.argv[1]
     toolkits = [header.Toolkit(cache, v, "13.0") for v in ("12.9", "13.0", "13.5")]
@@ -177,7 +188,9 @@ def main():
     passed = failed = 0
     description = generate.load()
     as_is = compare(description, toolkits, headers, found)
-    for what, differences in as_is.items():
+    ours = {f"{os.path.basename(path)} exports what is described": built(description, path)
+            for path in sys.argv[2:]}
+    for what, differences in {**as_is, **ours}.items():
         print(f"{'not ok' if differences else 'ok'} - {what}")
         for line in differences:
             print(f"  {line}")

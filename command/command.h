@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The verbs of `vcuda`; each gets the arguments from its own name on and returns an exit
+ * status: 0, 1 where something failed, 2 for wrong usage.
+ */
+#ifndef VCUDA_COMMAND_COMMAND_H
+#define VCUDA_COMMAND_COMMAND_H
+
+#include "common/error.h"
+
+int command_run(int argc, char **argv);
+int command_status(int argc, char **argv);
+int command_doctor(int argc, char **argv);
+/* The seeds' forms: vcuda -n native …, vcuda -role server|client …. */
+int command_seeds(int argc, char **argv);
+
+/* "vcuda: TEXT" on stderr; returns STATUS. */
+int command_complain(const struct error *error, int status);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vcuda: the command for people.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "command/command.h"
+#include "common/log.h"
+#include "common/version.h"
+
+static const char usage[] =
+	"vcuda: any program uses any GPU as if it were its own\n"
+	"\n"
+	"  vcuda run [--software | --agent HOST[:PORT]] [--token-file FILE] -- PROGRAM …\n"
+	"  vcuda status [--json]             what the sidecar of this machine or pod does\n"
+	"  vcuda doctor [--json] [PROGRAM]   what is right and what is wrong, a line each\n"
+	"\n"
+	"  vcuda -n native -s SEND -r RECV -p CONTROL                       an agent\n"
+	"  vcuda -role server|client -ip HOST -net native -send_port P -recv_port P\n"
+	"\n"
+	"  vcuda --help, vcuda --version; vcuda run --help\n";
+
+int command_complain(const struct error *error, int status)
+{
+	fprintf(stderr, "vcuda: %s\n", error->text);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+	} verbs[] = {
+		{"run", command_run},
+		{"status", command_status},
+		{"doctor", command_doctor},
+	};
+	struct error error;
+
+	log_open("vcuda");
+	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+		fputs(usage, stdout);
+		return argc < 2 ? 2 : 0;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		puts("vcuda " VCUDA_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(verbs[i].name, argv[1]))
+			return verbs[i].run(argc - 1, argv + 1);
+	if (argv[1][0] == '-')
+		return command_seeds(argc, argv);
+	error_set(&error, 0, "unknown command '%s'; vcuda --help lists them", argv[1]);
+	return command_complain(&error, 2);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vcuda run: starts what is missing, runs the program with the libraries preloaded, passes
+ * signals and the exit status on, and leaves nothing behind.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "command/command.h"
+#include "command/keeper.h"
+#include "command/spawn.h"
+#include "common/cleanup.h"
+#include "protocol/channel.h"
+#include "protocol/session.h"
+#include "transport/transport.h"
+
+static const char usage[] =
+	"vcuda run [--software | --agent HOST[:PORT]] [--token-file FILE] [--verbose] -- "
+	"PROGRAM …\n"
+	"\n"
+	"  --software         on this machine's CPU: starts an agent with the software GPU\n"
+	"  --agent HOST[:PORT]  on that agent's GPUs\n"
+	"  neither            through the sidecar that is running ($VCUDA_SOCKET)\n";
+
+static int parse(
+	int argc, char **argv, struct keeper_wish *wish, int *program, struct error *error)
+{
+	char host[256];
+	uint16_t port;
+	int i;
+
+	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (!strcmp(argv[i], "--")) {
+			i++;
+			break;
+		}
+		if (!strcmp(argv[i], "--software")) {
+			wish->software = true;
+		} else if (!strcmp(argv[i], "--verbose") || !strcmp(argv[i], "-v")) {
+			wish->verbose = true;
+		} else if (!strcmp(argv[i], "--agent") || !strcmp(argv[i], "--token-file")) {
+			if (!value)
+				return error_set(error, 0, "run: %s needs a value", argv[i]);
+			*(argv[i][2] == 'a' ? &wish->agent : &wish->token_file) = value;
+			i++;
+		} else {
+			return error_set(
+				error, 0, "run: unknown flag '%s'; vcuda run --help", argv[i]);
+		}
+	}
+	*program = i;
+	if (wish->software && wish->agent)
+		return error_set(error, 0, "run: either --software or --agent, not both");
+	if (wish->agent && !strstr(wish->agent, "://") &&
+		transport_parse_host(wish->agent, SESSION_PORT_RECV, host, &port, error) < 0)
+		return error_wrap(error, -EINVAL, "run: --agent");
+	if (i >= argc)
+		return error_set(
+			error, 0, "run: which program? vcuda run --software -- PROGRAM …");
+	return 0;
+}
+
+/* The sidecar that is there already. */
+static int find_sidecar(char *path, size_t n, struct error *error)
+{
+	const char *wanted = getenv("VCUDA_SOCKET");
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(path, n, "%s", wanted && *wanted ? wanted : CHANNEL_SOCKET);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return error_set(error, 0,
+			"run: no sidecar answers on %s (%s); give --software, or --agent "
+			"HOST[:PORT]",
+			path, strerror(errno));
+	return 0;
+}
+
+static int set_environment(const char *socket, struct error *error)
+{
+	char main_library[PATH_MAX], utilities[PATH_MAX];
+	const char *old = getenv("LD_PRELOAD");
+	cleanup_free char *preload = NULL;
+
+	if (spawn_library("libvcuda.so", main_library, sizeof(main_library)) < 0)
+		return error_set(error, 0,
+			"run: no libvcuda.so in ../lib or ../lib/vcuda beside this command");
+	if (spawn_library("libutilities.so", utilities, sizeof(utilities)) < 0)
+		utilities[0] = 0;
+	if (asprintf(&preload, "%s%s%s%s%s", utilities, *utilities ? ":" : "", main_library,
+		    old && *old ? ":" : "", old ? old : "") < 0)
+		return error_set(error, ENOMEM, "run");
+	if (setenv("LD_PRELOAD", preload, 1) || setenv("VCUDA_SOCKET", socket, 1))
+		return error_set(error, errno, "run");
+	return 0;
+}
+
+static pid_t start_program(char **argv, const sigset_t *unblocked)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid)
+		return pid < 0 ? -errno : pid;
+	sigprocmask(SIG_SETMASK, unblocked, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(127);
+	execvp(argv[0], argv);
+	dprintf(STDERR_FILENO, "vcuda: run: %s: %s\n", argv[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Passes signals on until the program ends; its exit status. */
+static int attend(pid_t pid, int signals)
+{
+	struct signalfd_siginfo got;
+	int status;
+
+	while (read(signals, &got, sizeof(got)) == sizeof(got)) {
+		if (got.ssi_signo != SIGCHLD) {
+			/* What the terminal sends goes to the program by itself. */
+			if (got.ssi_code != SI_KERNEL)
+				kill(pid, (int)got.ssi_signo);
+			continue;
+		}
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	}
+	return 1;
+}
+
+int command_run(int argc, char **argv)
+{
+	static const int passed[] = {
+		SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGALRM};
+	struct keeper_wish wish = {0};
+	struct keeper keeper = {.pipe = -1};
+	struct error error;
+	char found[100];
+	const char *socket = found;
+	sigset_t set, old;
+	int program = argc, signals, status = 1;
+	pid_t pid;
+
+	if (argc > 1 && !strcmp(argv[1], "--help")) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	if (parse(argc, argv, &wish, &program, &error) < 0)
+		return command_complain(&error, 2);
+	/* Before anything is started: a signal meanwhile is passed on or ends us in order. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		sigaddset(&set, passed[i]);
+	sigprocmask(SIG_BLOCK, &set, &old);
+	signals = signalfd(-1, &set, SFD_CLOEXEC);
+
+	if (wish.software || wish.agent) {
+		if (keeper_start(&wish, signals, &keeper, &error) < 0)
+			return command_complain(&error, 1);
+		socket = keeper.socket;
+	} else if (find_sidecar(found, sizeof(found), &error) < 0) {
+		return command_complain(&error, 1);
+	}
+	if (signals < 0 || set_environment(socket, &error) < 0) {
+		command_complain(&error, 1);
+	} else {
+		pid = start_program(argv + program, &old);
+		if (pid > 0)
+			status = attend(pid, signals);
+	}
+	keeper_end(&keeper);
+	return status;
+}

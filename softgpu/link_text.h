@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Several PTX texts made one.
+ */
+#ifndef VCUDA_SOFTGPU_LINK_TEXT_H
+#define VCUDA_SOFTGPU_LINK_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct link_text {
+	char **inputs; /* NUL-terminated copies */
+	size_t count;
+};
+
+/* Adds a copy of TEXT; false: no memory. */
+bool link_text_add(struct link_text *text, const char *input, size_t n);
+/* The linked text, malloc'ed; NULL: no memory. */
+char *link_text_finish(const struct link_text *text);
+void link_text_fini(struct link_text *text);
+
+#endif

@@ -1,0 +1,58 @@
+# The software GPU: our own libcuda, whose device is the CPU.
+
+# PTX_OBJS, the interpreter's objects.
+-include softgpu/ptx.mk
+
+SOFTGPU_SRCS := $(filter-out softgpu/ptx%.c $(if $(PTX_OBJS),softgpu/no_ptx.c),\
+	$(wildcard softgpu/*.c))
+
+SOFTGPU_LIB := $(LIB)/libvcuda-softgpu.so
+
+all: $(SOFTGPU_LIB)
+
+# nodelete: executor threads may outlive the last dlclose.
+$(SOFTGPU_LIB): $(call objects,$(SOFTGPU_SRCS)) $(PTX_OBJS) softgpu/softgpu.map
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(@F) -Wl,-z,nodelete \
+		$(if $(SAN),,-Wl,-z,defs) -Wl,--version-script=softgpu/softgpu.map -o $@ \
+		$(filter %.o,$^) -lzstd -llz4 -lm
+
+$(call objects,$(SOFTGPU_SRCS)): ALL_CFLAGS += -fPIC
+
+##### Tests #####
+
+SOFTGPU_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/softgpu_*.c))
+SOFTGPU_TEST_OBJS := $(call objects,$(wildcard tests/unit/softgpu_*.c))
+
+# What nvcc makes of one kernel, with each of its three compressions, and as PTX and machine code.
+SOFTGPU_IMAGES := $(addprefix $(BUILD)/tests/images/,none.fatbin zstd.fatbin lz4.fatbin \
+	kernels.ptx kernels.cubin)
+$(SOFTGPU_IMAGES): tests/unit/softgpu_kernels.cu | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDA13)/bin/nvcc $(SOFTGPU_IMAGE_FLAGS) -o $@ $<
+$(BUILD)/tests/images/%.fatbin: SOFTGPU_IMAGE_FLAGS = -fatbin \
+	-gencode arch=compute_75,code=[sm_75,compute_75] \
+	$(patsubst %,--compress-mode=%,$(SOFTGPU_COMPRESS))
+$(BUILD)/tests/images/none.fatbin: SOFTGPU_COMPRESS := none
+$(BUILD)/tests/images/lz4.fatbin: SOFTGPU_COMPRESS := speed
+$(BUILD)/tests/images/kernels.ptx: SOFTGPU_IMAGE_FLAGS := -ptx -arch=compute_75
+$(BUILD)/tests/images/kernels.cubin: SOFTGPU_IMAGE_FLAGS := -cubin -arch=sm_80
+
+$(SOFTGPU_TEST_OBJS): CPPFLAGS += -DIMAGES='"$(abspath $(BUILD)/tests/images)"'
+
+# The reader of fat binaries is not exported: its test takes the object.
+$(BUILD)/tests/softgpu_fatbin: $(OBJ)/softgpu/fatbin.o
+$(BUILD)/tests/softgpu_fatbin: SOFTGPU_TEST_LIBS := -lzstd -llz4
+
+$(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(SOFTGPU_LIB) | $(SOFTGPU_IMAGES)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(SOFTGPU_LIB) \
+		-Wl,-rpath,$(abspath $(LIB)) -lcmocka $(SOFTGPU_TEST_LIBS)
+
+.PHONY: test-softgpu
+test: test-softgpu
+test-softgpu: $(SOFTGPU_TESTS) ## the software GPU's driver
+	$(Q)for test in $(SOFTGPU_TESTS); do timeout 120 $$test || exit 1; done
