@@ -6,6 +6,7 @@
  */
 #include "gpu-agent/front.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,15 @@ void front_clean(char *out, size_t n, const char *text, size_t text_size)
 		out[i] = c < ' ' || c >= 127 || c == '"' || c == '\\' ? '?' : text[i];
 	}
 	out[i] = 0;
+}
+
+const char *front_peer(char out[INET6_ADDRSTRLEN], const struct in6_addr *address)
+{
+	if (IN6_IS_ADDR_V4MAPPED(address))
+		inet_ntop(AF_INET, &address->s6_addr[12], out, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, address, out, INET6_ADDRSTRLEN);
+	return out;
 }
 
 bool front_is_ready(const struct front *front, const char **text)

@@ -176,6 +176,9 @@ bool front_tell(struct front *front, const struct control *control);
 /* A peer's text: NUL-terminated, printable, in out. */
 void front_clean(char *out, size_t n, const char *text, size_t text_size);
 
+/* An address as people write it; returns out. */
+const char *front_peer(char out[INET6_ADDRSTRLEN], const struct in6_addr *address);
+
 /* hello.c */
 int hello_open(struct front *front, struct error *error);
 void hello_close(struct front *front);

@@ -21,7 +21,8 @@ enum handoff_what {
 		2, /* could not get ready: text says why (missing driver, no device …) */
 	HANDOFF_LEASE = 3, /* asks: device, bytes = memory wanted beyond the lease */
 	HANDOFF_STATS = 4, /* once a second while it has a session: counters */
-	HANDOFF_ENDED = 5, /* the session is over; text says why. The worker exits next */
+	HANDOFF_ENDED = 5, /* the session is over; status and text say why, with the last STATS.
+			      The worker exits next */
 	/* front -> worker */
 	HANDOFF_SESSION =
 		16, /* fds: [0] commands, [1] replies; session, leases, text = transport */

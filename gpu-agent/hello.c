@@ -7,7 +7,6 @@
  * TCP_DEFER_ACCEPT keeps a connection without bytes in the kernel, so that a well-behaved
  * client holds a slot for no time at all, and the limits are there for the others.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -58,7 +57,7 @@ static void count_refusal(
 		return;
 	logged_at = now;
 	log_warn("hello.refused", "reason=%s peer=%s", refusal_name(refusal),
-		inet_ntop(AF_INET6, address, peer, sizeof(peer)));
+		front_peer(peer, address));
 }
 
 bool hello_welcome(int fd, const struct session_welcome *welcome)

@@ -13,7 +13,8 @@ static const unsigned char names_zeros[FRAME_BODY_MAX];
 
 const void *worker_in(struct request *r, const struct wire_run *run, uint64_t need)
 {
-	if (run->length != need || run->offset > r->header.body ||
+	/* Runs begin at multiples of 8 (shim_put): what they hold may be structs. */
+	if (run->length != need || run->offset % 8 || run->offset > r->header.body ||
 		run->length > r->header.body - run->offset) {
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 		return names_zeros;

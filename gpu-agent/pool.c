@@ -258,9 +258,11 @@ static void worker_says_ended(
 	char text[sizeof(h->text)];
 
 	front_clean(text, sizeof(text), h->text, sizeof(h->text));
-	if (worker->session)
+	if (worker->session) {
+		session_stats(front, worker->session, h);
 		log_info("session.ended", "session=%" PRIu64 " worker=%d status=%u text=\"%s\"",
 			worker->session->number, worker->pid, h->status, text);
+	}
 	if (worker->state != WORKER_ENDING)
 		expect_end(front, worker, CONTROL_STOP_MS);
 }

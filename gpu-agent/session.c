@@ -5,7 +5,6 @@
  * WELCOME is served at once; when the second connection is there both go to the worker, and the
  * front keeps only the account.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +143,7 @@ uint32_t session_begin(struct front *front, int fd, const struct session_hello *
 	front_clean(session->program, sizeof(session->program), hello->program,
 		sizeof(hello->program));
 	front_clean(session->pod, sizeof(session->pod), hello->pod, sizeof(hello->pod));
-	inet_ntop(AF_INET6, peer, session->peer, sizeof(session->peer));
+	front_peer(session->peer, peer);
 	front->session_count++;
 	pool_balance(front, now);
 	return 0;

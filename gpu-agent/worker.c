@@ -331,9 +331,9 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 		(unsigned long long)w->stats.launches);
 	link_close(w->link);
 	callback_over(w);
-	memset(&message, 0, sizeof(message));
+	message = w->stats; /* the last of them: what came since the last second counts too */
 	message.what = HANDOFF_ENDED;
-	memcpy(message.session, w->stats.session, sizeof(message.session));
+	message.status = w->end_status;
 	memcpy(message.text, w->end_text, sizeof(message.text));
 	worker_say(w, &message);
 	/* Not exit(): the driver's own handlers would wait for a kernel that may never end. The

@@ -52,7 +52,7 @@ void channel_lose(struct channel *channel, uint32_t status, const char *text)
 	wait_wake(&page->progress);
 	link_close(channel->link);
 	channel->link = NULL;
-	if (channel->gone || channel->stopping || channel->ring.bye)
+	if (channel->gone || channel->stopping || channel->parted)
 		return;
 	atomic_fetch_add(&channel->server->lost, 1);
 	log_warn("channel.lost", "app=%d status=%u in_flight=%llu text=%s", channel->peer.pid,
@@ -134,7 +134,8 @@ static bool channel_backward(struct channel *channel, uint64_t now)
 		return true;
 	}
 	if (got < 0) {
-		channel->finished = channel->gone; /* it answered BYE by closing */
+		channel->parted = channel->ring.bye; /* it answered BYE by closing */
+		channel->finished = channel->gone;
 		channel_lose(channel, STATUS_LOST, error.text);
 		return true;
 	}

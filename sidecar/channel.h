@@ -32,7 +32,8 @@ struct channel {
 	struct link *link; /* NULL: not open yet, or lost */
 	struct replies replies;
 	struct outbound out;
-	bool gone; /* the app closed its socket */
+	bool gone;   /* the app closed its socket */
+	bool parted; /* the session ended in order */
 	bool stopping;
 	bool finished;	/* nothing more to do */
 	unsigned named; /* host mode: segments whose name the app has not taken yet */

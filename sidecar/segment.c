@@ -17,6 +17,7 @@
 #include "common/cleanup.h"
 
 #define SHM_FOLDER "/dev/shm"
+#define SEGMENT_SMALL (64u << 20) /* below: not worth reading what is free */
 
 static int segment_file(enum channel_mode mode, struct error *error)
 {
@@ -42,6 +43,9 @@ int segment_create(
 	if (__builtin_add_overflow(size, page - 1, &size) || size > INT64_MAX)
 		return error_set(error, EINVAL, "shared memory");
 	size &= ~(page - 1);
+	ret = segment_affordable(size, error);
+	if (ret < 0)
+		return ret;
 	ret = posix_fallocate(fd, 0, (off_t)size);
 	if (ret)
 		return error_set(error, ret, "shared memory of %llu MiB",

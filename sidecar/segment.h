@@ -17,8 +17,9 @@
 #include "common/error.h"
 #include "protocol/channel.h"
 
-#define SEGMENTS_MAX 4096 /* pinned ones a process: one mapping each, of 65530 a process has   \
-			   */
+#define SEGMENTS_MAX                                                                           \
+	4096 /* pinned ones a process: one mapping each, of 65530 a process has                \
+	      */
 
 struct segment {
 	unsigned char *base;

@@ -187,6 +187,8 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 
 	raise_descriptors();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ,
+		SIG_IGN); /* a limit on files holds for shared memory: an error, no end */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);

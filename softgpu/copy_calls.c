@@ -157,13 +157,41 @@ CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool sync)
 	return copy_3d(&whole, stream, sync);
 }
 
-CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
-	CUcontext src_context, size_t size, CUstream stream, bool sync)
+/* The calls without Async are in order with all that is queued in both contexts: it is waited
+ * for before, and the copy after. */
+static CUresult peers_drain(CUcontext dst, CUcontext src)
 {
-	if (object_kind(dst_context) != OBJECT_CONTEXT ||
-		object_kind(src_context) != OBJECT_CONTEXT)
+	if (!object_is(dst, OBJECT_CONTEXT) || !object_is(src, OBJECT_CONTEXT))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return copy_dtod(dst, src, size, stream, sync);
+	context_ref(dst);
+	context_ref(src);
+	queue_drain(dst, 0);
+	queue_drain(src, 0);
+	context_unref(dst);
+	context_unref(src);
+	return CUDA_SUCCESS;
+}
+
+CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+	CUcontext src_context, size_t size, CUstream stream)
+{
+	CUresult ret = peers_drain(dst_context, src_context);
+
+	if (!ret)
+		ret = copy_dtod(dst, src, size, stream, true);
+	return ret ? ret : cuStreamSynchronize(stream);
+}
+
+CUresult copy_3d_peer_sync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
+{
+	CUresult ret;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = peers_drain(p->dstContext, p->srcContext);
+	if (!ret)
+		ret = copy_3d_peer(p, stream, true);
+	return ret ? ret : cuStreamSynchronize(stream);
 }
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
@@ -212,14 +240,15 @@ CUresult cuMemcpyDtoDAsync_v2(
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount)
 {
-	return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, NULL, true);
+	return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, NULL);
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-	return copy_peer(
-		dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream, false);
+	if (!object_is(dstContext, OBJECT_CONTEXT) || !object_is(srcContext, OBJECT_CONTEXT))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return copy_dtod(dstDevice, srcDevice, ByteCount, hStream, false);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
@@ -249,7 +278,7 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-	return copy_3d_peer(pCopy, NULL, true);
+	return copy_3d_peer_sync(pCopy, NULL);
 }
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)

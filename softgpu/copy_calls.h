@@ -15,7 +15,8 @@ CUresult copy_unified(
 CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync);
 CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync);
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool sync);
+CUresult copy_3d_peer_sync(const CUDA_MEMCPY3D_PEER *p, CUstream stream);
 CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
-	CUcontext src_context, size_t size, CUstream stream, bool sync);
+	CUcontext src_context, size_t size, CUstream stream);
 
 #endif

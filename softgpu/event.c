@@ -297,3 +297,60 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }
+
+/* ---- a whole context at once ---- */
+
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct event_op *op;
+	CUresult ret;
+
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	ret = context_check(hCtx);
+	if (ret)
+		return ret;
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->op.kind = OP_MARK;
+	op->op.run = record_run;
+	op->op.drop = event_op_drop;
+	pthread_mutex_lock(&queue_lock);
+	if (!object_is(hEvent, OBJECT_EVENT) || hEvent->context != hCtx) {
+		free(op);
+		pthread_mutex_unlock(&queue_lock);
+		return CUDA_ERROR_INVALID_HANDLE;
+	}
+	/* On the NULL stream, which waits for the blocking streams by itself. */
+	for (struct CUstream_st *s = hCtx->streams; s && !ret; s = s->next)
+		if (s != hCtx->legacy && !queue_depend(&op->op, s, s->submitted))
+			ret = CUDA_ERROR_OUT_OF_MEMORY;
+	op->event = hEvent;
+	hEvent->refs++;
+	event_place(hEvent, hCtx->legacy, hCtx->legacy->submitted + 1);
+	if (!queue_submit_locked(hCtx->legacy, &op->op, false))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+/* What is queued later on any stream of the context waits for the event. */
+CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	CUresult ret;
+
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	ret = context_check(hCtx);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&queue_lock);
+	if (!object_is(hEvent, OBJECT_EVENT))
+		ret = CUDA_ERROR_INVALID_HANDLE;
+	for (struct CUstream_st *s = hCtx->streams; s && !ret; s = s->next)
+		if (s->flags & CU_STREAM_NON_BLOCKING || s->legacy)
+			ret = wait_event_locked(s, hEvent);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}

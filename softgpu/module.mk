@@ -23,12 +23,34 @@ $(call objects,$(SOFTGPU_SRCS)): ALL_CFLAGS += -fPIC
 ##### Tests #####
 
 SOFTGPU_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/softgpu_*.c))
+SOFTGPU_TEST_OBJS := $(call objects,$(wildcard tests/unit/softgpu_*.c))
 
-$(BUILD)/tests/softgpu_%: $(OBJ)/tests/unit/softgpu_%.o $(SOFTGPU_LIB)
+# What nvcc makes of one kernel, with each of its three compressions, and as PTX and machine code.
+SOFTGPU_IMAGES := $(addprefix $(BUILD)/tests/images/,none.fatbin zstd.fatbin lz4.fatbin \
+	kernels.ptx kernels.cubin)
+$(SOFTGPU_IMAGES): tests/unit/softgpu_kernels.cu | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDA13)/bin/nvcc $(SOFTGPU_IMAGE_FLAGS) -o $@ $<
+$(BUILD)/tests/images/%.fatbin: SOFTGPU_IMAGE_FLAGS = -fatbin \
+	-gencode arch=compute_75,code=[sm_75,compute_75] \
+	$(patsubst %,--compress-mode=%,$(SOFTGPU_COMPRESS))
+$(BUILD)/tests/images/none.fatbin: SOFTGPU_COMPRESS := none
+$(BUILD)/tests/images/lz4.fatbin: SOFTGPU_COMPRESS := speed
+$(BUILD)/tests/images/kernels.ptx: SOFTGPU_IMAGE_FLAGS := -ptx -arch=compute_75
+$(BUILD)/tests/images/kernels.cubin: SOFTGPU_IMAGE_FLAGS := -cubin -arch=sm_80
+
+$(SOFTGPU_TEST_OBJS): CPPFLAGS += -DIMAGES='"$(abspath $(BUILD)/tests/images)"'
+
+# The reader of fat binaries is not exported: its test takes the object.
+$(BUILD)/tests/softgpu_fatbin: $(OBJ)/softgpu/fatbin.o
+$(BUILD)/tests/softgpu_fatbin: SOFTGPU_TEST_LIBS := -lzstd -llz4
+
+$(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(SOFTGPU_LIB) | $(SOFTGPU_IMAGES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SOFTGPU_LIB) -Wl,-rpath,$(abspath $(LIB)) -lcmocka \
-		$(SOFTGPU_TEST_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(SOFTGPU_LIB) \
+		-Wl,-rpath,$(abspath $(LIB)) -lcmocka $(SOFTGPU_TEST_LIBS)
 
 .PHONY: test-softgpu
 test: test-softgpu

@@ -321,7 +321,7 @@ CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 
 CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-	return copy_3d_peer(pCopy, CU_STREAM_PER_THREAD, true);
+	return copy_3d_peer_sync(pCopy, CU_STREAM_PER_THREAD);
 }
 
 CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
@@ -347,8 +347,8 @@ CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t
 CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount)
 {
-	return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount,
-		CU_STREAM_PER_THREAD, true);
+	return copy_peer(
+		dstDevice, dstContext, srcDevice, srcContext, ByteCount, CU_STREAM_PER_THREAD);
 }
 
 CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)

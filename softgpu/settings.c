@@ -13,7 +13,7 @@
 
 struct settings settings;
 
-static void log_line(const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static void log_line(const char *format, va_list args)
 {
 	int saved = errno;
 	char line[512];

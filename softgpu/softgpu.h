@@ -29,6 +29,13 @@
 
 #include "softgpu/ptx.h"
 
+/* gcc's name for it, with clang too. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+
 #define DEVICES_MAX 8
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)

@@ -29,6 +29,10 @@ struct binary {
 
 struct table register_table;
 
+/* The binaries that are registered. A library whose registration was run once more by the
+ * loader guard unregisters twice with the same handle. */
+static struct table binary_table;
+
 /* Guards changes of the table, the free list and the binaries' symbol lists. Taken before a
  * binary's own lock, never after. */
 static pthread_mutex_t register_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -188,6 +192,12 @@ void **hand___cudaRegisterFatBinary(void *fatCubin)
 	if (wrapper && wrapper->magic == BINARY_MAGIC)
 		binary->data = wrapper->data;
 	pthread_mutex_init(&binary->lock, NULL);
+	pthread_mutex_lock(&register_lock);
+	if (!table_add(&binary_table, binary, binary)) {
+		free(binary);
+		binary = NULL;
+	}
+	pthread_mutex_unlock(&register_lock);
 	return (void **)binary;
 }
 
@@ -202,9 +212,12 @@ void hand___cudaUnregisterFatBinary(void **fatCubinHandle)
 	struct symbol *symbol, *next;
 	CUlibrary library;
 
-	if (!binary)
-		return;
 	pthread_mutex_lock(&register_lock);
+	if (!table_find(&binary_table, binary)) {
+		pthread_mutex_unlock(&register_lock);
+		return;
+	}
+	table_remove(&binary_table, binary, binary);
 	for (symbol = binary->symbols; symbol; symbol = next) {
 		next = symbol->next;
 		table_remove(&register_table, symbol->host, symbol);

@@ -1,8 +1,25 @@
-# The agent with a toy worker: supervisor and front as they are, no GPU.
-TOY_AGENT := $(BUILD)/tests/toy-agent
+# The agent with a toy worker: supervisor and front as they are, no GPU.  `make test-agent`.
+.PHONY: test-agent
 
-$(TOY_AGENT): $(AGENT_FRONT_OBJS) $(OBJ)/tests/agent/toy_worker.o \
-		$(call objects,$(wildcard common/*.c transport/*.c))
+TOY_AGENT := $(BUILD)/tests/toy-agent
+AGENT_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/agent_*.c))
+# All of the front but its main(), for tests that call its functions.
+AGENT_PARTS := $(filter-out $(OBJ)/gpu-agent/main.o,$(AGENT_FRONT_OBJS)) \
+	$(OBJ)/tests/agent/toy_worker.o $(call objects,$(wildcard common/*.c transport/*.c))
+
+$(TOY_AGENT): $(OBJ)/gpu-agent/main.o $(AGENT_PARTS)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS)
+
+$(AGENT_UNIT): $(BUILD)/tests/unit/%: $(OBJ)/tests/unit/%.o $(OBJ)/tests/agent/client.o \
+		$(AGENT_PARTS)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) -lcmocka
+
+test: test-agent
+
+test-agent: $(TOY_AGENT) $(AGENT_UNIT) ## the agent's supervisor and front, with a toy worker
+	$(Q)for t in $(AGENT_UNIT) $(wildcard tests/processes/agent_*.sh); do \
+		TOY_AGENT=$(TOY_AGENT) timeout 120 $$t || exit 1; done

@@ -179,8 +179,10 @@ class Agent:
         return self.sessions[self.taken - 1]
 
     def close(self):
-        self.receive.close()
-        self.send.close()
+        for s in (self.receive, self.send):
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)  # else accept() keeps it open
+            s.close()
         for s in self.sessions:
             s.close()
 
@@ -198,7 +200,11 @@ class App:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(20)
         self.socket.connect(path)
-        answer, fds = self.ask(ATTACH, program=program, version=version)
+        try:
+            answer, fds = self.ask(ATTACH, program=program, version=version)
+        except BaseException:
+            self.socket.close()
+            raise
         self.doorbell = fds[0]
         self.mode = answer[4]
         self.memory = self.map(answer, fds[1:])

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ELF files of loaded objects, read with every bound checked: is a CUDA runtime linked in, and
+ * where are its functions?
+ */
+#ifndef VCUDA_UTILITIES_IMAGE_H
+#define VCUDA_UTILITIES_IMAGE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct image {
+	const unsigned char *bytes; /* the whole file, mapped read-only */
+	size_t size;
+	const Elf64_Shdr *sections;
+	size_t section_count;
+	const char *names; /* of the sections, closed by a 0 within names_size */
+	size_t names_size;
+};
+
+/* Maps a file. False, with nothing left open, where it is no x86-64 ELF file. */
+bool image_open(struct image *image, const char *path);
+/* The same over bytes in memory, which stay the caller's (tests, fuzzing). */
+bool image_parse(struct image *image, const void *bytes, size_t size);
+void image_close(struct image *image);
+
+/* The section of that name; NULL. Its bytes lie within the file. */
+const Elf64_Shdr *image_section(const struct image *image, const char *name);
+
+/* One function of the file's symbol table. */
+struct image_function {
+	const char *name;
+	uint64_t value; /* st_value */
+	uint64_t size;
+};
+
+/* Goes through the defined functions of .symtab: *at starts at 0. False at the end. */
+bool image_next_function(
+	const struct image *image, size_t *at, struct image_function *function);
+
+#endif

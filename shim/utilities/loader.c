@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libutilities.so, the loader guard.  libvcuda.so makes our libraries known by SONAME, which is
+ * all that most programs need; this library covers the rest: a dlopen of an original by its
+ * file name (JAX and some wheels do that), and a CUDA runtime that is linked in statically.
+ */
+#include "shim/utilities/loader.h"
+#include "shim/utilities/static.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* glibc's dlopen. Also read by the assembly below. */
+__attribute__((visibility("hidden"), used)) void *(*loader_real)(const char *path, int mode);
+
+const char *loader_stand_in(const char *path)
+{
+	/* File name without its version's tail -> SONAME. */
+	static const struct {
+		const char *name, *soname;
+	} names[] = {
+		{"libcuda.so", "libcuda.so.1"},
+		{"libcudart.so.12", "libcudart.so.12"},
+		{"libcudart.so.13", "libcudart.so.13"},
+		{"libnvidia-ml.so", "libnvidia-ml.so.1"},
+		{"libcublas.so.12", "libcublas.so.12"},
+		{"libcublas.so.13", "libcublas.so.13"},
+		{"libcublasLt.so.12", "libcublasLt.so.12"},
+		{"libcublasLt.so.13", "libcublasLt.so.13"},
+		{"libcudnn.so.8", "libcudnn.so.8"},
+		{"libcudnn.so.9", "libcudnn.so.9"},
+	};
+	const char *file = strrchr(path, '/');
+
+	file = file ? file + 1 : path;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t n = strlen(names[i].name);
+
+		if (!strncmp(file, names[i].name, n) && (!file[n] || file[n] == '.'))
+			return names[i].soname;
+	}
+	return NULL;
+}
+
+static void find_real(void)
+{
+	void *found;
+
+	if (loader_real)
+		return;
+	found = dlsym(RTLD_NEXT, "dlopen");
+	memcpy(&loader_real, &found, sizeof(found));
+}
+
+void *loader_ours(const char *soname)
+{
+	struct link_map *map = NULL;
+	char real[PATH_MAX];
+	const char *file;
+	void *handle;
+
+	find_real();
+	handle = loader_real ? loader_real(soname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	if (!handle)
+		return NULL;
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !map) {
+		dlclose(handle);
+		return NULL;
+	}
+	/* It may have been found by a link of the original's name. */
+	file = realpath(map->l_name, real) ? strrchr(real, '/') : NULL;
+	dlclose(handle); /* stays loaded: a preloaded library is never unloaded */
+	return file && !strncmp(file, "/libvcuda", 9) ? handle : NULL;
+}
+
+/* True where loader_open is to do it. A plain name is the real dlopen's, which must see the
+ * caller's return address to find the caller's RUNPATH; so is one with $ORIGIN in it. */
+__attribute__((visibility("hidden"), used)) bool loader_wants(const char *path);
+bool loader_wants(const char *path)
+{
+	find_real();
+	if (!path)
+		return false;
+	return (strchr(path, '/') && !strchr(path, '$')) || loader_stand_in(path);
+}
+
+__attribute__((visibility("hidden"), used)) void *loader_open(const char *path, int mode);
+void *loader_open(const char *path, int mode)
+{
+	const char *soname = loader_stand_in(path);
+	unsigned long long before;
+	void *handle;
+
+	if (soname && loader_ours(soname))
+		return loader_real(soname, mode);
+	before = static_objects();
+	handle = loader_real(path, mode);
+	if (handle)
+		static_redirect(before, true);
+	return handle;
+}
+
+/* Calls loader_wants and goes on, with the caller's stack as it was, to loader_open or to the
+ * real dlopen. */
+__asm__(".text\n"
+	".globl dlopen\n"
+	".type dlopen, @function\n"
+	".p2align 4\n"
+	"dlopen:\n"
+	".cfi_startproc\n"
+	"	endbr64\n"
+	"	pushq %rdi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	pushq %rsi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	subq $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	call loader_wants\n"
+	"	addq $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	popq %rsi\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	popq %rdi\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	testb %al, %al\n"
+	"	jne loader_open\n"
+	"	jmp *loader_real(%rip)\n"
+	".cfi_endproc\n"
+	".size dlopen, . - dlopen\n");
+
+/* -z initfirst: runs before every other constructor, so that what a statically linked runtime
+ * would register is registered with ours. */
+__attribute__((constructor)) static void loader_start(void)
+{
+	static_redirect(0, false);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fuzz/agent_target.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/settings.h"
+#include "transport/transport.h"
+
+#define TURNS_MAX 2000
+#define TURN_NS   1000000
+
+static uint16_t ports[AGENT_LISTENERS];
+static int supervisor; /* the other end of the front's control socket */
+
+static void must(int ret, const char *what)
+{
+	if (ret < 0) {
+		perror(what);
+		abort();
+	}
+}
+
+static void control_ready(struct watch *watch, uint32_t mask)
+{
+	(void)watch;
+	(void)mask;
+}
+
+struct front *target_front(void)
+{
+	static struct agent_config config;
+	static struct front front;
+	struct error error = {0};
+	int pair[2], fd;
+
+	if (front.config)
+		return &front;
+	log_level = LOG_ERROR;
+	settings_defaults(&config);
+	must(settings_complete(&config, "/bin/gpu-agent", &error), "settings");
+	strcpy(config.token, "t");
+	config.max_sessions = 8;
+	config.start_timeout_ms = 100;
+	front.config = &config;
+	/* The descriptors that a front is started with. */
+	for (int i = 0; i < AGENT_LISTENERS; i++) {
+		fd = transport_listen("127.0.0.1", 0, &config.bound[i], &error);
+		must(fd, "listen");
+		ports[i] = config.bound[i];
+		fd = fcntl(fd, F_DUPFD, 64);
+		must(dup2(fd, AGENT_FD_LISTEN + i), "dup2");
+	}
+	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), "socketpair");
+	supervisor = pair[1];
+	must(events_open(&front.events, &error), "epoll");
+	must(events_watch(&front.events, &front.control, pair[0], EPOLLIN, control_ready),
+		"watch");
+	must(session_open_table(&front, &error), "sessions");
+	must(pool_open(&front, &error), "pool");
+	must(hello_open(&front, &error), "hello");
+	must(http_open(&front, AGENT_FD_LISTEN + LISTEN_CONTROL, &error), "http");
+	return &front;
+}
+
+void target_send(int listener, const uint8_t *bytes, size_t n)
+{
+	struct front *front = target_front();
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(ports[listener])};
+	struct linger hard = {.l_onoff = 1};
+	struct control c;
+	char waste[4096];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+	/* Closed hard at the end: thousands of connections a second must not fill TIME_WAIT. */
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	must(connect(fd, (struct sockaddr *)&to, sizeof(to)), "connect");
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	(void)!send(fd, bytes, n, MSG_NOSIGNAL);
+	shutdown(fd, SHUT_WR);
+	for (int i = 0; i < TURNS_MAX; i++) {
+		uint64_t now = wait_now();
+		ssize_t got;
+
+		events_turn(&front->events, now + TURN_NS);
+		hello_tick(front, now);
+		session_tick(front, now);
+		http_tick(front);
+		got = recv(fd, waste, sizeof(waste), 0);
+		if (got == 0 || (got < 0 && errno != EAGAIN))
+			break;
+	}
+	close(fd);
+	while (recv(supervisor, &c, sizeof(c), MSG_DONTWAIT) > 0)
+		;
+}

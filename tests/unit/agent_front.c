@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A live agent with the toy worker: who gets a session and who does not, what a hostile peer
+ * can keep busy, and that whatever ends gives back what it had.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/agent/client.h"
+
+#define LEASED                                                                                 \
+	"vcuda_agent_device_memory_leased_bytes{gpu=\"0\","                                    \
+	"UUID=\"GPU-07070707-0707-0707-0707-070707070707\",modelName=\"Toy GPU\"}"
+#define MIB (1ull << 20)
+#define CLOSED 9999
+
+static struct agent agent;
+
+static int start_plain(void **state)
+{
+	(void)state;
+	agent_start(&agent, "/toy/ready", NULL);
+	assert_true(agent.ready);
+	return 0;
+}
+
+static int start_token(void **state)
+{
+	(void)state;
+	agent_start(&agent, "/toy/ready",
+		(const char *[]){
+			"--set", "token=open sesame", "--set", "max_sessions_per_pod=2", NULL});
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	agent_stop(&agent);
+	return 0;
+}
+
+static void session_reaches_its_worker(void **state)
+{
+	struct client a, b;
+
+	(void)state;
+	assert_true(client_open(&agent, &a, NULL, NULL));
+	assert_true(client_open(&agent, &b, NULL, NULL));
+	client_echo(&a, "hello");
+	client_echo(&b, "world");
+	assert_memory_not_equal(a.welcome.session, b.welcome.session, 16);
+	assert_memory_not_equal(a.welcome.secret, b.welcome.secret, 16);
+	client_close(&a);
+	client_echo(&b, "still here");
+	client_close(&b);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0));
+}
+
+/* The HELLO may come byte by byte; what follows it at once is the worker's. */
+static void hello_in_pieces(void **state)
+{
+	struct session_hello hello;
+	struct session_welcome welcome;
+	int fd = client_connect("127.0.0.1", agent.recv);
+
+	(void)state;
+	client_hello(&hello, SESSION_PROBE);
+	for (size_t i = 0; i < 20; i++) {
+		client_say(fd, (char *)&hello + i, 1);
+		usleep(2000);
+	}
+	client_say(fd, (char *)&hello + 20, sizeof(hello) - 20);
+	assert_true(client_hear(fd, &welcome));
+	assert_int_equal(welcome.status, 0);
+	close(fd);
+}
+
+static void wrong_magic_is_closed(void **state)
+{
+	struct session_hello hello;
+
+	(void)state;
+	client_hello(&hello, SESSION_COMMANDS);
+	hello.magic ^= 1;
+	assert_int_equal(client_ask(agent.recv, &hello).status, CLOSED);
+	memcpy(&hello, "GET / HTTP/1.1\r\n\r\n", 18);
+	assert_int_equal(client_ask(agent.recv, &hello).status, CLOSED);
+}
+
+static void wrong_version_is_told_both(void **state)
+{
+	struct session_hello hello;
+	struct session_welcome welcome;
+	int fd = client_connect("127.0.0.1", agent.recv);
+	char big[4096] = {0};
+
+	(void)state;
+	client_hello(&hello, SESSION_COMMANDS);
+	hello.version = 77;
+	/* A later version's HELLO may be longer: the reason arrives all the same. */
+	memcpy(big, &hello, sizeof(hello));
+	client_say(fd, big, sizeof(big));
+	assert_true(client_hear(fd, &welcome));
+	assert_int_equal(welcome.status, 803);
+	assert_non_null(strstr(welcome.text, "protocol 77, this agent 1"));
+	close(fd);
+}
+
+static void role_must_fit_the_port(void **state)
+{
+	struct session_hello hello;
+	struct session_welcome welcome;
+
+	(void)state;
+	client_hello(&hello, SESSION_COMMANDS);
+	welcome = client_ask(agent.send, &hello);
+	assert_int_equal(welcome.status, 1);
+	assert_non_null(strstr(welcome.text, "role 1 is not served on this port"));
+	client_hello(&hello, 9);
+	assert_int_equal(client_ask(agent.recv, &hello).status, 1);
+}
+
+static void second_connection_needs_the_secret(void **state)
+{
+	struct session_hello hello;
+	struct session_welcome welcome, mine;
+	int fd = client_connect("127.0.0.1", agent.recv);
+
+	(void)state;
+	client_hello(&hello, SESSION_COMMANDS);
+	client_say(fd, &hello, sizeof(hello));
+	assert_true(client_hear(fd, &mine));
+	assert_int_equal(mine.status, 0);
+	hello.role = SESSION_REPLIES;
+	memcpy(hello.session, mine.session, 16);
+	memcpy(hello.secret, mine.secret, 16);
+	hello.secret[15] ^= 1;
+	welcome = client_ask(agent.send, &hello);
+	assert_int_equal(welcome.status, 800);
+	memset(hello.session, 0, 16); /* what a free place in the table looks like */
+	memset(hello.secret, 0, 16);
+	assert_int_equal(client_ask(agent.send, &hello).status, 800);
+	/* The session still waits for the right one. */
+	memcpy(hello.session, mine.session, 16);
+	memcpy(hello.secret, mine.secret, 16);
+	assert_int_equal(client_ask(agent.send, &hello).status, 0);
+	/* And only once. */
+	assert_int_equal(client_ask(agent.send, &hello).status, 800);
+	close(fd);
+}
+
+static void client_that_goes_before_joining_leaves_nothing(void **state)
+{
+	struct session_hello hello;
+	uint64_t starts;
+	struct client c;
+
+	(void)state;
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"ready\"}", 1));
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"busy\"}", 0));
+	assert_true(http_metric_becomes(&agent, LEASED, 0));
+	client_hello(&hello, SESSION_COMMANDS);
+	assert_int_equal(client_ask(agent.recv, &hello).status, 0);
+	assert_true(http_metric_becomes(&agent, LEASED, 0));
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"joining\"}", 0));
+	/* The worker that was kept for it serves the next one; the other waits, warm. */
+	starts = http_metric(&agent, "vcuda_agent_worker_starts_total");
+	assert_true(client_open(&agent, &c, NULL, NULL));
+	assert_int_equal(http_metric(&agent, "vcuda_agent_worker_starts_total"), starts);
+	client_close(&c);
+}
+
+static void probe_starts_nothing(void **state)
+{
+	struct session_hello hello;
+	struct session_welcome welcome;
+	uint64_t starts = http_metric(&agent, "vcuda_agent_worker_starts_total");
+
+	(void)state;
+	client_hello(&hello, SESSION_PROBE);
+	welcome = client_ask(agent.recv, &hello);
+	assert_int_equal(welcome.status, 0);
+	assert_non_null(strstr(welcome.text, "ready: 1 GPU"));
+	assert_int_equal(welcome.reply_port, agent.send);
+	assert_int_equal(http_metric(&agent, "vcuda_agent_worker_starts_total"), starts);
+	assert_int_equal(http_metric(&agent, "vcuda_agent_sessions{state=\"joining\"}"), 0);
+}
+
+/* One address holds 16 half-open connections at most; the others are reset, another address is
+ * served, and after 5 s all of them are gone. */
+static void half_open_flood(void **state)
+{
+	int fds[60], fd, held = 0;
+	struct session_hello hello;
+	struct session_welcome welcome;
+	double begun = now_seconds();
+	char byte;
+
+	(void)state;
+	client_hello(&hello, SESSION_PROBE);
+	for (int i = 0; i < 60; i++) {
+		fds[i] = client_connect("127.0.0.7", agent.recv);
+		client_say(fds[i], &hello, 1);
+	}
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_handshakes_half_open", 16));
+	fd = client_connect("127.0.0.8", agent.recv);
+	client_say(fd, &hello, sizeof(hello));
+	assert_true(client_hear(fd, &welcome));
+	assert_int_equal(welcome.status, 0);
+	close(fd);
+	assert_int_equal(
+		http_metric(&agent, "vcuda_agent_handshakes_refused_total{reason=\"flood\"}"),
+		44);
+	assert_true(now_seconds() - begun < 4);
+	for (int i = 0; i < 60; i++) {
+		if (recv(fds[i], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN)
+			fds[held++] = fds[i];
+		else
+			close(fds[i]);
+	}
+	assert_int_equal(held, 16);
+	for (int i = 0; i < held; i++) {
+		assert_true(recv(fds[i], &byte, 1, 0) <= 0);
+		close(fds[i]);
+	}
+	assert_true(now_seconds() - begun > 4.5 && now_seconds() - begun < 7);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_handshakes_half_open", 0));
+}
+
+static void lease_grows_and_comes_back(void **state)
+{
+	struct client a, b;
+	char text[32] = "";
+
+	(void)state;
+	assert_true(http_metric_becomes(&agent, LEASED, 0));
+	assert_true(client_open(&agent, &a, NULL, NULL));
+	assert_int_equal(http_metric(&agent, LEASED), 256 * MIB);
+	client_say(a.commands, "L", 1);
+	assert_true(recv(a.replies, text, sizeof(text), 0) > 0);
+	assert_int_equal(strtoull(text, NULL, 10), 512 * MIB);
+	assert_true(client_open(&agent, &b, NULL, NULL));
+	/* 1024 MiB less two or three contexts of 16 MiB: nothing is promised twice. */
+	client_say(b.commands, "L", 1);
+	assert_true(recv(b.replies, text, sizeof(text), 0) > 0);
+	assert_true(http_metric(&agent, LEASED) <= (1024 - 2 * 16) * MIB);
+	client_close(&a);
+	client_close(&b);
+	assert_true(http_metric_becomes(&agent, LEASED, 0));
+	assert_int_equal(http_metric(&agent, "vcuda_agent_ledger_bugs_total"), 0);
+}
+
+static void worker_that_dies_ends_one_session(void **state)
+{
+	struct client a, b;
+
+	(void)state;
+	assert_true(client_open(&agent, &a, NULL, NULL));
+	assert_true(client_open(&agent, &b, NULL, NULL));
+	client_say(a.commands, "K", 1);
+	assert_true(client_ended(&a));
+	client_echo(&b, "alive");
+	assert_true(http_metric_becomes(&agent, LEASED, 256 * MIB));
+	client_say(b.commands, "W", 1); /* a datagram of the wrong size: killed */
+	assert_true(client_ended(&b));
+	assert_true(http_metric_becomes(&agent, LEASED, 0));
+	client_close(&a);
+	client_close(&b);
+	assert_true(client_open(&agent, &a, NULL, NULL));
+	client_say(a.commands, "E", 1);
+	assert_true(client_ended(&a));
+	client_close(&a);
+	assert_true(http_metric_becomes(&agent, LEASED, 0));
+	assert_int_equal(http_metric(&agent, "vcuda_agent_worker_faults_total"), 1);
+	assert_int_equal(
+		http_metric(&agent, "vcuda_agent_worker_exits_total{reason=\"signal\"}"), 2);
+}
+
+static void wrong_token_is_refused(void **state)
+{
+	struct client c;
+	struct session_hello hello;
+
+	(void)state;
+	assert_false(client_open(&agent, &c, NULL, "open sesam"));
+	assert_int_equal(c.welcome.status, 800);
+	assert_non_null(strstr(c.welcome.text, "token"));
+	assert_false(client_open(&agent, &c, NULL, "open sesame!"));
+	assert_false(client_open(&agent, &c, NULL, NULL));
+	client_hello(&hello, SESSION_PROBE);
+	assert_int_equal(client_ask(agent.recv, &hello).status, 800);
+	memset(hello.token, 'x', sizeof(hello.token)); /* without a NUL */
+	assert_int_equal(client_ask(agent.recv, &hello).status, 800);
+	assert_true(client_open(&agent, &c, NULL, "open sesame"));
+	client_echo(&c, "in");
+	client_close(&c);
+	assert_int_equal(
+		http_metric(&agent, "vcuda_agent_handshakes_refused_total{reason=\"token\"}"),
+		5);
+}
+
+static void quota_of_a_pod(void **state)
+{
+	struct client a, b, c, other;
+
+	(void)state;
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0));
+	assert_true(client_open(&agent, &a, "n/p", "open sesame"));
+	assert_true(client_open(&agent, &b, "n/p", "open sesame"));
+	assert_false(client_open(&agent, &c, "n/p", "open sesame"));
+	assert_int_equal(c.welcome.status, 800);
+	assert_non_null(strstr(c.welcome.text, "max_sessions_per_pod"));
+	assert_true(client_open(&agent, &other, "n/q", "open sesame"));
+	client_close(&a);
+	client_close(&b);
+	client_close(&other);
+}
+
+static void many_at_once(void **state)
+{
+	static struct client clients[64];
+	int fds[64];
+	struct session_hello hello;
+
+	(void)state;
+	client_hello(&hello, SESSION_COMMANDS);
+	for (int i = 0; i < 64; i++) {
+		fds[i] = client_connect("127.0.0.1", agent.recv);
+		client_say(fds[i], &hello, sizeof(hello));
+	}
+	for (int i = 0; i < 64; i++) {
+		struct session_hello second;
+		struct session_welcome welcome;
+
+		assert_true(client_hear(fds[i], &welcome));
+		assert_int_equal(welcome.status, 0);
+		client_hello(&second, SESSION_REPLIES);
+		memcpy(second.session, welcome.session, 16);
+		memcpy(second.secret, welcome.secret, 16);
+		clients[i].commands = fds[i];
+		clients[i].replies = client_connect("127.0.0.1", agent.send);
+		client_say(clients[i].replies, &second, sizeof(second));
+		assert_true(client_hear(clients[i].replies, &welcome));
+		assert_int_equal(welcome.status, 0);
+	}
+	for (int i = 0; i < 64; i++)
+		client_echo(&clients[i], "ping");
+	for (int i = 0; i < 64; i++)
+		client_close(&clients[i]);
+	assert_true(http_metric_becomes(&agent, LEASED, 0));
+	assert_int_equal(http_metric(&agent, "vcuda_agent_ledger_bugs_total"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest plain[] = {
+		cmocka_unit_test(session_reaches_its_worker),
+		cmocka_unit_test(hello_in_pieces),
+		cmocka_unit_test(wrong_magic_is_closed),
+		cmocka_unit_test(wrong_version_is_told_both),
+		cmocka_unit_test(role_must_fit_the_port),
+		cmocka_unit_test(second_connection_needs_the_secret),
+		cmocka_unit_test(client_that_goes_before_joining_leaves_nothing),
+		cmocka_unit_test(probe_starts_nothing),
+		cmocka_unit_test(half_open_flood),
+		cmocka_unit_test(lease_grows_and_comes_back),
+		cmocka_unit_test(worker_that_dies_ends_one_session),
+		cmocka_unit_test(many_at_once),
+	};
+	const struct CMUnitTest token[] = {
+		cmocka_unit_test(wrong_token_is_refused),
+		cmocka_unit_test(quota_of_a_pod),
+	};
+	int ret = cmocka_run_group_tests(plain, start_plain, stop);
+
+	return ret + cmocka_run_group_tests(token, start_token, stop);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ledger of device memory: sums never pass the device, everything comes back, and what does
+ * not add up is counted and not believed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu-agent/ledger.h"
+
+#define MIB (1ull << 20)
+
+static void make(struct ledger *l, uint32_t count, uint64_t total, uint64_t reserve)
+{
+	struct handoff_device devices[HANDOFF_DEVICES] = {0};
+
+	memset(l, 0, sizeof(*l));
+	for (uint32_t d = 0; d < count; d++) {
+		devices[d].total_memory = total;
+		devices[d].uuid[0] = (uint8_t)(d + 1);
+	}
+	ledger_devices(l, devices, count, reserve);
+	assert_true(ledger_same(l, devices, count));
+	devices[0].uuid[0] = 99;
+	assert_false(ledger_same(l, devices, count));
+}
+
+static void sum_stays_within_the_device(void **state)
+{
+	struct ledger l;
+	struct ledger_account a, b;
+	uint64_t contexts[HANDOFF_DEVICES] = {100 * MIB, 0};
+
+	(void)state;
+	make(&l, 2, 1024 * MIB, 24 * MIB);
+	ledger_context_add(&l, contexts);
+	assert_int_equal(ledger_free(&l, 0), 900 * MIB);
+	assert_int_equal(ledger_free(&l, 1), 1000 * MIB);
+	assert_int_equal(ledger_free(&l, 2), 0);
+
+	ledger_open(&l, &a, 256 * MIB);
+	ledger_open(&l, &b, 256 * MIB);
+	assert_int_equal(a.lease[0], 256 * MIB);
+	assert_int_equal(ledger_free(&l, 0), 388 * MIB);
+
+	/* A small wish doubles, a large one is met, one that cannot be met changes nothing. */
+	assert_int_equal(ledger_grow(&l, &a, 0, 1), 512 * MIB);
+	assert_int_equal(ledger_grow(&l, &b, 0, 133 * MIB), 256 * MIB);
+	assert_int_equal(ledger_grow(&l, &b, 0, 132 * MIB), 388 * MIB);
+	assert_int_equal(ledger_free(&l, 0), 0);
+	assert_int_equal(ledger_grow(&l, &a, 0, UINT64_MAX), 512 * MIB);
+	assert_int_equal(ledger_grow(&l, &a, 2, 1), 0);
+
+	ledger_close(&l, &a);
+	ledger_close(&l, &b);
+	ledger_context_remove(&l, contexts);
+	assert_int_equal(ledger_free(&l, 0), 1000 * MIB);
+	assert_int_equal(l.devices[0].leased, 0);
+	assert_int_equal(l.bugs, 0);
+}
+
+static void limit_holds_for_each_account(void **state)
+{
+	struct ledger l;
+	struct ledger_account a;
+
+	(void)state;
+	make(&l, 1, 1024 * MIB, 0);
+	l.limit = 300 * MIB;
+	ledger_open(&l, &a, 256 * MIB);
+	assert_int_equal(ledger_grow(&l, &a, 0, 45 * MIB), 256 * MIB);
+	assert_int_equal(ledger_grow(&l, &a, 0, 44 * MIB), 300 * MIB);
+	assert_int_equal(ledger_grow(&l, &a, 0, 1), 300 * MIB);
+}
+
+static void initial_lease_is_what_is_left(void **state)
+{
+	struct ledger l;
+	struct ledger_account a, b;
+
+	(void)state;
+	make(&l, 1, 300 * MIB, 0);
+	ledger_open(&l, &a, 256 * MIB);
+	ledger_open(&l, &b, 256 * MIB);
+	assert_int_equal(b.lease[0], 44 * MIB);
+	ledger_close(&l, &a);
+	assert_int_equal(ledger_grow(&l, &b, 0, 100 * MIB), 144 * MIB);
+}
+
+static void memory_of_others_is_not_given(void **state)
+{
+	struct ledger l;
+	uint64_t contexts[HANDOFF_DEVICES] = {100 * MIB};
+
+	(void)state;
+	make(&l, 1, 1024 * MIB, 0);
+	ledger_context_add(&l, contexts);
+	ledger_foreign(&l, 0, 300 * MIB);
+	assert_int_equal(l.devices[0].foreign, 200 * MIB);
+	assert_int_equal(ledger_free(&l, 0), 724 * MIB);
+	/* More is in use than there is: nothing is left, and nothing wraps around. */
+	ledger_foreign(&l, 0, UINT64_MAX);
+	assert_int_equal(ledger_free(&l, 0), 0);
+}
+
+static void what_does_not_add_up_is_a_bug(void **state)
+{
+	struct ledger l;
+	struct ledger_account a;
+	uint64_t contexts[HANDOFF_DEVICES] = {5};
+
+	(void)state;
+	make(&l, 1, 1024 * MIB, 0);
+	ledger_open(&l, &a, 256 * MIB);
+	a.lease[0] += 1;
+	ledger_close(&l, &a);
+	assert_int_equal(l.bugs, 1);
+	assert_true(a.quarantined);
+	assert_int_equal(l.devices[0].leased, 0);
+	assert_int_equal(ledger_grow(&l, &a, 0, 1), 0);
+	ledger_context_remove(&l, contexts);
+	assert_int_equal(l.bugs, 2);
+	assert_int_equal(l.devices[0].contexts, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sum_stays_within_the_device),
+		cmocka_unit_test(limit_holds_for_each_account),
+		cmocka_unit_test(initial_lease_is_what_is_left),
+		cmocka_unit_test(memory_of_others_is_not_given),
+		cmocka_unit_test(what_does_not_add_up_is_a_bug),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The three kinds of process: what each may see, and what happens when one of them is killed,
+ * does not start, or is asked to end.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/agent/client.h"
+
+static struct agent agent;
+
+/* The children of the supervisor with that name, at most `room`. */
+static int children(const char *name, pid_t *pids, int room)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int count = 0;
+
+	while ((entry = readdir(proc)) && count < room) {
+		char path[300], comm[32];
+		int pid = atoi(entry->d_name), parent;
+		FILE *stat;
+
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		stat = pid > 0 ? fopen(path, "r") : NULL;
+		if (!stat)
+			continue;
+		if (fscanf(stat, "%*d (%31[^)]) %*c %d", comm, &parent) == 2 &&
+			parent == agent.pid && !strcmp(comm, name))
+			pids[count++] = pid;
+		fclose(stat);
+	}
+	closedir(proc);
+	return count;
+}
+
+static bool gone(pid_t pid)
+{
+	for (double end = now_seconds() + 3; now_seconds() < end; usleep(5000))
+		if (kill(pid, 0) && errno == ESRCH)
+			return true;
+	return false;
+}
+
+static size_t count_words(const char *text, const char *word)
+{
+	size_t n = 0;
+
+	for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+		n++;
+	return n;
+}
+
+/* --- what a worker may see ---------------------------------------------------------------- */
+
+static void worker_sees_nothing_secret(void **state)
+{
+	pid_t worker;
+	char path[64], text[8192];
+	struct client c;
+	FILE *file;
+	size_t n;
+	int fds = 0;
+	DIR *folder;
+
+	(void)state;
+	setenv("MY_SECRET", "do not pass on", 1);
+	setenv("VCUDA_SOFTGPU_TEST", "pass on", 1);
+	/* The toy worker aborts where it finds the token in its configuration. */
+	agent_start(&agent, "/toy/ready",
+		(const char *[]){"--set", "token=word", "--gpus", "0,3", NULL});
+	unsetenv("MY_SECRET");
+	assert_true(agent.ready);
+	assert_int_equal(children("agent-worker", &worker, 1), 1);
+	snprintf(path, sizeof(path), "/proc/%d/environ", worker);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	n = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	for (size_t i = 0; i < n; i++)
+		text[i] = text[i] ? text[i] : '\n';
+	text[n] = 0;
+	assert_null(strstr(text, "MY_SECRET"));
+	assert_null(strstr(text, "LD_PRELOAD"));
+	assert_non_null(strstr(text, "VCUDA_SOFTGPU_TEST=pass on\n"));
+	assert_non_null(strstr(text, "CUDA_VISIBLE_DEVICES=0,3\n"));
+	snprintf(path, sizeof(path), "/proc/%d/fd", worker);
+	folder = opendir(path);
+	while (readdir(folder))
+		fds++;
+	closedir(folder);
+	assert_int_equal(fds, 2 + 4); /* . and ..; 0, 1, 2 and the hand-off socket */
+	assert_true(client_open(&agent, &c, NULL, "word"));
+	client_close(&c);
+	agent_stop(&agent);
+}
+
+/* --- kill -9 ------------------------------------------------------------------------------ */
+
+static void killed_front_is_replaced(void **state)
+{
+	pid_t front, workers[8];
+	struct client old, new;
+	double begun;
+	int count;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", NULL);
+	assert_true(client_open(&agent, &old, NULL, NULL));
+	assert_int_equal(children("agent-front", &front, 1), 1);
+	count = children("agent-worker", workers, 8);
+	assert_true(count >= 1);
+	begun = now_seconds();
+	kill(front, SIGKILL);
+	/* The same ports; a connection made meanwhile waits and is not refused. */
+	assert_true(client_open(&agent, &new, NULL, NULL));
+	client_echo(&new, "again");
+	assert_true(now_seconds() - begun < 1.0);
+	assert_true(client_ended(&old));
+	for (int i = 0; i < count; i++)
+		assert_true(gone(workers[i]));
+	assert_int_equal(http_metric(&agent, "vcuda_agent_front_restarts_total"), 1);
+	client_close(&old);
+	client_close(&new);
+	agent_stop(&agent);
+}
+
+static void killed_worker_ends_its_session_at_once(void **state)
+{
+	pid_t workers[8];
+	struct client a, b;
+	double begun;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", NULL);
+	assert_int_equal(children("agent-worker", workers, 8), 1);
+	assert_true(client_open(&agent, &a, NULL, NULL)); /* takes the one there is */
+	assert_true(client_open(&agent, &b, NULL, NULL));
+	begun = now_seconds();
+	kill(workers[0], SIGKILL);
+	assert_true(client_ended(&a));
+	assert_true(now_seconds() - begun < 0.5);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 1));
+	client_echo(&b, "undisturbed");
+	client_close(&a);
+	client_close(&b);
+	agent_stop(&agent);
+}
+
+static void killed_supervisor_takes_all_along(void **state)
+{
+	pid_t front, workers[8];
+	struct client c;
+	int count;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", NULL);
+	assert_true(client_open(&agent, &c, NULL, NULL));
+	assert_int_equal(children("agent-front", &front, 1), 1);
+	count = children("agent-worker", workers, 8);
+	agent_signal(&agent, SIGKILL);
+	assert_true(client_ended(&c));
+	client_close(&c);
+	assert_true(gone(front));
+	for (int i = 0; i < count; i++)
+		assert_true(gone(workers[i]));
+	agent_end(&agent, 128 + SIGKILL);
+}
+
+static void session_of_a_killed_client_is_freed(void **state)
+{
+	pid_t child;
+	int status, pipes[2];
+	char byte;
+	double begun;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", NULL);
+	assert_int_equal(pipe(pipes), 0);
+	child = fork();
+	if (child == 0) {
+		struct client c;
+
+		client_open(&agent, &c, NULL, NULL);
+		(void)!write(pipes[1], "x", 1);
+		pause();
+	}
+	assert_int_equal(read(pipes[0], &byte, 1), 1);
+	assert_int_equal(http_metric(&agent, "vcuda_agent_sessions{state=\"running\"}"), 1);
+	begun = now_seconds();
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0));
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"ending\"}", 0));
+	assert_true(now_seconds() - begun < 2.0);
+	close(pipes[0]);
+	close(pipes[1]);
+	agent_stop(&agent);
+}
+
+/* --- asked to end ------------------------------------------------------------------------- */
+
+static void drain_waits_for_sessions(void **state)
+{
+	struct client running, late;
+	const char *body;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", NULL);
+	assert_true(client_open(&agent, &running, NULL, NULL));
+	agent_signal(&agent, SIGTERM);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_draining", 1));
+	assert_int_equal(http_get(&agent, "/readyz", &body), 503);
+	assert_string_equal(body, "[-] draining: the agent is ending\n");
+	assert_int_equal(http_get(&agent, "/healthz", &body), 200);
+	assert_false(client_open(&agent, &late, NULL, NULL));
+	assert_int_equal(late.welcome.status, 802);
+	assert_non_null(strstr(late.welcome.text, "draining"));
+	client_echo(&running, "still here");
+	client_close(&running);
+	agent_end(&agent, 0);
+}
+
+static void drain_has_an_end(void **state)
+{
+	struct client deaf;
+	double begun;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", (const char *[]){"--drain", "1", NULL});
+	assert_true(client_open(&agent, &deaf, NULL, NULL));
+	client_echo(&deaf, "x");
+	client_say(deaf.commands, "S", 1); /* hears no STOP any more */
+	begun = now_seconds();
+	agent_signal(&agent, SIGTERM);
+	agent_end(&agent, 0);
+	assert_true(now_seconds() - begun > 2.5 && now_seconds() - begun < 5);
+	client_close(&deaf);
+}
+
+/* --- does not start ----------------------------------------------------------------------- */
+
+static void failing_driver_says_why_once(void **state)
+{
+	struct client c;
+	const char *body;
+	char *log;
+
+	(void)state;
+	agent_start(&agent, "/toy/fail", NULL);
+	assert_false(agent.ready);
+	assert_string_equal(agent.text, "the toy has no driver");
+	assert_false(client_open(&agent, &c, NULL, NULL));
+	assert_int_equal(c.welcome.status, 802);
+	assert_string_equal(c.welcome.text, "the toy has no driver");
+	assert_int_equal(http_get(&agent, "/readyz", &body), 503);
+	assert_string_equal(body, "[-] gpu: the toy has no driver\n");
+	assert_int_equal(http_get(&agent, "/healthz", &body), 200);
+	usleep(1500000); /* tries again after 250 and 500 ms, and is silent about it */
+	assert_true(http_metric(&agent, "vcuda_agent_worker_starts_total") >= 2);
+	assert_true(http_metric(&agent, "vcuda_agent_worker_starts_total") <= 5);
+	log = agent_log(&agent);
+	assert_int_equal(count_words(log, "event=worker.failed"), 1);
+	free(log);
+	agent_stop(&agent);
+}
+
+static void crash_at_the_start_is_told(void **state)
+{
+	(void)state;
+	agent_start(&agent, "/toy/crash", NULL);
+	assert_false(agent.ready);
+	assert_string_equal(agent.text, "a worker was ended by signal 6 before it was ready");
+	agent_stop(&agent);
+}
+
+static void clients_wait_for_a_slow_start(void **state)
+{
+	struct client a, b;
+
+	(void)state;
+	agent_start(&agent, "/toy/slow", NULL);
+	assert_true(client_open(&agent, &a, NULL, NULL));
+	assert_true(client_open(&agent, &b, NULL, NULL));
+	client_echo(&b, "worth it");
+	client_close(&a);
+	client_close(&b);
+	agent_stop(&agent);
+
+	agent_start(&agent, "/toy/slow", (const char *[]){"--start-timeout", "100ms", NULL});
+	assert_true(client_open(&agent, &a, NULL, NULL));
+	assert_false(client_open(&agent, &b, NULL, NULL));
+	assert_int_equal(b.welcome.status, 802);
+	assert_non_null(strstr(b.welcome.text, "start_timeout (100 ms)"));
+	client_close(&a);
+	agent_stop(&agent);
+}
+
+/* Runs the agent; its exit status, and what it said. */
+static int run_agent(const char *arguments, char *said, size_t n)
+{
+	char command[256];
+	FILE *out;
+	size_t got;
+
+	snprintf(command, sizeof(command), "timeout 5 %s %s 2>&1", getenv("TOY_AGENT"),
+		arguments);
+	out = popen(command, "r");
+	assert_non_null(out);
+	got = fread(said, 1, n - 1, out);
+	said[got] = 0;
+	return WEXITSTATUS(pclose(out));
+}
+
+static void a_wrong_start_is_one_clear_line(void **state)
+{
+	char said[1024], flags[64];
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", NULL);
+	snprintf(flags, sizeof(flags), "--address 127.0.0.1 --ports 0,%u,0", agent.recv);
+	assert_int_equal(run_agent(flags, said, sizeof(said)), 1);
+	assert_non_null(strstr(said, "gpu-agent: ports.recv: port "));
+	assert_int_equal(count_words(said, "\n"), 1);
+	agent_stop(&agent);
+	assert_int_equal(run_agent("--frobnicate", said, sizeof(said)), 2);
+	assert_string_equal(
+		said, "gpu-agent: unknown flag '--frobnicate' (--help lists the flags)\n");
+	assert_int_equal(run_agent("--check-config --warm 3", said, sizeof(said)), 0);
+	assert_int_equal(run_agent("--role worker 4</dev/null", said, sizeof(said)), 2);
+	assert_int_equal(count_words(said, "\n"), 1);
+	assert_int_equal(run_agent("--version", said, sizeof(said)), 0);
+	assert_int_equal(strncmp(said, "gpu-agent ", 10), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(worker_sees_nothing_secret),
+		cmocka_unit_test(killed_front_is_replaced),
+		cmocka_unit_test(killed_worker_ends_its_session_at_once),
+		cmocka_unit_test(killed_supervisor_takes_all_along),
+		cmocka_unit_test(session_of_a_killed_client_is_freed),
+		cmocka_unit_test(drain_waits_for_sessions),
+		cmocka_unit_test(drain_has_an_end),
+		cmocka_unit_test(failing_driver_says_why_once),
+		cmocka_unit_test(crash_at_the_start_is_told),
+		cmocka_unit_test(clients_wait_for_a_slow_start),
+		cmocka_unit_test(a_wrong_start_is_one_clear_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

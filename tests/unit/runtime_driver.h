@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the counting driver saw.
+ */
+#ifndef VCUDA_TESTS_RUNTIME_DRIVER_H
+#define VCUDA_TESTS_RUNTIME_DRIVER_H
+
+#include <cuda.h>
+#include <stdatomic.h>
+
+struct driver_counts {
+	_Atomic int loads, unloads, kernels, retains, binds, other;
+	CUfunction launched; /* by the last launch of any thread, and where */
+	CUcontext context;
+};
+extern struct driver_counts driver_counts;
+extern CUresult driver_load_status; /* what the next cuLibraryLoadData answers */
+
+#endif
