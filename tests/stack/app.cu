@@ -256,7 +256,7 @@ static int threads()
 	enum { THREADS = 6 };
 	std::atomic<int> running{0}, returned{0};
 	std::vector<std::thread> all;
-	int errors[THREADS] = {0};
+	cudaError_t errors[THREADS] = {};
 	int *flag;
 
 	MUST(cudaMalloc(&flag, 4));
