@@ -208,6 +208,8 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 		snprintf(ready->text, sizeof(ready->text), "%.135s%s", error.text,
 			w->config->driver == DRIVER_NVIDIA
 				? "; install the NVIDIA driver or set driver: software"
+			: w->config->driver == DRIVER_FILE
+				? "; driver: is a libcuda, nvidia or software"
 				: "");
 		ready->status = CUDA_ERROR_SYSTEM_NOT_READY;
 		return -1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The program that the tests of the whole stack run, watch and kill: the first word says what it
- * does.  It prints a line for each thing that happens, with CLOCK_MONOTONIC where time matters.
- * Unlike tests/programs it goes on after an error: how errors come is what is tested. */
+/* The program that the tests of the whole stack run, watch and kill: the first word says what
+ * it does.  It prints a line for each thing that happens, with CLOCK_MONOTONIC where time
+ * matters. Unlike tests/programs it goes on after an error: how errors come is what is tested.
+ */
 #include <cuda_runtime.h>
 
 #include <atomic>
@@ -162,16 +163,20 @@ static int calls_after(cudaError_t want)
 	double worst = 0;
 
 	for (int i = 0; i < 9; i++) {
-		static const char *const names[] = {"malloc", "memcpy to", "memcpy from", "memset",
-			"stream create", "stream synchronize", "event create", "launch",
-			"device synchronize"};
+		static const char *const names[] = {"malloc", "memcpy to", "memcpy from",
+			"memset", "stream create", "stream synchronize", "event create",
+			"launch", "device synchronize"};
 		double began = now();
 		cudaError_t got = cudaSuccess;
 
 		switch (i) {
 		case 0: got = cudaMalloc(&device, 1 << 20); break;
-		case 1: got = cudaMemcpy((void *)0x1000, &value, 4, cudaMemcpyHostToDevice); break;
-		case 2: got = cudaMemcpy(&value, (void *)0x1000, 4, cudaMemcpyDeviceToHost); break;
+		case 1:
+			got = cudaMemcpy((void *)0x1000, &value, 4, cudaMemcpyHostToDevice);
+			break;
+		case 2:
+			got = cudaMemcpy(&value, (void *)0x1000, 4, cudaMemcpyDeviceToHost);
+			break;
 		case 3: got = cudaMemset((void *)0x1000, 0, 4); break;
 		case 4: got = cudaStreamCreate(&stream); break;
 		case 5: got = cudaStreamSynchronize(0); break;
@@ -301,8 +306,8 @@ static int threads()
 						error = cudaEventSynchronize(event);
 					break;
 				case 4:
-					error = cudaMemcpyAsync(memory, host.data(), host.size(),
-						cudaMemcpyHostToDevice, stream);
+					error = cudaMemcpyAsync(memory, host.data(),
+						host.size(), cudaMemcpyHostToDevice, stream);
 					if (!error)
 						error = cudaStreamSynchronize(stream);
 					break;
@@ -404,7 +409,8 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "count"))
 		return count();
 	if (!strcmp(what, "sum"))
-		return sum((uint32_t)number, argc > 3 ? strtoull(argv[3], NULL, 0) << 10 : 1 << 20);
+		return sum((uint32_t)number,
+			argc > 3 ? strtoull(argv[3], NULL, 0) << 10 : 1 << 20);
 	if (!strcmp(what, "bystander"))
 		return sum(UINT32_MAX, 256 << 10);
 	if (!strcmp(what, "hold"))

@@ -171,7 +171,8 @@ def environment(more=None):
 class Agent(Logged):
     """gpu-agent on free ports of 127.0.0.1."""
 
-    def __init__(self, folder, *flags, env=None, driver="software", command=None):
+    def __init__(self, folder, *flags, env=None, driver="software", command=None,
+                 ready=True):
         self.folder = os.path.join(folder, "agent")
         os.makedirs(self.folder, exist_ok=True)
         self.ready_file = os.path.join(self.folder, "ready.json")
@@ -179,18 +180,17 @@ class Agent(Logged):
                                 "127.0.0.1", "--ports", "0,0,0", "--drain", "0", "--cache-dir",
                                 os.path.join(self.folder, "cache"), "--ready-file",
                                 self.ready_file, *flags], env)
-        if not command:
-            wait_for(self.read_ready, 20, "the agent is ready")
+        if ready and not command:
+            wait_for(lambda: self.read_ports() and self.is_ready, 20, "the agent is ready")
 
-    def read_ready(self):
+    def read_ports(self):
         self.check()
         with contextlib.suppress(OSError, ValueError):
             with open(self.ready_file) as file:
                 ready = json.load(file)
-            if ready["ready"]:
-                self.ports = ready["ports"]
-                self.address = f"127.0.0.1:{self.ports['recv']}"
-                return True
+            self.ports, self.is_ready = ready["ports"], ready["ready"]
+            self.address = f"127.0.0.1:{self.ports['recv']}"
+            return True
         return False
 
     def http(self, path):
