@@ -292,8 +292,10 @@ class App:
 
 
 def preloaded():
-    guard = os.path.join(LIB, "libutilities.so")
-    return (guard + ":" if os.path.exists(guard) else "") + os.path.join(LIB, "libvcuda.so")
+    got = subprocess.run([os.path.join(BIN, "vcuda"), "preload"], capture_output=True, text=True,
+                         timeout=10, env=environment())
+    assert got.returncode == 0, got.stderr
+    return got.stdout.strip()
 
 
 @contextlib.contextmanager
