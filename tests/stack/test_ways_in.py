@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ways in that the seeds' documents describe, each with a program that computes."""
 import os
+import shutil
 import socket
+import subprocess
 
-from stack import (BIN, LIB, Agent, App, Sidecar, children, folder, kill, preloaded, stack, wait_for,
-                   PROGRAM)
+from stack import (BIN, LIB, PROGRAM, Agent, App, Sidecar, Skip, children, folder, kill, preloaded,
+                   stack, wait_for)
 
 CLIENT, VCUDA = os.path.join(BIN, "vcuda-client"), os.path.join(BIN, "vcuda")
 
@@ -18,13 +20,21 @@ def three_ports():
 
 
 def agent_by(path, command, ports):
-    """An agent started the seeds' way: its driver is libcuda.so.1, which here is the software
-    GPU under that name."""
-    driver = os.path.join(path, "driver")
+    """An agent started the seeds' way, with nothing but their flags: its driver is the system's
+    libcuda.so.1, which here, in a mount namespace of its own, is the software GPU."""
+    if os.geteuid() or subprocess.run(["unshare", "-m", "true"]).returncode:
+        raise Skip("needs to be root, and to mount")
+    driver, cache = os.path.join(path, "driver"), os.path.join(path, "ld.so.cache")
     os.makedirs(driver)
-    os.symlink(os.path.join(LIB, "libvcuda-softgpu.so"), os.path.join(driver, "libcuda.so.1"))
-    agent = Agent(path, command=command,
-                  env={"LD_LIBRARY_PATH": driver, "XDG_CACHE_HOME": path, "HOME": path})
+    shutil.copy(os.path.join(LIB, "libvcuda-softgpu.so"), os.path.join(driver, "libcuda.so.1"))
+    conf = os.path.join(path, "ld.so.conf")
+    with open(conf, "w") as file:
+        file.write(f"include /etc/ld.so.conf.d/*.conf\n{driver}\n")
+    subprocess.run(["/sbin/ldconfig", "-X", "-f", conf, "-C", cache], check=True, timeout=30,
+                   stderr=subprocess.DEVNULL)
+    agent = Agent(path, command=["unshare", "-m", "sh", "-c",
+                                 f"mount --bind {cache} /etc/ld.so.cache && exec \"$@\"", "sh",
+                                 *command], env={"XDG_CACHE_HOME": path, "HOME": path})
     agent.ports = dict(zip(("send", "recv", "control"), map(int, ports)))
     agent.address = f"127.0.0.1:{ports[1]}"
 
