@@ -5,6 +5,10 @@
 
 #include "common/log.h"
 
+/* Of what is free, a session gets at most this part that it has not asked for: many small ones
+ * must not starve each other with what they do not use. */
+#define LEDGER_SPARE 16
+
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -110,22 +114,22 @@ void ledger_open(struct ledger *ledger, struct ledger_account *account, uint64_t
 {
 	memset(account, 0, sizeof(*account));
 	for (uint32_t d = 0; d < ledger->device_count; d++)
-		give(ledger, account, d, initial);
+		give(ledger, account, d, less(initial, ledger_free(ledger, d) / LEDGER_SPARE));
 }
 
 uint64_t ledger_grow(
 	struct ledger *ledger, struct ledger_account *account, uint32_t device, uint64_t wanted)
 {
-	uint64_t room;
+	uint64_t room, spare;
 
 	if (device >= ledger->device_count)
 		return 0;
 	room = ledger_free(ledger, device);
+	spare = less(account->lease[device], room / LEDGER_SPARE);
 	if (ledger->limit)
 		room = less(room, ledger->limit - less(ledger->limit, account->lease[device]));
 	if (!account->quarantined && wanted <= room)
-		give(ledger, account, device,
-			wanted > account->lease[device] ? wanted : account->lease[device]);
+		give(ledger, account, device, wanted > spare ? wanted : spare);
 	return account->lease[device];
 }
 

@@ -45,17 +45,17 @@ static void sum_stays_within_the_device(void **state)
 	assert_int_equal(ledger_free(&l, 1), 1000 * MIB);
 	assert_int_equal(ledger_free(&l, 2), 0);
 
-	ledger_open(&l, &a, 256 * MIB);
-	ledger_open(&l, &b, 256 * MIB);
-	assert_int_equal(a.lease[0], 256 * MIB);
-	assert_int_equal(ledger_free(&l, 0), 388 * MIB);
+	ledger_open(&l, &a, 20 * MIB);
+	ledger_open(&l, &b, 40 * MIB);
+	assert_int_equal(a.lease[0], 20 * MIB);
+	assert_int_equal(ledger_free(&l, 0), 840 * MIB);
 
 	/* A small wish doubles, a large one is met, one that cannot be met changes nothing. */
-	assert_int_equal(ledger_grow(&l, &a, 0, 1), 512 * MIB);
-	assert_int_equal(ledger_grow(&l, &b, 0, 133 * MIB), 256 * MIB);
-	assert_int_equal(ledger_grow(&l, &b, 0, 132 * MIB), 388 * MIB);
+	assert_int_equal(ledger_grow(&l, &a, 0, 1), 40 * MIB);
+	assert_int_equal(ledger_grow(&l, &b, 0, 821 * MIB), 40 * MIB);
+	assert_int_equal(ledger_grow(&l, &b, 0, 820 * MIB), 860 * MIB);
 	assert_int_equal(ledger_free(&l, 0), 0);
-	assert_int_equal(ledger_grow(&l, &a, 0, UINT64_MAX), 512 * MIB);
+	assert_int_equal(ledger_grow(&l, &a, 0, UINT64_MAX), 40 * MIB);
 	assert_int_equal(ledger_grow(&l, &a, 2, 1), 0);
 
 	ledger_close(&l, &a);
@@ -72,7 +72,7 @@ static void limit_holds_for_each_account(void **state)
 	struct ledger_account a;
 
 	(void)state;
-	make(&l, 1, 1024 * MIB, 0);
+	make(&l, 1, 4096 * MIB, 0);
 	l.limit = 300 * MIB;
 	ledger_open(&l, &a, 256 * MIB);
 	assert_int_equal(ledger_grow(&l, &a, 0, 45 * MIB), 256 * MIB);
@@ -80,18 +80,24 @@ static void limit_holds_for_each_account(void **state)
 	assert_int_equal(ledger_grow(&l, &a, 0, 1), 300 * MIB);
 }
 
-static void initial_lease_is_what_is_left(void **state)
+static void what_was_not_asked_for_leaves_room_for_others(void **state)
 {
 	struct ledger l;
-	struct ledger_account a, b;
+	struct ledger_account accounts[64], large;
 
 	(void)state;
-	make(&l, 1, 300 * MIB, 0);
-	ledger_open(&l, &a, 256 * MIB);
-	ledger_open(&l, &b, 256 * MIB);
-	assert_int_equal(b.lease[0], 44 * MIB);
-	ledger_close(&l, &a);
-	assert_int_equal(ledger_grow(&l, &b, 0, 100 * MIB), 144 * MIB);
+	make(&l, 1, 4096 * MIB, 0);
+	for (int i = 0; i < 64; i++) {
+		ledger_open(&l, &accounts[i], 256 * MIB);
+		ledger_grow(&l, &accounts[i], 0, 1);
+	}
+	/* All of what is left is for who asks. */
+	ledger_open(&l, &large, 0);
+	assert_int_equal(ledger_free(&l, 0) > 0, 1);
+	assert_int_equal(ledger_grow(&l, &large, 0, ledger_free(&l, 0)), large.lease[0]);
+	assert_int_equal(ledger_free(&l, 0), 0);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(accounts[i].lease[0] > 0, 1);
 }
 
 static void memory_of_others_is_not_given(void **state)
@@ -135,7 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sum_stays_within_the_device),
 		cmocka_unit_test(limit_holds_for_each_account),
-		cmocka_unit_test(initial_lease_is_what_is_left),
+		cmocka_unit_test(what_was_not_asked_for_leaves_room_for_others),
 		cmocka_unit_test(memory_of_others_is_not_given),
 		cmocka_unit_test(what_does_not_add_up_is_a_bug),
 	};
