@@ -345,8 +345,11 @@ class Sidecar:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        text = self.text()
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        for word in ("Sanitizer", "runtime error"):
+            assert word not in text, text
 
 
 @contextlib.contextmanager
