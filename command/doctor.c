@@ -201,11 +201,13 @@ static bool needs_no_gpu(const char *name)
 	return !strncmp(name, "libnvrtc.so", 11) || !strncmp(name, "libnvJitLink.so", 15);
 }
 
-/* One line of the loader's list: "NAME => PATH (0x…)" or "NAME => not found". */
+/* One line of the loader's list: "NAME => PATH (0x…)" or "NAME => not found". 1: a CUDA
+ * library. */
 static int check_line(struct doctor *doctor, char *line)
 {
-	char *arrow = strstr(line, " => "), *path, *slash;
-	char name[256], folder[PATH_MAX];
+	char *arrow = strstr(line, " => "), *path;
+	char name[256], ours[PATH_MAX];
+	bool missing;
 
 	if (!arrow)
 		return 0;
@@ -213,21 +215,18 @@ static int check_line(struct doctor *doctor, char *line)
 	snprintf(name, sizeof(name), "%.*s", (int)(arrow - line), line);
 	path = arrow + 4;
 	path[strcspn(path, " \n")] = 0;
-	if (!strcmp(path, "not")) {
-		say(doctor, WRONG, "libraries", "%s is not found%s", name,
-			is_cuda_library(name)
-				? ": vcuda does not serve it; install it in the image"
-				: "");
-		return is_cuda_library(name);
-	}
-	if (!is_cuda_library(name))
+	missing = !strcmp(path, "not");
+	if (!is_cuda_library(name)) {
+		if (missing)
+			say(doctor, WRONG, "loads", "%s is not found: install it", name);
 		return 0;
-	snprintf(folder, sizeof(folder), "%s", doctor->main_library);
-	slash = strrchr(folder, '/');
-	if (slash)
-		slash[1] = 0;
-	if (!strncmp(path, folder, strlen(folder)))
-		say(doctor, RIGHT, "loads", "%s from vcuda", name);
+	}
+	if (!spawn_library(name, ours, sizeof(ours)))
+		say(doctor, RIGHT, "loads", "%s from vcuda%s%s", name,
+			missing ? "" : ", in place of ", missing ? "" : path);
+	else if (missing)
+		say(doctor, WRONG, "loads", "%s is not found, and vcuda does not serve it yet",
+			name);
 	else if (needs_no_gpu(name))
 		say(doctor, RIGHT, "loads", "%s, its own (%s): it needs no GPU", name, path);
 	else
@@ -236,25 +235,16 @@ static int check_line(struct doctor *doctor, char *line)
 	return 1;
 }
 
-/* Asks the program's own loader what would be loaded, with ours preloaded; no code of it runs.
- */
+/* Asks the program's own loader what would be loaded; no code of the program runs. */
 static int check_loaded(struct doctor *doctor, const char *path, const char *interpreter)
 {
 	char *argv[] = {(char *)interpreter, "--list", (char *)path, NULL};
-	cleanup_free char *preload = NULL;
 	char *rest, *line;
 	int found = 0;
 
-	if (asprintf(&preload, "%s%s%s", doctor->utilities, *doctor->utilities ? ":" : "",
-		    doctor->main_library) < 0)
-		return 0;
-	if (doctor->main_library[0])
-		setenv("LD_PRELOAD", preload, 1);
-	if (spawn_capture(argv, 20, doctor->out, doctor->err, CAPTURE) < 0) {
-		unsetenv("LD_PRELOAD");
-		return 0;
-	}
 	unsetenv("LD_PRELOAD");
+	if (spawn_capture(argv, 20, doctor->out, doctor->err, CAPTURE) < 0)
+		return 0;
 	rest = doctor->out;
 	while ((line = strsep(&rest, "\n")))
 		found += check_line(doctor, line);
