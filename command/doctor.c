@@ -238,12 +238,16 @@ static int check_line(struct doctor *doctor, char *line)
 /* Asks the program's own loader what would be loaded; no code of the program runs. */
 static int check_loaded(struct doctor *doctor, const char *path, const char *interpreter)
 {
-	char *argv[] = {(char *)interpreter, "--list", (char *)path, NULL};
+	char *argv[] = {(char *)interpreter, (char *)path, NULL};
 	char *rest, *line;
-	int found = 0;
+	int found = 0, ret;
 
 	unsetenv("LD_PRELOAD");
-	if (spawn_capture(argv, 20, doctor->out, doctor->err, CAPTURE) < 0)
+	setenv("LD_TRACE_LOADED_OBJECTS", "1",
+		1); /* unlike --list it goes on where one is missing */
+	ret = spawn_capture(argv, 20, doctor->out, doctor->err, CAPTURE);
+	unsetenv("LD_TRACE_LOADED_OBJECTS");
+	if (ret < 0)
 		return 0;
 	rest = doctor->out;
 	while ((line = strsep(&rest, "\n")))
