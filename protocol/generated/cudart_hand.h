@@ -207,6 +207,16 @@ cudaError_t hand_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t 
 cudaError_t hand_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t null_stream);
 cudaError_t hand_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t null_stream);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, size_t count,
+		struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+		size_t *failIdx, cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs,
+		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
+		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream);
+#endif
 cudaError_t hand_cudaMemset(void *devPtr, int value, size_t count, cudaStream_t null_stream);
 cudaError_t hand_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height, cudaStream_t null_stream);

@@ -3025,38 +3025,24 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParm
 	return runtime_result(hand_cudaMemcpy3DPeer(p, cudaStreamPerThread));
 }
 
-/* cudart.api:621: refused */
+/* cudart.api:621: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs,
 		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
 		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
 {
-	(void)dsts;
-	(void)srcs;
-	(void)sizes;
-	(void)count;
-	(void)attrs;
-	(void)attrsIdxs;
-	(void)numAttrs;
-	(void)stream;
-	return runtime_result(runtime_refused(CALL_cudaMemcpyBatchAsync, "cudaMemcpyBatchAsync",
-		"batch copies: not served yet"));
+	runtime_count(CALL_cudaMemcpyBatchAsync);
+	return runtime_result(hand_cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs,
+		attrsIdxs, numAttrs, stream));
 }
 
-/* cudart.api:621: refused */
+/* cudart.api:621: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void *const *srcs,
 		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
 		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
 {
-	(void)dsts;
-	(void)srcs;
-	(void)sizes;
-	(void)count;
-	(void)attrs;
-	(void)attrsIdxs;
-	(void)numAttrs;
-	(void)stream;
-	return runtime_result(runtime_refused(CALL_cudaMemcpyBatchAsync_ptsz,
-		"cudaMemcpyBatchAsync_ptsz", "batch copies: not served yet"));
+	runtime_count(CALL_cudaMemcpyBatchAsync_ptsz);
+	return runtime_result(hand_cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs,
+		attrsIdxs, numAttrs, stream ? stream : cudaStreamPerThread));
 }
 
 /* cudart.api:627: refused */

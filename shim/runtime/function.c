@@ -19,7 +19,7 @@ static cudaError_t function_of(const void *func, CUfunction *function)
 {
 	cudaError_t error = runtime_enter();
 
-	return error ? error : register_context_function(func, function);
+	return error ? error : register_function(func, function);
 }
 
 cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func)
@@ -105,7 +105,7 @@ static cudaError_t set_attribute(const void *func, CUfunction_attribute attribut
 		return error;
 	error = register_kernel(func, &kernel);
 	if (error == cudaErrorInvalidDeviceFunction) {
-		error = register_context_function(func, &function);
+		error = register_function(func, &function);
 		return error ? error
 			     : runtime_status(cuFuncSetAttribute(function, attribute, value));
 	}

@@ -40,32 +40,45 @@ static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 	return cudaErrorInvalidValue;
 }
 
-static inline cudaError_t launch(CUfunction function, dim3 grid, dim3 block, void **args,
+/* SYMBOL may be NULL. Needs a context. */
+static inline cudaError_t launch(struct symbol *symbol, dim3 grid, dim3 block, void **args,
 	size_t shared, cudaStream_t stream)
 {
+	CUfunction function;
 	CUresult status;
+	cudaError_t error;
 
+	if (unlikely(!symbol))
+		return cudaErrorInvalidDeviceFunction;
 	if (unlikely(shared > UINT_MAX))
 		return cudaErrorInvalidValue;
-	status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-		(unsigned)shared, (CUstream)stream, args, NULL);
-	return likely(status == CUDA_SUCCESS) ? cudaSuccess : launch_error(status, grid, block);
+	error = register_bound(symbol, &function);
+	for (int again = 0; likely(!error); again++) {
+		status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y,
+			block.z, (unsigned)shared, (CUstream)stream, args, NULL);
+		if (likely(status == CUDA_SUCCESS))
+			return cudaSuccess;
+		/* The stream is none; or the context was destroyed by the driver API, and
+		 * another has taken its handle: then the kernel's function there is new. */
+		if (status != CUDA_ERROR_INVALID_HANDLE || again)
+			return launch_error(status, grid, block);
+		error = register_bind(symbol, &function);
+	}
+	return error;
 }
 
 cudaError_t hand_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
 	size_t sharedMem, cudaStream_t stream)
 {
-	CUfunction function;
 	cudaError_t error = runtime_enter();
 
-	if (likely(!error))
-		error = register_function(func, &function);
 	if (unlikely(error))
 		return error;
-	return launch(function, gridDim, blockDim, args, sharedMem, stream);
+	return launch(
+		table_find(&register_table, func), gridDim, blockDim, args, sharedMem, stream);
 }
 
-/* nvcc 13's stubs: the handle comes from __cudaGetKernel. */
+/* nvcc 13's stubs: the handle comes from __cudaGetKernel, which gives the symbol itself. */
 cudaError_t hand___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
 	void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -73,9 +86,7 @@ cudaError_t hand___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 bloc
 
 	if (unlikely(error))
 		return error;
-	if (unlikely(!kernel))
-		return register_kernel_failure();
-	return launch((CUfunction)kernel, gridDim, blockDim, args, sharedMem, stream);
+	return launch((struct symbol *)kernel, gridDim, blockDim, args, sharedMem, stream);
 }
 
 cudaError_t hand_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,

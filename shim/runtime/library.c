@@ -41,9 +41,21 @@ cudaError_t hand_cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fil
 
 cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library)
 {
+	CUkernel *kernels = NULL;
+	unsigned count = 0;
 	cudaError_t error = runtime_enter();
 
-	return error ? error : runtime_status(cuLibraryUnload((CUlibrary)library));
+	if (error)
+		return error;
+	/* Its kernels may have been handed out, and their handles may be used again. */
+	if (!cuLibraryGetKernelCount(&count, (CUlibrary)library) && count)
+		kernels = calloc(count, sizeof(*kernels));
+	if (kernels && cuLibraryEnumerateKernels(kernels, count, (CUlibrary)library))
+		count = 0;
+	for (unsigned i = 0; kernels && i < count; i++)
+		register_forget(kernels[i]);
+	free(kernels);
+	return runtime_status(cuLibraryUnload((CUlibrary)library));
 }
 
 cudaError_t hand_cudaLibraryGetKernel(

@@ -38,10 +38,6 @@ static struct table binary_table;
 static pthread_mutex_t register_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct symbol *free_symbols;
 
-/* __cudaGetKernel's failure is kept by the caller as a NULL handle; the launch of it says why.
- */
-static _Atomic int kernel_failure = cudaErrorInvalidDeviceFunction;
-
 static struct symbol *symbol_new(void)
 {
 	struct symbol *symbol = free_symbols;
@@ -57,6 +53,21 @@ static struct symbol *symbol_new(void)
 	return symbol;
 }
 
+/* Nobody may use it any more. */
+static void symbol_free(struct symbol *symbol)
+{
+	struct binding *binding = atomic_exchange(&symbol->bindings, NULL), *next;
+
+	for (; binding; binding = next) {
+		next = binding->next;
+		free(binding);
+	}
+	table_remove(&register_table, symbol->host, symbol);
+	atomic_store(&symbol->kernel, NULL);
+	symbol->next = free_symbols;
+	free_symbols = symbol;
+}
+
 static bool symbol_add(
 	struct binary *binary, const void *host, const char *name, enum symbol_kind kind)
 {
@@ -70,7 +81,7 @@ static bool symbol_add(
 		symbol->name = name;
 		symbol->binary = binary;
 		symbol->kind = kind;
-		atomic_store(&symbol->kernel, binary ? NULL : (CUkernel)host);
+		atomic_store(&symbol->kernel, kind == SYMBOL_HANDLE ? (CUkernel)host : NULL);
 		added = table_add(&register_table, host, symbol);
 		if (added && binary) {
 			symbol->next = binary->symbols;
@@ -105,12 +116,15 @@ static cudaError_t binary_load(struct binary *binary, CUlibrary *library)
 	return runtime_status(status);
 }
 
-cudaError_t register_load_kernel(struct symbol *symbol, CUkernel *kernel)
+static cudaError_t load_kernel(struct symbol *symbol, CUkernel *kernel)
 {
 	CUlibrary library;
 	CUresult status;
 	cudaError_t error;
 
+	*kernel = atomic_load_explicit(&symbol->kernel, memory_order_acquire);
+	if (*kernel)
+		return cudaSuccess;
 	if (symbol->kind != SYMBOL_KERNEL)
 		return cudaErrorInvalidDeviceFunction;
 	error = binary_load(symbol->binary, &library);
@@ -127,33 +141,44 @@ cudaError_t register_load_kernel(struct symbol *symbol, CUkernel *kernel)
 	return cudaSuccess;
 }
 
+cudaError_t register_bind(struct symbol *symbol, CUfunction *function)
+{
+	struct binding *binding;
+	CUkernel kernel;
+	CUresult status;
+	cudaError_t error;
+
+	if (symbol->kind == SYMBOL_FUNCTION) {
+		*function = (CUfunction)symbol->host;
+		return cudaSuccess;
+	}
+	error = load_kernel(symbol, &kernel);
+	if (error)
+		return error;
+	status = cuKernelGetFunction(function, kernel);
+	if (status == CUDA_ERROR_NOT_FOUND)
+		return cudaErrorInvalidDeviceFunction;
+	if (status != CUDA_SUCCESS)
+		return runtime_status(status);
+
+	/* Without memory it works as well, only slower. */
+	binding = malloc(sizeof(*binding));
+	if (!binding)
+		return cudaSuccess;
+	binding->context = runtime_thread.bound;
+	binding->generation = runtime_thread.generation;
+	binding->function = *function;
+	binding->next = atomic_load(&symbol->bindings);
+	while (!atomic_compare_exchange_weak(&symbol->bindings, &binding->next, binding))
+		;
+	return cudaSuccess;
+}
+
 cudaError_t register_kernel(const void *func, CUkernel *kernel)
 {
 	struct symbol *symbol = table_find(&register_table, func);
-	CUfunction function;
-	cudaError_t error;
 
-	if (!symbol || symbol->kind == SYMBOL_FUNCTION)
-		return cudaErrorInvalidDeviceFunction;
-	error = register_function(func, &function);
-	*kernel = error ? NULL : (CUkernel)function;
-	return error;
-}
-
-cudaError_t register_context_function(const void *func, CUfunction *function)
-{
-	struct symbol *symbol = table_find(&register_table, func);
-	CUkernel kernel;
-	cudaError_t error;
-
-	if (symbol && symbol->kind == SYMBOL_FUNCTION) {
-		*function = (CUfunction)func;
-		return cudaSuccess;
-	}
-	error = register_kernel(func, &kernel);
-	if (error)
-		return error;
-	return runtime_status(cuKernelGetFunction(function, kernel));
+	return symbol ? load_kernel(symbol, kernel) : cudaErrorInvalidDeviceFunction;
 }
 
 cudaError_t register_variable(const void *shadow, CUdeviceptr *address, size_t *bytes)
@@ -178,6 +203,17 @@ cudaError_t register_variable(const void *shadow, CUdeviceptr *address, size_t *
 bool register_handle(const void *handle, enum symbol_kind kind)
 {
 	return table_find(&register_table, handle) || symbol_add(NULL, handle, NULL, kind);
+}
+
+void register_forget(const void *handle)
+{
+	struct symbol *symbol;
+
+	pthread_mutex_lock(&register_lock);
+	symbol = table_find(&register_table, handle);
+	if (symbol && !symbol->binary)
+		symbol_free(symbol);
+	pthread_mutex_unlock(&register_lock);
 }
 
 /* ---- The entry points that nvcc's and clang's code calls ---- */
@@ -220,10 +256,7 @@ void hand___cudaUnregisterFatBinary(void **fatCubinHandle)
 	table_remove(&binary_table, binary, binary);
 	for (symbol = binary->symbols; symbol; symbol = next) {
 		next = symbol->next;
-		table_remove(&register_table, symbol->host, symbol);
-		atomic_store(&symbol->kernel, NULL);
-		symbol->next = free_symbols;
-		free_symbols = symbol;
+		symbol_free(symbol);
 	}
 	pthread_mutex_unlock(&register_lock);
 
@@ -283,27 +316,26 @@ char hand___cudaInitModule(void **fatCubinHandle)
 	return 1;
 }
 
+/* Only nvcc's stubs call this, once for each kernel, and hand what they got to
+ * __cudaLaunchKernel only: so it is the registered symbol itself. Nothing is loaded yet, and
+ * what goes wrong then is told by the launch. */
 cudaError_t hand___cudaGetKernel(cudaKernel_t *kernel, const void *func)
 {
-	CUkernel found = NULL;
-	cudaError_t error;
-
 	if (!kernel)
 		return cudaErrorInvalidValue;
-	error = runtime_enter();
-	if (!error)
-		error = register_kernel(func, &found);
-	if (error)
-		atomic_store(&kernel_failure, (int)error);
-	else
-		*kernel = (cudaKernel_t)found;
-	return error;
+	*kernel = (cudaKernel_t)table_find(&register_table, func);
+	return *kernel ? cudaSuccess : cudaErrorInvalidDeviceFunction;
 }
 
 cudaError_t hand_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
 {
-	cudaError_t error = hand___cudaGetKernel(kernelPtr, entryFuncAddr);
+	cudaError_t error;
 
+	if (!kernelPtr)
+		return cudaErrorInvalidValue;
+	error = runtime_enter();
+	if (!error)
+		error = register_kernel(entryFuncAddr, (CUkernel *)kernelPtr);
 	if (!error && !register_handle(*kernelPtr, SYMBOL_HANDLE))
 		error = cudaErrorMemoryAllocation;
 	return error;
@@ -317,7 +349,7 @@ cudaError_t hand_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *sy
 		return cudaErrorInvalidValue;
 	error = runtime_enter();
 	if (!error)
-		error = register_context_function(symbolPtr, (CUfunction *)functionPtr);
+		error = register_function(symbolPtr, (CUfunction *)functionPtr);
 	if (!error && !register_handle(*functionPtr, SYMBOL_FUNCTION))
 		error = cudaErrorMemoryAllocation;
 	return error;
@@ -350,10 +382,4 @@ cudaError_t hand___cudaPopCallConfiguration(
 	*sharedMem = config->shared;
 	*(cudaStream_t *)stream = config->stream;
 	return cudaSuccess;
-}
-
-/* Why the last __cudaGetKernel failed: launch.c asks for a NULL handle. */
-cudaError_t register_kernel_failure(void)
-{
-	return (cudaError_t)atomic_load(&kernel_failure);
 }

@@ -4,8 +4,9 @@
  * variables in them.  Registration only records pointers; a fat binary is loaded at the first
  * use of something in it, a kernel at its own first use.
  *
- * Kernels are CUkernel handles of CUlibraries: they belong to no context, so one handle serves
- * every device, and it survives cudaDeviceReset.
+ * A fat binary becomes a CUlibrary and a kernel a CUkernel: those belong to no context, so one
+ * handle serves every device and survives cudaDeviceReset.  Launches go by the CUfunction that
+ * a kernel has in a context, which is kept with the kernel: the driver then looks nothing up.
  */
 #ifndef VCUDA_RUNTIME_REGISTER_H
 #define VCUDA_RUNTIME_REGISTER_H
@@ -21,52 +22,64 @@ enum symbol_kind {
 	SYMBOL_FUNCTION, /* host: a cudaFunction_t that stands for itself */
 };
 
+/* A kernel in one context. Never changed once it can be seen, so readers take no lock. */
+struct binding {
+	struct binding *next;
+	CUcontext context;
+	uint32_t generation; /* of runtime_generation: a reset makes a new context */
+	CUfunction function;
+};
+
 struct symbol {
 	const void *host;
-	const char *name;	  /* in the program's image */
-	struct binary *binary;	  /* NULL for handles */
-	struct symbol *next;	  /* of the same binary, or the free list */
-	_Atomic(CUkernel) kernel; /* once loaded */
+	const char *name;		    /* in the program's image */
+	struct binary *binary;		    /* NULL for handles */
+	struct symbol *next;		    /* of the same binary, or the free list */
+	_Atomic(CUkernel) kernel;	    /* once loaded */
+	_Atomic(struct binding *) bindings; /* the newest first */
 	enum symbol_kind kind;
 };
 
 extern struct table register_table __attribute__((visibility("hidden")));
 
-/* The kernel of a symbol, loading what must be. Needs a context. */
-cudaError_t register_load_kernel(struct symbol *symbol, CUkernel *kernel);
+/* Finds the function in the thread's context and keeps it, loading what must be. */
+cudaError_t register_bind(struct symbol *symbol, CUfunction *function);
 
-/* What cuLaunchKernel takes for FUNC: a kernel's stub, a cudaKernel_t or a cudaFunction_t.
- * cudaErrorInvalidDeviceFunction where it is none. Needs a context. */
+/* A symbol's function in the thread's context (after runtime_enter). */
+static inline cudaError_t register_bound(struct symbol *symbol, CUfunction *function)
+{
+	const struct runtime_thread *thread = &runtime_thread;
+	const struct binding *binding =
+		atomic_load_explicit(&symbol->bindings, memory_order_acquire);
+
+	for (; likely(binding); binding = binding->next) {
+		if (likely(binding->context == thread->bound &&
+			    binding->generation == thread->generation)) {
+			*function = binding->function;
+			return cudaSuccess;
+		}
+	}
+	return register_bind(symbol, function);
+}
+
+/* The same for FUNC: a kernel's stub, a cudaKernel_t or a cudaFunction_t.
+ * cudaErrorInvalidDeviceFunction where it is none of them. */
 static inline cudaError_t register_function(const void *func, CUfunction *function)
 {
 	struct symbol *symbol = table_find(&register_table, func);
-	CUkernel kernel = NULL;
-	cudaError_t error;
 
-	if (unlikely(!symbol))
-		return cudaErrorInvalidDeviceFunction;
-	kernel = atomic_load_explicit(&symbol->kernel, memory_order_acquire);
-	if (unlikely(!kernel)) {
-		error = register_load_kernel(symbol, &kernel);
-		if (error)
-			return error;
-	}
-	*function = (CUfunction)kernel;
-	return cudaSuccess;
+	return likely(symbol) ? register_bound(symbol, function)
+			      : cudaErrorInvalidDeviceFunction;
 }
 
-/* The same as a CUkernel; cudaErrorInvalidDeviceFunction for a cudaFunction_t. */
+/* The CUkernel of FUNC; cudaErrorInvalidDeviceFunction for a cudaFunction_t too. */
 cudaError_t register_kernel(const void *func, CUkernel *kernel);
-/* The CUfunction of FUNC in the current context. */
-cudaError_t register_context_function(const void *func, CUfunction *function);
-
 /* Address and size on the thread's device of a variable's shadow; cudaErrorInvalidSymbol. */
 cudaError_t register_variable(const void *shadow, CUdeviceptr *address, size_t *bytes);
 
-/* Why the last __cudaGetKernel failed: its caller keeps only a NULL handle. */
-cudaError_t register_kernel_failure(void);
-
 /* Makes a handle usable where the API takes a kernel's address. False: no memory. */
 bool register_handle(const void *handle, enum symbol_kind kind);
+/* Undoes it, when the handle's library goes. */
+void register_forget(const void *handle);
 
 #endif

@@ -243,6 +243,40 @@ static void shaped_copies_and_fills_are_right(void **state)
 	(void)cudaGetLastError();
 }
 
+static void a_batch_is_copied_in_order(void **state)
+{
+	struct cudaMemcpyAttributes hint = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+	char text[16] = "0123456789abcde", back[16] = "";
+	size_t sizes[3] = {16, 8, 16}, first = 0;
+	cudaStream_t stream;
+	char *device;
+	cudaError_t error;
+
+	(void)state;
+	ok(cudaMalloc((void **)&device, 64));
+	ok(cudaStreamCreate(&stream));
+	{
+		void *to[3] = {device, device + 2, back};
+#if CUDART_VERSION < 13000
+		void *from[3] = {text, text, device};
+		size_t failed = 7;
+
+		error = cudaMemcpyBatchAsync(
+			to, from, sizes, 3, &hint, &first, 1, &failed, stream);
+		assert_int_equal(failed, SIZE_MAX);
+#else
+		const void *from[3] = {text, text, device};
+
+		error = cudaMemcpyBatchAsync(to, from, sizes, 3, &hint, &first, 1, stream);
+#endif
+	}
+	ok(error);
+	ok(cudaStreamSynchronize(stream));
+	assert_memory_equal(back, "0101234567abcde", 16);
+	ok(cudaStreamDestroy(stream));
+	ok(cudaFree(device));
+}
+
 static void streams_and_events_keep_order(void **state)
 {
 	cudaStream_t stream;
@@ -376,6 +410,7 @@ int main(void)
 		cmocka_unit_test(sizes_of_zero_and_null_are_no_errors),
 		cmocka_unit_test(what_a_pointer_is),
 		cmocka_unit_test(shaped_copies_and_fills_are_right),
+		cmocka_unit_test(a_batch_is_copied_in_order),
 		cmocka_unit_test(streams_and_events_keep_order),
 		cmocka_unit_test(host_functions_run),
 		cmocka_unit_test(after_a_reset_it_goes_on),

@@ -102,6 +102,14 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
 	return strcmp(name, "missing") ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+/* A new function each time, so that a stale one can be told. */
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+	*function = (CUfunction)(uintptr_t)(0x100 + COUNT(functions));
+	driver_counts.name = (const char *)kernel;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 	unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
 {
@@ -109,6 +117,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 	(void)params, (void)extra;
 	if (!function || !current)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (function == driver_counts.stale)
+		return CUDA_ERROR_INVALID_HANDLE;
 	driver_counts.launched = function;
 	driver_counts.context = current;
 	return CUDA_SUCCESS;

@@ -119,16 +119,15 @@ static void failures_come_out_of_the_launch(void **state)
 	(void)state;
 	driver_load_status = CUDA_ERROR_NO_BINARY_FOR_GPU;
 	is(launch(20), cudaErrorNoKernelImageForDevice);
-	is(__cudaGetKernel(&kernel, stubs[20]), cudaErrorNoKernelImageForDevice);
-	assert_null(kernel);
+	ok(__cudaGetKernel(&kernel, stubs[20])); /* nothing is loaded for that */
 	is(__cudaLaunchKernel(kernel, one, one, NULL, 0, NULL),
 		cudaErrorNoKernelImageForDevice);
 	driver_load_status = CUDA_SUCCESS;
 	ok(launch(20)); /* a failure is not kept */
 	is(launch(21), cudaErrorInvalidDeviceFunction);
-	ok(__cudaGetKernel(&kernel, stubs[20]));
 	ok(__cudaLaunchKernel(kernel, one, one, NULL, 0, NULL));
-	assert_ptr_equal(driver_counts.launched, kernel);
+	is(__cudaGetKernel(&kernel, stubs[22]), cudaErrorInvalidDeviceFunction);
+	is(__cudaLaunchKernel(NULL, one, one, NULL, 0, NULL), cudaErrorInvalidDeviceFunction);
 	__cudaUnregisterFatBinary(handle);
 	__cudaUnregisterFatBinary(missing);
 }
@@ -141,10 +140,10 @@ static void a_kernel_of_two_libraries_outlives_one(void **state)
 
 	(void)state;
 	ok(launch(30));
-	assert_string_equal((const char *)driver_counts.launched, "one");
+	assert_string_equal(driver_counts.name, "one");
 	__cudaUnregisterFatBinary(first);
 	ok(launch(30));
-	assert_string_equal((const char *)driver_counts.launched, "two");
+	assert_string_equal(driver_counts.name, "two");
 	__cudaUnregisterFatBinary(second);
 	is(launch(30), cudaErrorInvalidDeviceFunction);
 }
@@ -252,6 +251,29 @@ static void a_thread_follows_resets_and_the_driver_api(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
+/* A launch costs the driver one lookup a context, not one a launch. */
+static void a_kernel_is_looked_up_once_a_context(void **state)
+{
+	struct wrapper wrapper;
+	void **handle = registered(&wrapper, 60, 1, "kernel");
+	int functions = driver_counts.functions;
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		ok(cudaSetDevice(i % 2));
+		ok(launch(60));
+	}
+	assert_int_equal(driver_counts.functions, functions + 2);
+
+	/* The driver says that it does not know the function any more. */
+	driver_counts.stale = driver_counts.launched;
+	ok(launch(60));
+	assert_int_equal(driver_counts.functions, functions + 3);
+	ok(launch(60));
+	assert_int_equal(driver_counts.functions, functions + 3);
+	__cudaUnregisterFatBinary(handle);
+}
+
 /* The bar is 50 ns; the machine that tests may be busy, so the best of many short runs counts.
  */
 static void a_launch_adds_little(void **state)
@@ -293,6 +315,7 @@ int main(void)
 		cmocka_unit_test(configurations_nest),
 		cmocka_unit_test(threads_launch_while_one_registers),
 		cmocka_unit_test(a_thread_follows_resets_and_the_driver_api),
+		cmocka_unit_test(a_kernel_is_looked_up_once_a_context),
 		cmocka_unit_test(a_launch_adds_little),
 	};
 

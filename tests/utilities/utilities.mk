@@ -1,0 +1,37 @@
+# The loader guard: its ELF reader, and libraries with a static CUDA runtime opened by dlopen.
+
+UTILITIES_TESTS := $(BUILD)/tests/utilities
+
+$(UTILITIES_TESTS)/image: tests/utilities/image.c shim/utilities/image.c shim/utilities/image.h
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fsanitize=address,undefined \
+		-fno-sanitize-recover=undefined -D_GNU_SOURCE -I. -o $@ $(filter %.c,$^) -lcmocka
+
+$(UTILITIES_TESTS)/host: tests/utilities/host.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -o $@ $< -ldl
+
+$(UTILITIES_TESTS)/plugin13.so: tests/utilities/plugin.cu | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart static -shared -Xcompiler -fPIC $< -o $@ \
+		-L$(CUDA13)/lib
+
+$(UTILITIES_TESTS)/plugin12.so: tests/utilities/plugin.cu | $(CACHE)/.complete
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -x cuda --cuda-path=$(CUDA12) --cuda-gpu-arch=sm_80 --cuda-include-ptx=all \
+		-Wno-unknown-cuda-version -std=c++17 -O2 -fPIC -shared $< -o $@ \
+		-Xlinker $(CUDA12)/lib/libcudart_static.a -Xlinker $(CUDA12)/lib/libculibos.a \
+		-lstdc++ -lm -lrt -ldl -lpthread
+
+.PHONY: test-utilities
+test: test-utilities
+test-utilities: $(UTILITIES_LIB) $(RUNTIME_TEST_LIBS) $(UTILITIES_TESTS)/image \
+		$(UTILITIES_TESTS)/host $(UTILITIES_TESTS)/plugin12.so $(UTILITIES_TESTS)/plugin13.so
+	$(Q)timeout 60 $(UTILITIES_TESTS)/image
+	$(Q)for abi in 12 13; do LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib \
+		LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(RUNTIME_LIBS))" timeout 60 \
+		$(UTILITIES_TESTS)/host $(abspath $(UTILITIES_TESTS))/plugin$$abi.so || exit 1; done
