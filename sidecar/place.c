@@ -117,13 +117,15 @@ static int place_listen(const struct place *place, unsigned mode, struct error *
 	cleanup_close int fd =
 		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un address;
+	char path[sizeof(place->socket) + 8];
 	struct stat st;
 	mode_t mask;
 	int ret;
 
 	if (fd < 0)
 		return error_set(error, errno, "socket");
-	ret = address_of(place->socket, &address, error);
+	snprintf(path, sizeof(path), "%s.new", place->socket);
+	ret = address_of(path, &address, error);
 	if (ret < 0)
 		return ret;
 	if (!lstat(place->socket, &st)) {
@@ -132,11 +134,17 @@ static int place_listen(const struct place *place, unsigned mode, struct error *
 		if (unlink(place->socket))
 			return error_set(error, errno, "stale socket %s", place->socket);
 	}
+	/* It appears under its name once it listens: who finds it can connect. */
+	unlink(address.sun_path);
 	mask = umask(0177);
 	ret = bind(fd, (struct sockaddr *)&address, sizeof(address));
 	umask(mask);
-	if (ret || chmod(place->socket, mode) || listen(fd, 256))
-		return error_set(error, errno, "socket %s", place->socket);
+	if (ret || chmod(address.sun_path, mode) || listen(fd, 256) ||
+		rename(address.sun_path, place->socket)) {
+		ret = error_set(error, errno, "socket %s", place->socket);
+		unlink(address.sun_path);
+		return ret;
+	}
 	return take_fd(&fd);
 }
 

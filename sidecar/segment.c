@@ -30,6 +30,46 @@ static int segment_file(enum channel_mode mode, struct error *error)
 	return fd;
 }
 
+static uint64_t number_in(const char *path, const char *label, uint64_t otherwise)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[2048];
+	const char *at = text;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return otherwise;
+	text[n] = 0;
+	if (*label)
+		at = strstr(text, label);
+	if (!at)
+		return otherwise;
+	at += strlen(label);
+	at += strspn(at, " ");
+	return *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : otherwise;
+}
+
+/* Nothing limits a memfd but the machine: asking for more than there is would end in the
+ * out-of-memory killer, so large pieces are held against what is free here and in our cgroup.
+ */
+static int segment_affordable(uint64_t size, struct error *error)
+{
+	uint64_t available, limit, current;
+
+	if (size < SEGMENT_SMALL)
+		return 0;
+	available = number_in("/proc/meminfo", "MemAvailable:", UINT64_MAX >> 10) << 10;
+	limit = number_in("/sys/fs/cgroup/memory.max", "", UINT64_MAX);
+	current = number_in("/sys/fs/cgroup/memory.current", "", 0);
+	limit = limit > current ? limit - current : 0;
+	if (limit < available)
+		available = limit;
+	if (size <= available - available / 8)
+		return 0;
+	return error_set(error, ENOMEM, "shared memory of %llu MiB where %llu MiB are free",
+		(unsigned long long)(size >> 20), (unsigned long long)(available >> 20));
+}
+
 int segment_create(
 	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error)
 {

@@ -11,6 +11,8 @@
 
 /* Pageable memory up to this size is taken at the call, so that the call need not wait. */
 #define STAGED_MAX (1 * MIB)
+/* Up to this size a copy or fill takes less time than waking a thread for it. */
+#define LIGHT_BYTES (32 * KIB)
 /* How much is done in one hold of the memory lock. */
 #define HOLD_BYTES (4 * MIB)
 
@@ -181,6 +183,10 @@ CUresult copy_submit(const struct copy *copy, CUstream handle, bool sync)
 	op->op.run = copy_run;
 	op->op.drop = copy_drop;
 	op->copy = *copy;
+	if (__builtin_mul_overflow(copy->width, copy->height, &bytes) ||
+		__builtin_mul_overflow(bytes, copy->depth, &bytes))
+		bytes = SIZE_MAX;
+	op->op.light = bytes <= LIGHT_BYTES;
 
 	/* Between device addresses nobody waits, not even the calls without Async. */
 	wait = sync && (copy->src_side == COPY_HOST || copy->dst_side == COPY_HOST);
@@ -188,8 +194,7 @@ CUresult copy_submit(const struct copy *copy, CUstream handle, bool sync)
 		wait = !side_pinned(copy, copy->dst, copy->dst_pitch, copy->dst_height);
 	if (!wait && copy->src_side == COPY_HOST &&
 		!side_pinned(copy, copy->src, copy->src_pitch, copy->src_height)) {
-		wait = __builtin_mul_overflow(copy->width, copy->height, &bytes) ||
-		       __builtin_mul_overflow(bytes, copy->depth, &bytes) || bytes > STAGED_MAX;
+		wait = bytes > STAGED_MAX;
 		if (!wait)
 			wait = !stage(op);
 	}
@@ -314,6 +319,7 @@ static CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned
 	op->height = height;
 	op->element = element;
 	op->value = value;
+	op->op.light = row <= LIGHT_BYTES / height;
 	if (queue_submit(stream, &op->op, false))
 		ret = CUDA_SUCCESS;
 out:

@@ -322,3 +322,58 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 {
 	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, hStream);
 }
+
+/* One side of a batched 3-D copy: row length and height are in bytes and rows, 0 for tight. */
+static CUresult operand(const CUmemcpy3DOperand *from, const CUextent3D *extent, uint64_t *base,
+	enum copy_side *which, size_t *pitch, size_t *rows)
+{
+	if (from->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
+		return from->type == CU_MEMCPY_OPERAND_TYPE_ARRAY ? CUDA_ERROR_NOT_SUPPORTED
+								  : CUDA_ERROR_INVALID_VALUE;
+	*base = from->op.ptr.ptr;
+	*which = copy_side_of(*base);
+	*pitch = from->op.ptr.rowLength ? from->op.ptr.rowLength : extent->width;
+	*rows = from->op.ptr.layerHeight ? from->op.ptr.layerHeight : extent->height;
+	return CUDA_SUCCESS;
+}
+
+static CUresult batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed,
+	unsigned long long flags, CUstream stream)
+{
+	if (failed)
+		*failed = SIZE_MAX;
+	if (!count || !ops || flags || stream == NULL || stream == CU_STREAM_LEGACY)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++) {
+		const CUDA_MEMCPY3D_BATCH_OP *op = &ops[i];
+		struct copy copy = {.width = op->extent.width,
+			.height = op->extent.height,
+			.depth = op->extent.depth};
+		CUresult ret = operand(&op->src, &op->extent, &copy.src, &copy.src_side,
+			&copy.src_pitch, &copy.src_height);
+
+		if (!ret)
+			ret = operand(&op->dst, &op->extent, &copy.dst, &copy.dst_side,
+				&copy.dst_pitch, &copy.dst_height);
+		if (!ret)
+			ret = copy_submit(&copy, stream, false);
+		if (ret) {
+			if (failed)
+				*failed = i;
+			return ret;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+	unsigned long long flags, CUstream hStream)
+{
+	return batch_3d(numOps, opList, failIdx, flags, hStream);
+}
+
+CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+	unsigned long long flags, CUstream hStream)
+{
+	return batch_3d(numOps, opList, NULL, flags, hStream);
+}

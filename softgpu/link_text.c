@@ -155,33 +155,47 @@ static bool same(const struct statement *a, const struct statement *b)
 	       !memcmp(a->name, b->name, a->name_size);
 }
 
-/* Whether any input but SELF (or, with BEFORE, an earlier place) defines the name for all. */
-static bool defined_elsewhere(
-	const struct link_text *text, size_t self, const struct statement *s, bool before)
-{
-	for (size_t i = 0; i < (before ? self : text->count); i++)
-		for (const char *at = text->inputs[i]; *skip(at) && i != self;) {
-			struct statement other = statement(at);
+enum whose {
+	SHARED = 1,  /* definitions that other inputs may use */
+	STRONG = 2,  /* of those, not the .weak ones */
+	PRIVATE = 4, /* what an input keeps to itself */
+};
 
-			if (same(s, &other) && !other.external && other.shared)
+/* Whether one of the inputs [from, to), SELF apart, has a definition of that name. */
+static bool defined(const struct link_text *text, size_t from, size_t to, size_t self,
+	const struct statement *s, unsigned whose)
+{
+	for (size_t i = from; i < to; i++)
+		for (const char *at = text->inputs[i]; i != self && *skip(at);) {
+			struct statement other = statement(at);
+			unsigned kind = !other.shared ? PRIVATE
+					: other.weak  ? SHARED
+						      : SHARED | STRONG;
+
+			if (same(s, &other) && !other.external && kind & whose)
 				return true;
 			at = other.end;
 		}
 	return false;
 }
 
-/* Whether an earlier input has anything of that name. */
-static bool named_before(const struct link_text *text, size_t self, const struct statement *s)
+static bool must_rename(const struct link_text *text, size_t self, const struct statement *s)
 {
-	for (size_t i = 0; i < text->count; i++)
-		for (const char *at = text->inputs[i]; *skip(at) && i != self;) {
-			struct statement other = statement(at);
+	return s->name && !s->external && !s->shared &&
+	       (defined(text, 0, text->count, self, s, SHARED) ||
+		       defined(text, 0, self, self, s, PRIVATE));
+}
 
-			if (same(s, &other) && !other.external && (other.shared || i < self))
-				return true;
-			at = other.end;
-		}
-	return false;
+/* One header is enough; a declaration is needed until its definition has come; of several
+ * definitions, all but one of them weak, one stays. */
+static bool left_out(const struct link_text *text, size_t self, const struct statement *s)
+{
+	if (s->header)
+		return self > 0;
+	if (!s->name || !(s->external || s->weak))
+		return false;
+	return defined(text, 0, self, self, s, SHARED) ||
+	       (s->weak && !s->external && defined(text, self, text->count, self, s, STRONG));
 }
 
 /* The input's names that must change: each once. */
@@ -226,7 +240,7 @@ static void put_input(struct out *out, const struct link_text *text, size_t self
 		struct statement s = statement(at);
 
 		at = s.end;
-		if (s.name && !s.external && !s.shared && named_before(text, self, &s)) {
+		if (must_rename(text, self, &s)) {
 			struct rename *more = realloc(renames, (count + 1) * sizeof(*more));
 
 			if (!more) {
@@ -241,19 +255,7 @@ static void put_input(struct out *out, const struct link_text *text, size_t self
 		struct statement s = statement(at);
 
 		at = s.end;
-		if (s.header && self)
-			continue;
-		if (s.external && defined_elsewhere(text, self, &s, false) && s.name)
-			if (text->count > 1 && !s.shared)
-				goto declaration;
-		if (s.weak && !s.external && defined_elsewhere(text, self, &s, true))
-			continue;
-		put_renamed(out, s.begin, s.end, renames, count, self);
-		continue;
-	declaration:
-		/* Defined by another input: earlier texts need the declaration, later ones have
-		 * the definition before them. */
-		if (!defined_elsewhere(text, self, &s, true))
+		if (!left_out(text, self, &s))
 			put_renamed(out, s.begin, s.end, renames, count, self);
 	}
 	put(out, "\n", 1);

@@ -102,6 +102,7 @@ static CUresult value_submit(CUstream handle, CUdeviceptr address, uint64_t valu
 		op->op.run = write_run;
 		op->op.poll = wait_poll;
 		op->op.drop = value_drop;
+		op->op.light = !wait;
 		op->address = address;
 		op->value = wide ? value : (uint32_t)value;
 		op->flags = flags;

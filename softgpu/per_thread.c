@@ -388,3 +388,15 @@ CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	return cuMemsetD8Async(dstDevice, uc, N, CU_STREAM_PER_THREAD);
 }
+
+CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+	size_t *failIdx, unsigned long long flags, CUstream hStream)
+{
+	return cuMemcpy3DBatchAsync(numOps, opList, failIdx, flags, stream_ptsz(hStream));
+}
+
+CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+	unsigned long long flags, CUstream hStream)
+{
+	return cuMemcpy3DBatchAsync_v2(numOps, opList, flags, stream_ptsz(hStream));
+}

@@ -52,6 +52,7 @@ static const struct {
 	{"cuMemcpy2DAsync", 3020, "cuMemcpy2DAsync_v2"},
 	{"cuMemcpy3D", 3020, "cuMemcpy3D_v2"},
 	{"cuMemcpy3DAsync", 3020, "cuMemcpy3DAsync_v2"},
+	{"cuMemcpy3DBatchAsync", 13000, "cuMemcpy3DBatchAsync_v2"},
 	{"cuMemcpyBatchAsync", 13000, "cuMemcpyBatchAsync_v2"},
 	{"cuMemsetD8", 3020, "cuMemsetD8_v2"},
 	{"cuMemsetD16", 3020, "cuMemsetD16_v2"},

@@ -448,12 +448,18 @@ uint64_t queue_submit_locked(struct CUstream_st *stream, struct op *op, bool qui
 	return op->seq;
 }
 
+/* Light work on a stream with nothing before it is done at once by whoever brings it. */
 uint64_t queue_submit(struct CUstream_st *stream, struct op *op, bool quiet)
 {
+	bool light = op->light;
 	uint64_t seq;
 
 	pthread_mutex_lock(&queue_lock);
-	seq = queue_submit_locked(stream, op, quiet);
+	seq = queue_submit_locked(stream, op, quiet || light);
+	if (seq && light && stream->state == STREAM_READY && stream->first->seq == seq) {
+		list_remove(&work, stream);
+		stream_run(stream, seq);
+	}
 	pthread_mutex_unlock(&queue_lock);
 	return seq;
 }

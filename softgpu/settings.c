@@ -96,6 +96,11 @@ static bool read_size(const char *name, uint64_t low, uint64_t high, uint64_t *v
 	return true;
 }
 
+static bool is(const char *text, size_t n, const char *word)
+{
+	return n == strlen(word) && !memcmp(text, word, n);
+}
+
 static bool read_faults(void)
 {
 	const char *text = getenv("VCUDA_SOFTGPU_FAULT");
@@ -113,14 +118,13 @@ static bool read_faults(void)
 		char *equals = strchr(item, '=');
 		uint64_t value = 0;
 		bool good = equals && parse_size(equals + 1, &value) && value;
+		size_t length = equals ? (size_t)(equals - item) : 0;
 
-		if (equals)
-			*equals = 0;
-		if (good && !strcmp(item, "oom-at"))
+		if (good && is(item, length, "oom-at"))
 			settings.fault_oom_at = value;
-		else if (good && !strcmp(item, "launch-fault") && value <= UINT32_MAX)
+		else if (good && is(item, length, "launch-fault") && value <= UINT32_MAX)
 			settings.fault_launch = (unsigned)value;
-		else if (good && !strcmp(item, "hang-launch") && value <= UINT32_MAX)
+		else if (good && is(item, length, "hang-launch") && value <= UINT32_MAX)
 			settings.fault_hang = (unsigned)value;
 		else {
 			log_problem("VCUDA_SOFTGPU_FAULT: '%s': expected oom-at=BYTES, "

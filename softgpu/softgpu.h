@@ -271,6 +271,7 @@ struct op {
 	bool (*poll)(struct op *op); /* WATCH: without a lock; must be quick */
 	void (*drop)(struct op *op); /* frees the op; under queue_lock */
 	bool always;		     /* run even on a faulted context */
+	bool light;		     /* quicker done than handed to a thread */
 	struct CUctx_st *context;
 	/* The queue's own. */
 	struct op *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs a fuzz target over the files of a folder, each whole and cut at some lengths: what CI does
- * with the corpus, without a fuzzer.
+ * Runs a fuzz target over the files of a folder, each whole and cut at some lengths: what CI
+ * does with the corpus, without a fuzzer.
  */
 #include <dirent.h>
 #include <stdint.h>

@@ -16,8 +16,8 @@
 #include "gpu-agent/settings.h"
 #include "transport/transport.h"
 
-#define TURNS_MAX 2000
-#define TURN_NS   1000000
+#define TURNS_IDLE 4 /* without a byte: it waits for more, until its deadline */
+#define TURN_NS 1000000
 
 static uint16_t ports[AGENT_LISTENERS];
 static int supervisor; /* the other end of the front's control socket */
@@ -72,6 +72,16 @@ struct front *target_front(void)
 	return &front;
 }
 
+static void turn(struct front *front)
+{
+	uint64_t now = wait_now();
+
+	events_turn(&front->events, now + TURN_NS);
+	hello_tick(front, now);
+	session_tick(front, now);
+	http_tick(front);
+}
+
 void target_send(int listener, const uint8_t *bytes, size_t n)
 {
 	struct front *front = target_front();
@@ -79,6 +89,7 @@ void target_send(int listener, const uint8_t *bytes, size_t n)
 	struct linger hard = {.l_onoff = 1};
 	struct control c;
 	char waste[4096];
+	ssize_t got;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
@@ -88,19 +99,16 @@ void target_send(int listener, const uint8_t *bytes, size_t n)
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	(void)!send(fd, bytes, n, MSG_NOSIGNAL);
 	shutdown(fd, SHUT_WR);
-	for (int i = 0; i < TURNS_MAX; i++) {
-		uint64_t now = wait_now();
-		ssize_t got;
-
-		events_turn(&front->events, now + TURN_NS);
-		hello_tick(front, now);
-		session_tick(front, now);
-		http_tick(front);
+	for (int idle = 0; idle < TURNS_IDLE; idle++) {
+		turn(front);
 		got = recv(fd, waste, sizeof(waste), 0);
 		if (got == 0 || (got < 0 && errno != EAGAIN))
 			break;
+		if (got > 0)
+			idle = 0;
 	}
 	close(fd);
+	turn(front);
 	while (recv(supervisor, &c, sizeof(c), MSG_DONTWAIT) > 0)
 		;
 }

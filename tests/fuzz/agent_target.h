@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A front in this very process for the fuzz targets: real listening sockets and the real loop; the
- * supervisor's place is taken by a socket that nobody answers, so no worker ever starts.
+ * A front in this very process for the fuzz targets: real listening sockets and the real loop;
+ * the supervisor's place is taken by a socket that nobody answers, so no worker ever starts.
  */
 #ifndef VCUDA_TESTS_FUZZ_AGENT_TARGET_H
 #define VCUDA_TESTS_FUZZ_AGENT_TARGET_H
@@ -15,7 +15,7 @@
 struct front *target_front(void);
 
 /* Connects to listener 0, 1 or 2 (enum agent_listener), sends the bytes, ends its sending side,
- * and turns the front's loop until it closed the connection. */
+ * and turns the front's loop until it closed the connection or waits for more. */
 void target_send(int listener, const uint8_t *bytes, size_t n);
 
 #endif

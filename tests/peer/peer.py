@@ -160,7 +160,7 @@ class Agent:
         data = WELCOME.pack(fields["magic"], fields["version"], fields["status"],
                             fields["features"], fields["session"], fields["secret"],
                             fields["port"], 0, 0, 0, fields["text"])
-        if fields["status"] or hello[2] == 3:
+        if fields["status"] or hello[2] == 3 or not fields["port"]:
             s.sendall(data)
             s.close()
         elif replies:

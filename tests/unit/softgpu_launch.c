@@ -89,8 +89,7 @@ static void what_is_not_an_image_is_refused(void **state)
 	static const char broken[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
 				     ".visible .entry k()\n{\n\tfrobnicate.u32 %r1;\n";
 	char log[256] = "";
-	CUjit_option options[] = {
-		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)sizeof(log)};
 	CUmodule module;
 
@@ -237,8 +236,8 @@ static void launches_are_checked(void **state)
 static void launch_ex_and_cooperative(void **state)
 {
 	CUmodule module = module_of("kernels.ptx");
-	CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-		.value = {.cooperative = 1}};
+	CUlaunchAttribute cooperative = {
+		.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}};
 	CUlaunchConfig config = {.gridDimX = 1,
 		.gridDimY = 1,
 		.gridDimZ = 1,

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuMemAlloc and its relatives: memory.c does it.
+ */
+#include "protocol/generated/cuda_hand.h"
+#include "shim/context.h"
+#include "shim/memory.h"
+#include "shim/pool.h"
+
+/* Rows of pitched memory start at multiples of this: what NVIDIA's driver gives for every size. */
+#define ALLOC_PITCH 512u
+
+CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+	struct context *context = context_current();
+
+	if (!dptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return memory_take(context->device, bytesize, false, dptr);
+}
+
+CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+		size_t Height, unsigned int ElementSizeBytes)
+{
+	size_t pitch, bytes;
+	CUresult status;
+
+	if (!dptr || !pPitch || !WidthInBytes || !Height ||
+			(ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (WidthInBytes > SIZE_MAX - ALLOC_PITCH)
+		return CUDA_ERROR_INVALID_VALUE;
+	pitch = (WidthInBytes + ALLOC_PITCH - 1) & ~(size_t)(ALLOC_PITCH - 1);
+	if (__builtin_mul_overflow(pitch, Height, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = hand_cuMemAlloc_v2(dptr, bytes);
+	if (!status)
+		*pPitch = pitch;
+	return status;
+}
+
+CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
+{
+	if (!dptr)
+		return CUDA_SUCCESS;
+	pool_forget(dptr);
+	return memory_give(dptr);
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Joining the sidecar: the Unix socket, the segment, and starting a sidecar of one's own where
+ * REMOTE_GPU_ADDRESS names an agent and none answers.  Every step has a deadline, and the text of
+ * what failed is kept in session.text.
+ */
+#include "shim/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/wait.h"
+#include "shim/status.h"
+
+/* The sidecar dials the agent before it answers, and an agent may have to start a worker. */
+#define ATTACH_ANSWER_MS 20000
+/* A sidecar that we started has this long to bind its socket. */
+#define ATTACH_START_MS 10000
+#define ATTACH_RETRY_NS 10000000
+
+extern char **environ;
+
+struct session session = { .socket = -1,
+	.doorbell = -1,
+	.socket_lock = PTHREAD_MUTEX_INITIALIZER };
+
+void session_debug(const char *format, ...)
+{
+	const char *debug = secure_getenv("VCUDA_DEBUG");
+	int saved = errno;
+	char line[512];
+	va_list arguments;
+
+	if (!debug || !*debug || !strcmp(debug, "0"))
+		return;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	dprintf(STDERR_FILENO, "vcuda: %s\n", line);
+	errno = saved;
+}
+
+static CUresult attach_failed(enum status_cause cause, const char *format, ...)
+		__attribute__((format(printf, 2, 3)));
+static CUresult attach_failed(enum status_cause cause, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(session.text, sizeof(session.text), format, arguments);
+	va_end(arguments);
+	session_debug("%s", session.text);
+	return status_of(cause);
+}
+
+void session_mark_lost(CUresult status, const char *text)
+{
+	uint32_t ready = SESSION_READY;
+
+	if (atomic_load(&session.phase) == SESSION_READY) {
+		atomic_store(&session.lost, (uint32_t)status);
+		if (atomic_compare_exchange_strong(&session.phase, &ready, SESSION_LOST))
+			session_debug("session lost: %s", text);
+	}
+	/* While attaching there is no READY yet: remember it all the same. */
+	if (!atomic_load(&session.lost))
+		atomic_store(&session.lost, (uint32_t)status);
+}
+
+bool session_check(void)
+{
+	struct pollfd hangup = { .fd = session.socket, .events = POLLRDHUP };
+
+	if (atomic_load(&session.lost))
+		return true;
+	if (atomic_load_explicit(&session.page->state, memory_order_acquire) == CHANNEL_LOST) {
+		char text[sizeof(session.page->text)];
+
+		memcpy(text, session.page->text, sizeof(text));
+		text[sizeof(text) - 1] = 0;
+		session_mark_lost(session.page->lost ? status_wire(session.page->lost)
+						     : status_of(STATUS_LOST),
+				text);
+		return true;
+	}
+	if (poll(&hangup, 1, 0) > 0 && hangup.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {
+		/* A sidecar that ended in order has left its reason in the page. */
+		if (atomic_load(&session.page->state) == CHANNEL_LOST)
+			return session_check();
+		session_mark_lost(status_of(STATUS_LOST), "the sidecar is gone");
+		return true;
+	}
+	return false;
+}
+
+CUresult session_status(void)
+{
+	uint32_t phase = atomic_load_explicit(&session.phase, memory_order_acquire);
+
+	switch (phase) {
+	case SESSION_FORKED: return CUDA_ERROR_NOT_INITIALIZED;
+	case SESSION_ENDED: return CUDA_ERROR_DEINITIALIZED;
+	default: return (CUresult)atomic_load_explicit(&session.lost, memory_order_relaxed);
+	}
+}
+
+static bool fill_request(struct channel_request *request)
+{
+	request->magic = CHANNEL_MAGIC;
+	request->version = CHANNEL_VERSION;
+	request->pid = getpid();
+	if (!request->program[0])
+		snprintf(request->program, sizeof(request->program), "%s",
+				program_invocation_short_name);
+	return session.socket >= 0;
+}
+
+bool attach_tell(struct channel_request *request)
+{
+	return fill_request(request) && send(session.socket, request, sizeof(*request),
+							MSG_NOSIGNAL) == sizeof(*request);
+}
+
+/* The first descriptor goes to fds[0], the second to fds[1]; others are closed. */
+static void take_descriptors(struct msghdr *message, int fds[2])
+{
+	int taken = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (taken < 2)
+				fds[taken++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+static bool ask(struct channel_request *request, struct channel_answer *answer, int fds[2],
+		int timeout_ms)
+{
+	union {
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec part = { answer, sizeof(*answer) };
+	struct msghdr message = { .msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control) };
+	struct pollfd readable = { .fd = session.socket, .events = POLLIN };
+	uint64_t deadline = wait_now() + (uint64_t)timeout_ms * 1000000u;
+	ssize_t n;
+
+	fds[0] = fds[1] = -1;
+	if (!attach_tell(request))
+		return false;
+	for (;;) {
+		int64_t left = (int64_t)(deadline - wait_now()) / 1000000;
+		int ret = poll(&readable, 1, left > 0 ? (int)left : 0);
+
+		if (ret > 0)
+			break;
+		if (!ret || errno != EINTR) {
+			errno = ret ? errno : ETIMEDOUT;
+			return false;
+		}
+	}
+	n = recvmsg(session.socket, &message, MSG_CMSG_CLOEXEC);
+	if (n > 0)
+		take_descriptors(&message, fds);
+	if (n != sizeof(*answer) || answer->magic != CHANNEL_MAGIC) {
+		for (int i = 0; i < 2; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+		errno = n < 0 ? errno : n == 0 ? ECONNRESET : EPROTO;
+		return false;
+	}
+	answer->name[sizeof(answer->name) - 1] = 0;
+	answer->agent[sizeof(answer->agent) - 1] = 0;
+	answer->text[sizeof(answer->text) - 1] = 0;
+	return true;
+}
+
+bool attach_ask(struct channel_request *request, struct channel_answer *answer, int *fd,
+		int timeout_ms)
+{
+	int fds[2];
+
+	if (!ask(request, answer, fds, timeout_ms))
+		return false;
+	if (fds[1] >= 0)
+		close(fds[1]);
+	*fd = fds[0];
+	return true;
+}
+
+void *attach_map(const struct channel_answer *answer, int fd, uint64_t size)
+{
+	cleanup_close int opened = -1;
+	struct stat status;
+	char path[96];
+	void *at;
+
+	if (answer->mode == CHANNEL_HOST) {
+		if (answer->name[0] != '/' || strchr(answer->name + 1, '/'))
+			return NULL;
+		snprintf(path, sizeof(path), "/dev/shm%s", answer->name);
+		opened = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+		fd = opened;
+	}
+	if (fd < 0 || fstat(fd, &status) || status.st_size < 0 || (uint64_t)status.st_size < size)
+		return NULL;
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* ---- finding and starting a sidecar ---- */
+
+static int dial(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	cleanup_close int fd = -1;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return -1;
+	return take_fd(&fd);
+}
+
+/* Where a sidecar of this user for that agent listens. */
+static void own_socket(char *path, size_t n, const char *agent)
+{
+	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+	struct stat status;
+	char name[80];
+	size_t i;
+
+	for (i = 0; agent[i] && i < sizeof(name) - 1; i++)
+		name[i] = strchr("/ \t", agent[i]) ? '_' : agent[i];
+	name[i] = 0;
+	if (runtime && runtime[0] == '/' && strlen(runtime) < 64 && !stat(runtime, &status) &&
+			status.st_uid == geteuid()) {
+		snprintf(path, n, "%s/vcuda-%s.sock", runtime, name);
+		return;
+	}
+	snprintf(path, n, "/tmp/vcuda-%u", (unsigned)geteuid());
+	mkdir(path, 0700);
+	/* Somebody else's directory there would let him answer for the sidecar. */
+	if (lstat(path, &status) || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+			status.st_mode & 022) {
+		path[0] = 0;
+		return;
+	}
+	snprintf(path, n, "/tmp/vcuda-%u/vcuda-%s.sock", (unsigned)geteuid(), name);
+}
+
+struct own_path {
+	char *path;
+	size_t n;
+};
+
+static int find_own_path(struct dl_phdr_info *object, size_t size, void *argument)
+{
+	struct own_path *own = argument;
+	uintptr_t here = (uintptr_t)&find_own_path;
+
+	(void)size;
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+		uintptr_t start = object->dlpi_addr + segment->p_vaddr;
+
+		if (segment->p_type != PT_LOAD || here < start || here - start >= segment->p_memsz)
+			continue;
+		snprintf(own->path, own->n, "%s", object->dlpi_name);
+		return 1;
+	}
+	return 0;
+}
+
+/* vcuda-client: $VCUDA_CLIENT, or ../bin/ beside our library. */
+static bool find_client(char *path, size_t n)
+{
+	const char *named = secure_getenv("VCUDA_CLIENT");
+	char library[512] = "";
+	char *slash;
+
+	if (named && *named)
+		return snprintf(path, n, "%s", named) < (int)n;
+	dl_iterate_phdr(find_own_path, &(struct own_path){ library, sizeof(library) });
+	slash = strrchr(library, '/');
+	if (!slash)
+		return false;
+	*slash = 0;
+	return snprintf(path, n, "%s/../bin/vcuda-client", library) < (int)n;
+}
+
+/* The sidecar outlives us and must not load what we preload. Started by a grandchild, so that the
+ * app never sees a child of ours in wait(). */
+static bool start_client(const char *client, const char *agent, const char *path)
+{
+	const char *arguments[] = { client, "run", "--agent", agent, "--socket", path,
+		"--idle-exit", "10", NULL };
+	char *environment[512];
+	size_t n = 0;
+	sigset_t all, old;
+	pid_t child;
+	int status;
+
+	for (char **e = environ; *e && n < 511; e++)
+		if (strncmp(*e, "LD_PRELOAD=", 11) && strncmp(*e, "VCUDA_STATS=", 12))
+			environment[n++] = *e;
+	environment[n] = NULL;
+
+	/* The child of a threaded process may only do what is async-signal-safe. vfork would share
+	 * our memory but no fork handlers run with it: _Fork is too new, so block signals. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	child = vfork();
+	if (!child) {
+		pid_t grandchild = vfork();
+
+		if (!grandchild) {
+			int null = open("/dev/null", O_RDWR);
+
+			setsid();
+			pthread_sigmask(SIG_SETMASK, &(sigset_t){ 0 }, NULL);
+			if (null >= 0) {
+				dup2(null, STDIN_FILENO);
+				dup2(null, STDOUT_FILENO);
+				if (!secure_getenv("VCUDA_DEBUG"))
+					dup2(null, STDERR_FILENO);
+			}
+			for (int fd = 3; fd < 256; fd++)
+				close(fd);
+			if (chdir("/") == 0)
+				execve(client, (char **)arguments, environment);
+			_exit(127);
+		}
+		_exit(grandchild < 0);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (child < 0)
+		return false;
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return true;
+}
+
+static CUresult start_and_dial(const char *agent, const char *path)
+{
+	uint64_t deadline = wait_now() + ATTACH_START_MS * 1000000ull;
+	char client[640];
+
+	if (!find_client(client, sizeof(client)) || access(client, X_OK))
+		return attach_failed(STATUS_UNREACHABLE,
+				"no sidecar at %s and no vcuda-client beside the library to start "
+				"one (set VCUDA_CLIENT)",
+				path);
+	if (!start_client(client, agent, path))
+		return attach_failed(STATUS_UNREACHABLE, "cannot start %s: %s", client,
+				strerror(errno));
+	while (wait_now() < deadline) {
+		session.socket = dial(path);
+		if (session.socket >= 0)
+			return CUDA_SUCCESS;
+		nanosleep(&(struct timespec){ .tv_nsec = ATTACH_RETRY_NS }, NULL);
+	}
+	return attach_failed(STATUS_UNREACHABLE,
+			"started %s for %s but it did not open %s within %d s", client, agent, path,
+			ATTACH_START_MS / 1000);
+}
+
+static CUresult reach_sidecar(void)
+{
+	const char *named = secure_getenv("VCUDA_SOCKET");
+	const char *agent = secure_getenv("REMOTE_GPU_ADDRESS");
+	const char *path = named && *named ? named : CHANNEL_SOCKET;
+	char own[160];
+
+	session.socket = dial(path);
+	if (session.socket >= 0)
+		return CUDA_SUCCESS;
+	if (!agent || !*agent) {
+		if (errno == ENOENT)
+			return attach_failed(STATUS_NOT_CONFIGURED,
+					"no GPU configured: no sidecar at %s and REMOTE_GPU_ADDRESS "
+					"is not set",
+					path);
+		return attach_failed(STATUS_UNREACHABLE, "sidecar at %s: %s", path,
+				strerror(errno));
+	}
+	if (!named || !*named) {
+		own_socket(own, sizeof(own), agent);
+		if (!own[0])
+			return attach_failed(STATUS_UNREACHABLE,
+					"/tmp/vcuda-%u is not a directory that only this user "
+					"writes to",
+					(unsigned)geteuid());
+		path = own;
+		session.socket = dial(path);
+		if (session.socket >= 0)
+			return CUDA_SUCCESS;
+	}
+	return start_and_dial(agent, path);
+}
+
+static CUresult join(void)
+{
+	struct channel_request request = { .op = CHANNEL_ATTACH };
+	struct channel_answer answer;
+	cleanup_close int segment = -1;
+	int fds[2];
+
+	if (!ask(&request, &answer, fds, ATTACH_ANSWER_MS))
+		return attach_failed(STATUS_UNREACHABLE, "the sidecar does not answer: %s",
+				strerror(errno));
+	session.doorbell = fds[0];
+	segment = fds[1];
+	if (answer.version != CHANNEL_VERSION)
+		return attach_failed(STATUS_FOREIGN,
+				"the sidecar speaks channel version %u, this library %u: install "
+				"the same release of both",
+				answer.version, CHANNEL_VERSION);
+	if (answer.status) {
+		attach_failed(STATUS_LOST, "agent %s: %s",
+				answer.agent[0] ? answer.agent : "(none)", answer.text);
+		return status_wire(answer.status);
+	}
+	memcpy(session.agent, answer.agent, sizeof(session.agent));
+	session.mode = answer.mode;
+	session.bytes = answer.size;
+	if (session.doorbell < 0 || answer.size < sizeof(struct channel_page))
+		return attach_failed(STATUS_FOREIGN, "the sidecar's answer names no segment");
+	session.page = attach_map(&answer, segment, answer.size);
+	if (!session.page)
+		return attach_failed(STATUS_UNREACHABLE,
+				"cannot map the sidecar's segment %s: %s (is /dev/shm shared with "
+				"it?)",
+				answer.name, strerror(errno));
+	if (answer.mode == CHANNEL_HOST) {
+		request = (struct channel_request){ .op = CHANNEL_HELD };
+		attach_tell(&request);
+	}
+	if (!ring_init(&session.ring, session.page, answer.size))
+		return attach_failed(STATUS_FOREIGN, "the sidecar's segment has another layout");
+	session.slots = (void *)((char *)session.page + session.page->slots);
+	session.words = (void *)((char *)session.page + session.page->words);
+	session.upcalls = (void *)((char *)session.page + session.page->upcalls);
+	session.spin_ns = wait_spin_budget();
+	return CUDA_SUCCESS;
+}
+
+static void drop(void)
+{
+	if (session.page)
+		munmap(session.page, session.bytes);
+	session.page = NULL;
+	if (session.socket >= 0)
+		close(session.socket);
+	if (session.doorbell >= 0)
+		close(session.doorbell);
+	session.socket = session.doorbell = -1;
+}
+
+CUresult attach(void)
+{
+	CUresult status = reach_sidecar();
+
+	if (!status)
+		status = join();
+	if (status)
+		drop();
+	return status;
+}

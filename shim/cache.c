@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cached and learned calls: what was answered once, by op, context and body.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/engine.h"
+#include "shim/thread.h"
+
+#define CACHE_BUCKETS 1024
+/* Beyond that many answers or lessons, new ones are not kept: a program that asks for ever new
+ * keys gains nothing from a cache. */
+#define CACHE_MAX     65536
+
+struct cached {
+	struct cached *next;
+	uint64_t hash;
+	uint16_t op, context;
+	bool lesson; /* a learned call that succeeded; no answer is kept */
+	uint32_t body_bytes, reply_bytes;
+	unsigned char bytes[]; /* body, then reply */
+};
+
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cached *buckets[CACHE_BUCKETS];
+static uint32_t cache_count;
+
+static uint64_t key_hash(const struct shim_call *call)
+{
+	uint64_t hash = 0xcbf29ce484222325u ^ call->op ^ (uint64_t)call->context << 16;
+
+	for (uint32_t i = 0; i < call->body_bytes; i++)
+		hash = (hash ^ call->body[i]) * 0x100000001b3u;
+	return hash;
+}
+
+/* With the lock held. */
+static struct cached *cache_find(const struct shim_call *call, uint64_t hash)
+{
+	struct cached *c = buckets[hash % CACHE_BUCKETS];
+
+	for (; c; c = c->next)
+		if (c->hash == hash && c->op == call->op && c->context == call->context &&
+				c->body_bytes == call->body_bytes &&
+				!memcmp(c->bytes, call->body, call->body_bytes))
+			return c;
+	return NULL;
+}
+
+static void cache_keep(const struct shim_call *call, uint64_t hash, bool lesson)
+{
+	uint32_t reply = lesson ? 0 : call->reply_bytes;
+	struct cached *c;
+
+	pthread_mutex_lock(&cache_lock);
+	c = cache_find(call, hash);
+	if (!c && cache_count < CACHE_MAX)
+		c = malloc(sizeof(*c) + call->body_bytes + reply);
+	else
+		c = NULL;
+	if (c) {
+		c->hash = hash;
+		c->op = call->op;
+		c->context = call->context;
+		c->lesson = lesson;
+		c->body_bytes = call->body_bytes;
+		c->reply_bytes = reply;
+		memcpy(c->bytes, call->body, call->body_bytes);
+		if (reply)
+			memcpy(c->bytes + call->body_bytes, call->reply, reply);
+		c->next = buckets[hash % CACHE_BUCKETS];
+		buckets[hash % CACHE_BUCKETS] = c;
+		cache_count++;
+	}
+	pthread_mutex_unlock(&cache_lock);
+}
+
+const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
+{
+	unsigned char *room = call->body + THREAD_ANSWER;
+	uint64_t hash;
+	struct cached *c;
+
+	if (call->status)
+		return NULL;
+	if (!(shim_perf & PERF_CACHE))
+		return shim_wait(call, reply_bytes);
+	hash = key_hash(call);
+	pthread_mutex_lock(&cache_lock);
+	c = cache_find(call, hash);
+	if (c && c->reply_bytes >= reply_bytes &&
+			c->reply_bytes <= THREAD_SCRATCH - THREAD_ANSWER) {
+		memcpy(room, c->bytes + c->body_bytes, c->reply_bytes);
+		call->reply = room;
+		call->reply_bytes = c->reply_bytes;
+	}
+	pthread_mutex_unlock(&cache_lock);
+	if (call->reply)
+		return call->reply;
+	if (shim_wait(call, reply_bytes) && !call->status)
+		cache_keep(call, hash, false);
+	return call->status ? NULL : call->reply;
+}
+
+void shim_forget(uint16_t op)
+{
+	pthread_mutex_lock(&cache_lock);
+	for (unsigned i = 0; i < CACHE_BUCKETS; i++) {
+		struct cached **at = &buckets[i];
+
+		while (*at) {
+			struct cached *c = *at;
+
+			if (c->op == op) {
+				*at = c->next;
+				free(c);
+				cache_count--;
+			} else {
+				at = &c->next;
+			}
+		}
+	}
+	pthread_mutex_unlock(&cache_lock);
+}
+
+CUresult shim_learned(struct shim_call *call)
+{
+	uint64_t hash;
+	bool known;
+
+	if (call->status)
+		return call->status;
+	if (!(shim_perf & PERF_LEARN) || !(shim_perf & PERF_POST)) {
+		shim_wait(call, 0);
+		return shim_end(call);
+	}
+	hash = key_hash(call);
+	pthread_mutex_lock(&cache_lock);
+	known = cache_find(call, hash) != NULL;
+	pthread_mutex_unlock(&cache_lock);
+	if (known)
+		return shim_post(call);
+	shim_wait(call, 0);
+	if (!call->status)
+		cache_keep(call, hash, true);
+	return shim_end(call);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Devices and contexts as the shim knows them.  All of it is local: the worker has one real
+ * primary context a device, and makes others when told to.
+ */
+#ifndef VCUDA_SHIM_CONTEXT_H
+#define VCUDA_SHIM_CONTEXT_H
+
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/handle.h"
+#include "protocol/open.h"
+
+struct stream;
+
+struct context {
+	uint64_t handle;      /* the app's CUcontext */
+	uint64_t id;          /* cuCtxGetId */
+	uint16_t number;      /* frame_header.context */
+	bool primary;
+	int device;
+	unsigned flags;
+	_Atomic unsigned retained; /* primary: how often; created: 1 while it lives */
+	/* Frames up to here are known to be done in all streams of this context. */
+	_Atomic uint64_t synced;
+	struct stream *legacy; /* the stream that is 0 */
+};
+
+struct device {
+	struct open_device open;
+	struct context primary;
+	_Atomic unsigned primary_flags;
+};
+
+/* Filled at cuInit, never changed after. */
+extern struct open_info device_info;
+extern struct device devices[OPEN_DEVICES];
+extern int device_count;
+
+/* The device; NULL: no such. */
+struct device *device_of(CUdevice device);
+/* Takes over the answer of vcudaOpen; false where it is not what it should be. */
+bool device_fill(const void *answer, size_t bytes);
+
+/* The thread's current context, and its device; NULL: none, answer INVALID_CONTEXT. */
+struct context *context_current(void);
+struct context *context_of(CUcontext handle);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an image is (PTX text, machine code, a fat binary, the wrapper around one), how long, and
+ * the part of it that goes to the worker.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "shim/context.h"
+#include "shim/fatbin.h"
+#include "shim/module.h"
+#include "shim/session.h"
+
+#define IMAGE_MAX (256u << 20) /* the worker's limit too */
+
+static CUresult image_copy(struct image *out, uint32_t kind, const void *bytes, size_t n)
+{
+	if (n > IMAGE_MAX)
+		return CUDA_ERROR_INVALID_IMAGE;
+	out->kind = kind;
+	out->size = n;
+	out->bytes = malloc(n);
+	if (!out->bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(out->bytes, bytes, n);
+	return CUDA_SUCCESS;
+}
+
+/* A container of the one entry that the device would run. */
+static CUresult image_fatbin(const void *data, int device, struct image *out)
+{
+	const struct open_device *open = &devices[device].open;
+	struct fatbin_target target = {
+		.major = open->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR],
+		.minor = open->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR],
+		.ptx_only = open->flags & OPEN_PTX_ONLY,
+	};
+	struct fatbin_header header;
+	struct fatbin_entry entry;
+	size_t bytes = fatbin_size(data);
+
+	if (!bytes)
+		return CUDA_ERROR_INVALID_IMAGE;
+	if (!fatbin_pick(data, bytes, &target, &entry)) {
+		session_debug("a fat binary holds nothing for compute capability %d.%d",
+				target.major, target.minor);
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	}
+	memcpy(&header, data, sizeof(header));
+	header.header_bytes = sizeof(header);
+	header.bytes = entry.bytes;
+	if (entry.bytes > IMAGE_MAX)
+		return CUDA_ERROR_INVALID_IMAGE;
+	out->kind = IMAGE_FATBIN;
+	out->size = sizeof(header) + entry.bytes;
+	out->bytes = malloc(out->size);
+	if (!out->bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(out->bytes, &header, sizeof(header));
+	memcpy(out->bytes + sizeof(header), entry.start, entry.bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult image_take(const void *image, int device, struct image *out)
+{
+	struct fatbin_wrapper wrapper;
+	uint32_t magic;
+
+	/* A text may be shorter than the magic: look at it byte by byte. */
+	for (size_t i = 0; i < sizeof(magic); i++)
+		if (!((const char *)image)[i])
+			return CUDA_ERROR_INVALID_IMAGE;
+	memcpy(&magic, image, sizeof(magic));
+	if (magic == FATBIN_WRAPPER_MAGIC) {
+		memcpy(&wrapper, image, sizeof(wrapper));
+		if (!wrapper.data)
+			return CUDA_ERROR_INVALID_IMAGE;
+		return image_fatbin(wrapper.data, device, out);
+	}
+	if (magic == FATBIN_MAGIC)
+		return image_fatbin(image, device, out);
+	if (!memcmp(image, "\177ELF", 4)) {
+		size_t n = fatbin_elf_size(image);
+
+		return n ? image_copy(out, IMAGE_CUBIN, image, n) : CUDA_ERROR_INVALID_IMAGE;
+	}
+	return image_copy(out, IMAGE_PTX, image, strlen(image) + 1);
+}
+
+CUresult image_whole(const void *image, unsigned char **copy)
+{
+	struct fatbin_wrapper wrapper;
+	uint32_t magic;
+	size_t n;
+
+	for (size_t i = 0; i < sizeof(magic); i++)
+		if (!((const char *)image)[i])
+			return CUDA_ERROR_INVALID_IMAGE;
+	memcpy(&magic, image, sizeof(magic));
+	if (magic == FATBIN_WRAPPER_MAGIC) {
+		memcpy(&wrapper, image, sizeof(wrapper));
+		if (!wrapper.data)
+			return CUDA_ERROR_INVALID_IMAGE;
+		image = wrapper.data;
+		memcpy(&magic, image, sizeof(magic));
+	}
+	if (magic == FATBIN_MAGIC)
+		n = fatbin_size(image);
+	else if (!memcmp(image, "\177ELF", 4))
+		n = fatbin_elf_size(image);
+	else
+		n = strlen(image) + 1;
+	if (!n || n > SIZE_MAX / 2)
+		return CUDA_ERROR_INVALID_IMAGE;
+	*copy = calloc(1, n + 64); /* readable as far as any header */
+	if (!*copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(*copy, image, n);
+	return CUDA_SUCCESS;
+}
+
+CUresult image_read(const char *path, void **bytes)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat status;
+	size_t at = 0;
+	char *text;
+
+	if (fd < 0 || fstat(fd, &status))
+		return errno == ENOENT || errno == ENOTDIR ? CUDA_ERROR_FILE_NOT_FOUND
+							   : CUDA_ERROR_OPERATING_SYSTEM;
+	if (!S_ISREG(status.st_mode) || !status.st_size || status.st_size > IMAGE_MAX)
+		return CUDA_ERROR_INVALID_IMAGE;
+	/* PTX wants a NUL, and a header's worth of zeros lets every format be looked at. */
+	text = calloc(1, (size_t)status.st_size + 64);
+	if (!text)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	while (at < (size_t)status.st_size) {
+		ssize_t n = read(fd, text + at, (size_t)status.st_size - at);
+
+		if (n <= 0) {
+			free(text);
+			return CUDA_ERROR_OPERATING_SYSTEM;
+		}
+		at += (size_t)n;
+	}
+	*bytes = text;
+	return CUDA_SUCCESS;
+}
+
+CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values)
+{
+	memset(jit, 0, sizeof(*jit));
+	if (count && (!options || !values))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		size_t value = (size_t)(uintptr_t)values[i];
+
+		switch (options[i]) {
+		case CU_JIT_INFO_LOG_BUFFER: jit->info = values[i]; break;
+		case CU_JIT_ERROR_LOG_BUFFER: jit->error = values[i]; break;
+		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+			/* Only 32 bits are the app's: many pass an unsigned in a void *. */
+			jit->info_room = (uint32_t)value;
+			jit->info_used = &values[i];
+			break;
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+			jit->error_room = (uint32_t)value;
+			jit->error_used = &values[i];
+			break;
+		case CU_JIT_WALL_TIME: values[i] = NULL; break; /* a float 0: not measured */
+		case CU_JIT_GLOBAL_SYMBOL_NAMES:
+		case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+		case CU_JIT_GLOBAL_SYMBOL_COUNT: return CUDA_ERROR_NOT_SUPPORTED;
+		default:
+			if (jit->count == sizeof(jit->options) / sizeof(jit->options[0]))
+				return CUDA_ERROR_INVALID_VALUE;
+			jit->options[jit->count].option = (uint32_t)options[i];
+			jit->options[jit->count++].value = value;
+		}
+	}
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device memory, addressed by the shim: each device has a window that the worker has reserved for
+ * this process, and an allocation is a post that puts memory at the address chosen here.  Small
+ * ones are cut from slabs.
+ *
+ * What is freed is not given out again before the worker has said that everything posted before
+ * the free is done (WORD_UNMAPPED tickets): so no work in flight, on whatever stream, meets the
+ * next owner's.  Steady state costs no round trip.
+ */
+#ifndef VCUDA_SHIM_MEMORY_H
+#define VCUDA_SHIM_MEMORY_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct memory_range {
+	uint64_t base;
+	uint64_t bytes;  /* as asked for */
+	uint64_t id;     /* unique in the process */
+	int device;
+	uint16_t context; /* that was current when it was made */
+	bool async;      /* from a pool */
+	bool global;     /* a module's variable */
+};
+
+/* After vcudaOpen: takes the windows over. */
+bool memory_open(void);
+
+CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address);
+/* INVALID_VALUE: not the start of a live allocation. */
+CUresult memory_give(CUdeviceptr address);
+/* The live allocation around an address. */
+bool memory_find(CUdeviceptr address, struct memory_range *range);
+/* Is [address, address + bytes) device memory that is live, as far as the shim can know? */
+bool memory_inside(CUdeviceptr address, size_t bytes);
+/* In a device's window: device memory or nothing, never the app's own. */
+bool memory_in_window(CUdeviceptr address, int *device);
+/* A module's variable: memory that the worker's driver placed. */
+void memory_global(int device, CUdeviceptr address, size_t bytes);
+/* The context is gone (reset): everything that was taken on the device. */
+void memory_reset(int device);
+
+/* --- for the VMM interface (vmm.c) --- */
+CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdeviceptr *address);
+CUresult memory_unreserve(CUdeviceptr address, size_t bytes);
+CUresult memory_map(int device, CUdeviceptr address, size_t bytes);
+CUresult memory_unmap(CUdeviceptr address, size_t bytes);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stream-ordered memory: what was freed on a stream may be given out again on the same stream at
+ * once, which is what pools are for; elsewhere it goes the way of memory.c.
+ */
+#ifndef VCUDA_SHIM_POOL_H
+#define VCUDA_SHIM_POOL_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* After a synchronisation: pools give back what is above their release threshold. */
+void pool_synced(void);
+/* The stream is being destroyed: what was freed on it is no stream's any more. */
+void pool_stream_gone(uint64_t stream);
+/* cuMemFree of memory from a pool: false if it is none. */
+bool pool_forget(CUdeviceptr address);
+/* The device was reset. */
+void pool_reset(int device);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The producer's half of the channel: frames into the ring, captured bytes into the arena.
+ * Nothing here waits: where there is no room the answer is NULL, and the engine decides how long
+ * to be patient.  One short lock orders the frames of all threads; bytes are copied into the arena
+ * outside of it, so blocks of the arena are given out in one order and may be published in another;
+ * they are released first in, first out, once the frame that named them is acknowledged.
+ */
+#ifndef VCUDA_SHIM_RING_H
+#define VCUDA_SHIM_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdatomic.h>
+
+#include "protocol/channel.h"
+#include "protocol/frame.h"
+
+/* Blocks of the arena in flight. A frame with a block takes at least 96 bytes of ring. */
+#define RING_BLOCKS 8192u
+
+struct ring_block {
+	uint64_t end;       /* arena count behind it */
+	uint64_t frame_end; /* ring count behind the frame that names it; RING_PENDING before that */
+};
+#define RING_PENDING UINT64_MAX
+
+struct ring {
+	struct channel_page *page;
+	unsigned char *bytes;
+	unsigned char *arena;
+	uint64_t size;
+	uint64_t arena_size;
+	uint64_t arena_offset; /* of the arena in the segment */
+
+	_Alignas(64) _Atomic uint32_t lock; /* 0 free, 1 held, 2 held and someone sleeps */
+	uint64_t tail;  /* free-running, like page->tail */
+	uint64_t head;  /* page->head as last looked at */
+	uint64_t seq;   /* number of the last frame */
+	uint64_t arena_tail;
+	uint64_t arena_head;
+	uint32_t block_first; /* free-running indices into blocks */
+	uint32_t block_next;
+	struct ring_block blocks[RING_BLOCKS];
+};
+
+/* Checks the sizes that the page claims against the segment's real size. False: do not use it. */
+bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_bytes);
+
+void ring_lock(struct ring *ring);
+void ring_unlock(struct ring *ring);
+
+/* With the lock held: room for a frame of header + (bulk) + *body bytes, or NULL. Numbers the
+ * frame; fills magic, seq and body in the header. *body may grow by up to 31 zero bytes. The
+ * caller fills the rest in and publishes. Frames are <= FRAME_BODY_MAX of body. */
+struct frame_header *ring_begin(struct ring *ring, uint32_t *body, bool bulk);
+
+/* With the lock held: makes what ring_begin gave out visible. */
+void ring_publish(struct ring *ring);
+
+/* With the lock held: N bytes (n <= arena_size / 2) of arena, their offset in the segment in
+ * *offset, and the block's number in *block; NULL where there is no room now. */
+void *ring_arena(struct ring *ring, uint32_t n, uint64_t *offset, uint32_t *block);
+
+/* With the lock held: block is named by the frame that ring_begin gave out last (or by none:
+ * abandoned). */
+void ring_arena_named(struct ring *ring, uint32_t block);
+void ring_arena_abandon(struct ring *ring, uint32_t block);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What VCUDA_STATS counts.  Off: one predicted branch a call.
+ */
+#ifndef VCUDA_SHIM_STATS_H
+#define VCUDA_SHIM_STATS_H
+
+#include <stdint.h>
+
+enum stats_copy { STATS_HOST_TO_DEVICE, STATS_DEVICE_TO_HOST, STATS_DEVICE_TO_DEVICE, STATS_COPIES };
+
+enum stats_event {
+	STATS_ROUND_TRIPS,       /* an app call waited for an answer of the agent */
+	STATS_LOCAL_ROUND_TRIPS, /* … of the sidecar alone */
+	STATS_STALLS,            /* … for room or for memory that is being unmapped */
+	STATS_ERRORS,            /* calls that returned an error that is not NOT_READY */
+	STATS_EVENTS
+};
+
+/* Reads VCUDA_STATS. */
+void stats_open(void);
+void stats_event(enum stats_event event);
+void stats_copy(enum stats_copy direction, uint64_t bytes);
+/* Prints once, at exit. */
+void stats_close(void);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How trouble outside of CUDA is told as a CUresult: the whole mapping.
+ */
+#ifndef VCUDA_SHIM_STATUS_H
+#define VCUDA_SHIM_STATUS_H
+
+#include <cuda.h>
+
+enum status_cause {
+	STATUS_NOT_CONFIGURED, /* no socket there, no REMOTE_GPU_ADDRESS */
+	STATUS_UNREACHABLE,    /* a sidecar should be there but does not answer */
+	STATUS_FOREIGN,        /* what answers speaks another version */
+	STATUS_LOST,           /* the session is over and nobody said why */
+	STATUS_LIE,            /* an answer that cannot be */
+};
+
+CUresult status_of(enum status_cause cause);
+
+/* A CUresult that came over the wire: unknown numbers become CUDA_ERROR_UNKNOWN. */
+CUresult status_wire(uint32_t status);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams: minted here, created by a post.  A thread's own default stream is an ordinary one,
+ * made when the thread first names it.
+ */
+#include "shim/stream.h"
+
+#include <stdlib.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/engine.h"
+#include "shim/handle.h"
+#include "shim/pool.h"
+#include "shim/session.h"
+#include "shim/thread.h"
+#include "shim/words.h"
+
+static _Atomic uint64_t last_stream_id = 2; /* 1 and 2 are the default streams */
+
+static struct stream *stream_new(struct context *context, unsigned flags, int priority)
+{
+	struct stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream)
+		return NULL;
+	stream->context = context;
+	stream->context_id = context->id;
+	stream->flags = flags;
+	stream->priority = priority;
+	stream->id = atomic_fetch_add(&last_stream_id, 1) + 1;
+	return stream;
+}
+
+struct stream *stream_legacy(struct context *context)
+{
+	struct stream *stream = stream_new(context, 0, 0);
+
+	if (stream)
+		stream->id = 1;
+	return stream;
+}
+
+static CUresult stream_create(struct context *context, unsigned flags, int priority,
+		uint64_t *number)
+{
+	struct shim_call call;
+	struct wire_vcudaStreamCreate *body;
+	struct stream *stream;
+	CUresult status;
+
+	stream = stream_new(context, flags, priority);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream->handle = shim_mint(KIND_CUstream, stream);
+	if (!stream->handle) {
+		free(stream);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	body = shim_begin(&call, OP_vcudaStreamCreate, sizeof(*body));
+	body->stream = stream->handle;
+	body->flags = flags;
+	body->priority = priority;
+	status = shim_post(&call);
+	if (status) {
+		shim_unmint(stream->handle);
+		free(stream);
+		return status;
+	}
+	*number = stream->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult stream_number(CUstream stream, uint64_t *number)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)stream;
+	struct context *context = context_current();
+
+	*number = 0;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!handle || stream == CU_STREAM_LEGACY)
+		return CUDA_SUCCESS;
+	if (stream == CU_STREAM_PER_THREAD) {
+		*number = thread_stream(context->number, context->id);
+		if (!*number) {
+			CUresult status = stream_create(context, 0, 0, number);
+
+			if (status)
+				return status;
+			if (!thread_stream_keep(context->number, context->id, *number))
+				return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		return CUDA_SUCCESS;
+	}
+	if (!shim_object_of(handle, KIND_CUstream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*number = handle;
+	return CUDA_SUCCESS;
+}
+
+struct stream *stream_find(uint64_t number)
+{
+	struct context *context;
+
+	if (number)
+		return shim_object_of(number, KIND_CUstream);
+	context = context_current();
+	return context ? context->legacy : NULL;
+}
+
+static void raise_to(_Atomic uint64_t *at, uint64_t value)
+{
+	uint64_t now = atomic_load(at);
+
+	while (now < value && !atomic_compare_exchange_weak(at, &now, value))
+		;
+}
+
+void stream_synced(uint64_t number, uint64_t seq)
+{
+	struct stream *stream = stream_find(number);
+
+	if (stream)
+		raise_to(&stream->synced, seq);
+}
+
+static CUresult stream_destroy(struct stream *stream)
+{
+	uint64_t handle = stream->handle;
+	struct shim_call call;
+	struct wire_vcudaStreamDestroy *body;
+
+	if (!handle_release(handle))
+		return CUDA_ERROR_INVALID_HANDLE;
+	pool_stream_gone(handle);
+	words_give(stream->watch.word);
+	free(stream);
+	body = shim_begin(&call, OP_vcudaStreamDestroy, sizeof(*body));
+	body->stream = handle;
+	return shim_post(&call);
+}
+
+void stream_end(uint64_t number)
+{
+	struct stream *stream = shim_object_of(number, KIND_CUstream);
+
+	if (stream && atomic_load(&session.phase) == SESSION_READY)
+		stream_destroy(stream);
+}
+
+CUresult hand_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	struct context *context = context_current();
+	const struct open_device *open;
+	uint64_t number;
+	CUresult status;
+
+	if (!phStream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	/* Out of range is clamped, as CUDA does. Greatest is the lower number. */
+	open = &devices[context->device].open;
+	if (priority > open->stream_priority_least)
+		priority = open->stream_priority_least;
+	if (priority < open->stream_priority_greatest)
+		priority = open->stream_priority_greatest;
+	status = stream_create(context, flags, priority, &number);
+	if (!status)
+		*phStream = (CUstream)(uintptr_t)number;
+	return status;
+}
+
+CUresult hand_cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	return hand_cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+CUresult hand_cuStreamDestroy_v2(CUstream hStream)
+{
+	struct stream *stream = shim_object_of((uint64_t)(uintptr_t)hStream, KIND_CUstream);
+
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return stream_destroy(stream);
+}
+
+/* The object behind a stream parameter; *status where there is none. */
+static struct stream *stream_object(CUstream hStream, CUresult *status)
+{
+	uint64_t number;
+	struct stream *stream;
+
+	*status = stream_number(hStream, &number);
+	if (*status)
+		return NULL;
+	stream = stream_find(number);
+	if (!stream)
+		*status = CUDA_ERROR_INVALID_CONTEXT;
+	return stream;
+}
+
+CUresult hand_cuStreamGetPriority(CUstream hStream, int *priority)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*priority = stream->priority;
+	return status;
+}
+
+CUresult hand_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!streamId)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*streamId = stream->id;
+	return status;
+}
+
+CUresult hand_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*flags = stream->flags;
+	return status;
+}
+
+CUresult hand_cuStreamGetDevice(CUstream hStream, CUdevice *device)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*device = stream->context->device;
+	return status;
+}
+
+CUresult hand_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*pctx = (CUcontext)(uintptr_t)stream->context->handle;
+	return status;
+}
+
+CUresult hand_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+	if (pGreenCtx)
+		*pGreenCtx = NULL; /* green contexts are not served: no stream belongs to one */
+	return hand_cuStreamGetCtx(hStream, pCtx);
+}
+
+/* Capture is not served, so no stream is ever capturing. */
+CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	uint64_t number;
+	CUresult status = stream_number(hStream, &number);
+
+	if (!captureStatus)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
+	return status;
+}
+
+CUresult hand_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+		cuuint64_t *id_out)
+{
+	(void)id_out; /* only written while capturing */
+	return hand_cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
+		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+		CUgraph *graph_out, const CUgraphNode **dependencies_out,
+		size_t *numDependencies_out)
+{
+	(void)id_out;
+	(void)graph_out;
+	(void)dependencies_out;
+	(void)numDependencies_out;
+	return hand_cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
+		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+		CUgraph *graph_out, const CUgraphNode **dependencies_out,
+		const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	(void)edgeData_out;
+	return hand_cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out,
+			dependencies_out, numDependencies_out);
+}
+
+CUresult hand_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	static _Thread_local uint8_t current __attribute__((tls_model("initial-exec")));
+	CUstreamCaptureMode old = (CUstreamCaptureMode)current;
+
+	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	current = (uint8_t)*mode;
+	*mode = old;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Waiting for the device, and asking whether it is done.  A query that has to ask arms a word,
+ * which the agent sets when the work is done: a program that polls costs one round trip, not one
+ * a turn.
+ */
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/engine.h"
+#include "shim/pool.h"
+#include "shim/stream.h"
+#include "shim/words.h"
+
+/* Values of words are never used twice (words.c relies on it). */
+static _Atomic uint64_t last_value;
+
+CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq)
+{
+	struct shim_call call;
+	struct wire_vcudaSync *body;
+
+	body = shim_begin(&call, OP_vcudaSync, sizeof(*body));
+	body->scope = scope;
+	body->handle = handle;
+	shim_wait(&call, 0);
+	if (seq)
+		*seq = call.seq;
+	return shim_end(&call);
+}
+
+CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known)
+{
+	uint64_t value = atomic_load_explicit(&watch->value, memory_order_acquire);
+	struct shim_call call;
+	struct wire_vcudaQuery *body;
+
+	if (shim_perf & PERF_PUSH && value) {
+		bool set = words_read(watch->word) >= value;
+
+		/* Not even what was asked about then is done; or that, and nothing came after. */
+		if (!set)
+			return CUDA_ERROR_NOT_READY;
+		if (set && atomic_load(&watch->seq) >= known)
+			return CUDA_SUCCESS;
+	}
+	body = shim_begin(&call, OP_vcudaQuery, sizeof(*body));
+	body->scope = scope;
+	body->handle = handle;
+	if (shim_perf & PERF_PUSH) {
+		if (!watch->word)
+			watch->word = words_take();
+		body->word = watch->word;
+		body->value = atomic_fetch_add(&last_value, 1) + 1;
+	}
+	value = body->value;
+	shim_wait(&call, 0);
+	if (call.status == CUDA_ERROR_NOT_READY && watch->word) {
+		atomic_store(&watch->value, 0);
+		atomic_store(&watch->seq, call.seq);
+		atomic_store_explicit(&watch->value, value, memory_order_release);
+	}
+	return shim_end(&call);
+}
+
+CUresult hand_cuCtxSynchronize(void)
+{
+	struct context *context = context_current();
+	uint64_t seq;
+	CUresult status;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	status = sync_wait(SYNC_CONTEXT, 0, &seq);
+	if (!status) {
+		atomic_store(&context->synced, seq);
+		pool_synced();
+	}
+	return status;
+}
+
+CUresult hand_cuCtxSynchronize_v2(CUcontext ctx)
+{
+	CUresult status, popped;
+	CUcontext old;
+
+	if (!ctx)
+		return hand_cuCtxSynchronize();
+	status = hand_cuCtxPushCurrent_v2(ctx);
+	if (status)
+		return status;
+	status = hand_cuCtxSynchronize();
+	popped = hand_cuCtxPopCurrent_v2(&old);
+	return status ? status : popped;
+}
+
+CUresult hand_cuStreamSynchronize(CUstream hStream)
+{
+	uint64_t number, seq;
+	CUresult status = stream_number(hStream, &number);
+
+	if (status)
+		return status;
+	status = sync_wait(SYNC_STREAM, number, &seq);
+	if (!status) {
+		stream_synced(number, seq);
+		pool_synced();
+	}
+	return status;
+}
+
+CUresult hand_cuStreamQuery(CUstream hStream)
+{
+	uint64_t number, seq;
+	struct stream *stream;
+	CUresult status = stream_number(hStream, &number);
+
+	if (status)
+		return status;
+	stream = stream_find(number);
+	if (!stream)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	seq = shim_sequence();
+	if (shim_perf & PERF_PUSH && atomic_load(&stream->synced) >= seq)
+		return CUDA_SUCCESS;
+	status = watch_query(&stream->watch, SYNC_STREAM, number, seq);
+	if (!status)
+		stream_synced(number, seq);
+	return status;
+}

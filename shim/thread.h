@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the shim keeps for each thread of the app: the current context and its stack, the scratch
+ * in which frames are built, the thread's own stream of each context.  Small and initial-exec, so
+ * that reaching it is one load; the rest is allocated on first use and freed with the thread.
+ */
+#ifndef VCUDA_SHIM_THREAD_H
+#define VCUDA_SHIM_THREAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define THREAD_STACK   64 /* pushed contexts */
+#define THREAD_STREAMS 16 /* contexts in which a thread can have its own default stream */
+
+struct context;
+
+struct thread_rest;
+
+struct thread {
+	struct context *current;  /* NULL: none */
+	uint16_t number;          /* of `current`, for frame_header.context */
+	bool in_callback;         /* runs a host function: CUDA calls are refused */
+	unsigned char *scratch;   /* THREAD_SCRATCH bytes; thread_scratch() */
+	struct thread_rest *rest;
+};
+
+/* FRAME_BODY_MAX for the body, then room for the answer of a cached call. */
+#define THREAD_SCRATCH (64u * 1024)
+#define THREAD_ANSWER  (62u * 1024) /* where that room begins */
+
+extern _Thread_local struct thread thread_self __attribute__((tls_model("initial-exec")));
+
+/* The scratch; NULL where there is no memory. */
+unsigned char *thread_scratch(void);
+
+/* Pushes and pops the thread's context stack. False: full, or empty. */
+bool thread_push(struct context *context);
+bool thread_pop(struct context **context);
+void thread_set(struct context *context);
+/* Drops a context that is being destroyed from this thread's stack. */
+void thread_forget(const struct context *context);
+
+/* The thread's own default stream in the context of that number and generation of its own; 0:
+ * none yet. */
+uint64_t thread_stream(uint16_t number, uint64_t context_id);
+bool thread_stream_keep(uint16_t number, uint64_t context_id, uint64_t stream);
+
+#endif

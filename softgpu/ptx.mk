@@ -1,0 +1,37 @@
+# The PTX interpreter: PTX_OBJS for whoever links it, its tests and its benchmark.
+#
+# The files of handlers are compiled twice, for any x86-64 and for x86-64-v3 (AVX2, FMA); which
+# one runs is decided at start (ptx_op.c).
+
+PTX_PLAIN := $(addprefix softgpu/, ptx_scan.c ptx_build.c ptx_parse.c ptx_operand.c ptx_decode.c \
+	ptx_decode_memory.c ptx_decode_flow.c ptx_decode_matrix.c ptx_module.c ptx_op.c ptx_run.c \
+	ptx_warp.c ptx_barrier.c ptx_builtin.c ptx_heap.c ptx_ops_flow.c ptx_ops_warp.c \
+	ptx_ops_atomic.c)
+PTX_TWICE := $(addprefix softgpu/, ptx_ops_int.c ptx_ops_float.c ptx_ops_cvt.c ptx_ops_memory.c)
+
+PTX_OBJS := $(call objects,$(PTX_PLAIN)) \
+	$(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) $(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE))
+
+# No contraction (PTX says where fma is), no errno; lanes are read as several types.
+PTX_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing
+$(PTX_OBJS): CFLAGS := $(CFLAGS) -fPIC $(PTX_CFLAGS)
+
+$(OBJ)/softgpu/%.base.o: softgpu/%.c | $(CACHE)/.complete
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -DPTX_ISA=base $(ALL_CFLAGS) -O2 -MMD -MP -c $< -o $@
+
+$(OBJ)/softgpu/%.v3.o: softgpu/%.c | $(CACHE)/.complete
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -DPTX_ISA=v3 $(ALL_CFLAGS) -march=x86-64-v3 -MMD -MP -c $< -o $@
+
+$(BUILD)/tests/ptx_%: $(OBJ)/softgpu/tests/ptx_%.o $(OBJ)/softgpu/tests/ptx_run_text.o $(PTX_OBJS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -lm -o $@
+
+$(BUILD)/bench/ptx_matmul: $(OBJ)/bench/ptx_matmul.o $(PTX_OBJS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lm -o $@

@@ -1,0 +1,26 @@
+# The fuzz target of the fat binary reader.  Its corpus is what nvcc makes for the unit tests.
+.PHONY: fuzz-softgpu replay-softgpu
+FUZZ_SECONDS ?= 30
+
+$(BUILD)/tests/fuzz/fatbin-replay: $(call objects,tests/fuzz/fatbin.c tests/fuzz/agent_replay.c \
+		softgpu/fatbin.c)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lzstd -llz4
+
+$(BUILD)/tests/fuzz/fatbin-libfuzzer: tests/fuzz/fatbin.c softgpu/fatbin.c
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \
+		-o $@ $^ -lzstd -llz4
+
+test-softgpu: replay-softgpu
+replay-softgpu: $(BUILD)/tests/fuzz/fatbin-replay $(SOFTGPU_IMAGES)
+	$(Q)timeout 60 $< $(BUILD)/tests/images
+
+fuzz: fuzz-softgpu
+fuzz-softgpu: $(BUILD)/tests/fuzz/fatbin-libfuzzer $(SOFTGPU_IMAGES)
+	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-fatbin
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -verbosity=0 \
+		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
+		$(BUILD)/tests/fuzz/found-fatbin $(BUILD)/tests/images
