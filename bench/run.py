@@ -70,7 +70,8 @@ def main():
     native_env = dict(os.environ, LD_LIBRARY_PATH=f"{dist}/native:" +
                       os.environ.get("LD_LIBRARY_PATH", ""))
     remote_env = dict(os.environ, VCUDA_SOCKET=socket,
-                      LD_PRELOAD=f"{dist}/lib/libvcuda.so")
+                      LD_PRELOAD=subprocess.check_output(
+                          [f"{dist}/bin/vcuda", "preload"], text=True).strip())
     mask = []
     if options.mask:
         mask = ["unshare", "-m", "sh", "-c",

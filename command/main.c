@@ -15,6 +15,7 @@ static const char usage[] =
 	"  vcuda run [--software | --agent HOST[:PORT]] [--token-file FILE] -- PROGRAM …\n"
 	"  vcuda status [--json]             what the sidecar of this machine or pod does\n"
 	"  vcuda doctor [--json] [PROGRAM]   what is right and what is wrong, a line each\n"
+	"  vcuda preload                     what LD_PRELOAD has to name, to do it by hand\n"
 	"\n"
 	"  vcuda -n native -s SEND -r RECV -p CONTROL                       an agent\n"
 	"  vcuda -role server|client -ip HOST -net native -send_port P -recv_port P\n"
@@ -36,6 +37,7 @@ int main(int argc, char **argv)
 		{"run", command_run},
 		{"status", command_status},
 		{"doctor", command_doctor},
+		{"preload", command_preload},
 	};
 	struct error error;
 

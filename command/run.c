@@ -93,17 +93,14 @@ static int find_sidecar(char *path, size_t n, struct error *error)
 
 static int set_environment(const char *socket, struct error *error)
 {
-	char main_library[PATH_MAX], utilities[PATH_MAX];
+	char list[PRELOAD_MAX];
 	const char *old = getenv("LD_PRELOAD");
 	cleanup_free char *preload = NULL;
+	int ret = preload_list(list, sizeof(list), error);
 
-	if (spawn_library("libvcuda.so", main_library, sizeof(main_library)) < 0)
-		return error_set(error, 0,
-			"run: no libvcuda.so in ../lib or ../lib/vcuda beside this command");
-	if (spawn_library("libutilities.so", utilities, sizeof(utilities)) < 0)
-		utilities[0] = 0;
-	if (asprintf(&preload, "%s%s%s%s%s", utilities, *utilities ? ":" : "", main_library,
-		    old && *old ? ":" : "", old ? old : "") < 0)
+	if (ret < 0)
+		return error_wrap(error, ret, "run");
+	if (asprintf(&preload, "%s%s%s", list, old && *old ? ":" : "", old ? old : "") < 0)
 		return error_set(error, ENOMEM, "run");
 	if (setenv("LD_PRELOAD", preload, 1) || setenv("VCUDA_SOCKET", socket, 1))
 		return error_set(error, errno, "run");

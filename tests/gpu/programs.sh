@@ -88,8 +88,7 @@ for arm in $arms; do
 		>"$log/sidecar.log" 2>&1 &
 	sidecar=$!
 	await $sidecar "$log/sidecar.log" 30 test -S "$scratch/vcuda.sock"
-	preload=$dist/lib/libvcuda.so
-	[ ! -e "$dist/lib/libutilities.so" ] || preload=$dist/lib/libutilities.so:$preload
+	preload=$("$dist/bin/vcuda" preload)
 	"$root/tests/programs/run.sh" "${options[@]}" "${remote_options[@]}" \
 		--programs "$dist/programs" --log "$log/remote" --results "$scratch/remote" \
 		"${names[@]}" -- env VCUDA_SOCKET="$scratch/vcuda.sock" LD_PRELOAD="$preload" \
