@@ -203,6 +203,26 @@ def test_agent_silent_between_launches():
     agent_silenced(*MIDDLES["launches"], signal.SIGSTOP)
 
 
+def test_busy_is_not_silent():
+    """Longer than silence may last: a kernel runs, and the wire is full of copies behind it."""
+    with stack() as s:
+        app = s.app("linger", 9)
+        app.right(30)
+        assert "lingered" in app.text(), app.text()
+
+
+def test_silence_shorter_than_that_is_forgiven():
+    with stack() as s:
+        app = s.app("bystander")
+        app.line("^started")
+        worker = s.agent.worker(app)
+        kill(worker, signal.SIGSTOP)
+        time.sleep(3)  # how long is what is tried
+        kill(worker, signal.SIGCONT)
+        app.close_stdin()
+        app.right()
+
+
 def test_supervisor_killed_ends_the_agent():
     with stack() as s:
         app = s.app(*MIDDLES["wait"][0])
