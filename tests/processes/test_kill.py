@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from stack import LOST, MIB, alive, children, kill, now, stack, wait_for
+from stack import BUILD, LOST, MIB, alive, children, kill, now, stack, wait_for
 
 FREED = 2.0     # s until a killed app's worker and memory are gone
 STICKY = 0.5    # s until a killed worker or sidecar is an error in the app
@@ -209,6 +209,14 @@ def test_busy_is_not_silent():
         app = s.app("linger", 9)
         app.right(30)
         assert "lingered" in app.text(), app.text()
+
+
+def test_long_call_of_the_driver_is_not_silent():
+    with stack(driver=os.path.join(BUILD, "stack", "libslow-driver.so")) as s:
+        app = s.app("sum", 2, 64)
+        began = now()
+        app.right(30)
+        assert now() - began > SILENCE, "the driver was not slow at all"
 
 
 def test_silence_shorter_than_that_is_forgiven():
