@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from stack import LOST, MIB, alive, children, kill, now, stack, wait_for
+from stack import BUILD, LOST, MIB, alive, children, kill, now, stack, wait_for
 
 FREED = 2.0     # s until a killed app's worker and memory are gone
 STICKY = 0.5    # s until a killed worker or sidecar is an error in the app
@@ -201,6 +201,34 @@ def test_agent_silent_in_a_wait():
 
 def test_agent_silent_between_launches():
     agent_silenced(*MIDDLES["launches"], signal.SIGSTOP)
+
+
+def test_busy_is_not_silent():
+    """Longer than silence may last: a kernel runs, and the wire is full of copies behind it."""
+    with stack() as s:
+        app = s.app("linger", 9)
+        app.right(30)
+        assert "lingered" in app.text(), app.text()
+
+
+def test_long_call_of_the_driver_is_not_silent():
+    with stack(driver=os.path.join(BUILD, "stack", "libslow-driver.so")) as s:
+        app = s.app("sum", 2, 64)
+        began = now()
+        app.right(30)
+        assert now() - began > SILENCE, "the driver was not slow at all"
+
+
+def test_silence_shorter_than_that_is_forgiven():
+    with stack() as s:
+        app = s.app("bystander")
+        app.line("^started")
+        worker = s.agent.worker(app)
+        kill(worker, signal.SIGSTOP)
+        time.sleep(3)  # how long is what is tried
+        kill(worker, signal.SIGCONT)
+        app.close_stdin()
+        app.right()
 
 
 def test_supervisor_killed_ends_the_agent():

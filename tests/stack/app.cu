@@ -65,6 +65,16 @@ __global__ void spin(volatile int *flag)
 		;
 }
 
+__global__ void linger(unsigned long long ns)
+{
+	unsigned long long begin, time;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+	do
+		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+	while (time - begin < ns);
+}
+
 __global__ void touch(int *where)
 {
 	*where = 1;
@@ -213,6 +223,29 @@ static int wait_forever()
 	error = cudaStreamSynchronize(0);
 	say("error %d at %.6f", error, now());
 	return calls_after(error);
+}
+
+/* A kernel that takes its time, and behind it more copies than fit anywhere on the way. */
+static int linger_and_copy(size_t seconds)
+{
+	std::vector<uint32_t> host(8 << 18);
+	uint32_t *device, value;
+
+	MUST(cudaMalloc(&device, host.size() * 4));
+	linger<<<1, 1>>>(seconds * 1000000000ull);
+	MUST(cudaGetLastError());
+	for (uint32_t i = 1; i <= 32; i++) {
+		host[5] = i;
+		MUST(cudaMemcpyAsync(
+			device, host.data(), host.size() * 4, cudaMemcpyHostToDevice));
+	}
+	MUST(cudaMemcpy(&value, device + 5, 4, cudaMemcpyDeviceToHost));
+	if (value != 32) {
+		say("wrong: %u", value);
+		return 1;
+	}
+	say("lingered");
+	return 0;
 }
 
 /* Launches without end, none awaited. */
@@ -419,6 +452,8 @@ int main(int argc, char **argv)
 		return copy(number);
 	if (!strcmp(what, "wait"))
 		return wait_forever();
+	if (!strcmp(what, "linger"))
+		return linger_and_copy(number);
 	if (!strcmp(what, "launch"))
 		return launch_forever();
 	if (!strcmp(what, "calls"))

@@ -310,9 +310,9 @@ def folder():
 class Stack:
     """An agent and a sidecar; app() starts a program on them."""
 
-    def __init__(self, path, agent, sidecar, agent_env, scheme):
+    def __init__(self, path, agent, sidecar, agent_env, scheme, driver):
         self.folder = path
-        self.agent = Agent(path, *agent, env=agent_env)
+        self.agent = Agent(path, *agent, env=agent_env, driver=driver)
         address = scheme.format(self.agent.address) if scheme else self.agent
         self.sidecar = Sidecar(path, address, *sidecar)
 
@@ -324,10 +324,10 @@ class Stack:
 
 
 @contextlib.contextmanager
-def stack(agent=(), sidecar=(), agent_env=None, scheme=None):
+def stack(agent=(), sidecar=(), agent_env=None, scheme=None, driver="software"):
     """`scheme`: the sidecar's address for the agent, with {} for HOST:PORT."""
     with folder() as path:
-        yield Stack(path, agent, sidecar, agent_env, scheme)
+        yield Stack(path, agent, sidecar, agent_env, scheme, driver)
 
 
 def one_line(command, *needles, status=None, env=None, seconds=15):

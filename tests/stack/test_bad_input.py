@@ -4,7 +4,7 @@ import os
 import socket
 
 import peer
-from stack import (BIN, BUILD, NO_DEVICE, NOT_PERMITTED, NOT_READY, Agent, App, Sidecar, Skip, folder,
+from stack import (BIN, BUILD, NO_DEVICE, NOT_PERMITTED, NOT_READY, Agent, App, Sidecar, folder,
                    one_line, stack, wait_for)
 
 AGENT, CLIENT, VCUDA = (os.path.join(BIN, name) for name in ("gpu-agent", "vcuda-client", "vcuda"))
@@ -262,11 +262,8 @@ def test_agent_that_never_answers():
 
 
 def test_static_cudart():
-    program = os.path.join(BUILD, "static", "13", "stripped")
-    if not os.path.exists(program):
-        raise Skip(f"no {program}: make static-programs")
     with stack() as s:
-        app = s.app(program=program)
+        app = s.app(program=os.path.join(BUILD, "static", "13", "stripped"))
         assert app.wait() != 0
         told = [line for _, line in app.lines if "rebuild with -cudart shared" in line]
         assert len(told) == 1 and "stripped" in told[0], app.text()

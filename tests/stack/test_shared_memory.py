@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from stack import BIN, MIB, OUT_OF_MEMORY, App, Agent, Sidecar, Skip, folder, kill, stack, wait_for
+from stack import BIN, MIB, OUT_OF_MEMORY, PROGRAM, App, Agent, Sidecar, Skip, folder, kill, stack, wait_for
 
 LABEL = f"t{os.getpid()}"
 
@@ -27,7 +27,7 @@ def works(mode):
         app.line("^holding")
         text = maps(app.pid)
         assert ("/memfd:vcuda" in text) == (mode == "pod"), text
-        assert (f"/dev/shm/" in text) == (mode == "host"), text
+        assert ("/dev/shm/" in text) == (mode == "host"), text
         assert not names(), "the name is given up once both hold it"
         assert s.sidecar.process.poll() is None
         app.close_stdin()
@@ -72,7 +72,6 @@ def small_tmpfs(size, check):
             "--ipc", "host", "--label", LABEL])
 
         def app(*words, **more):
-            from stack import PROGRAM
             return App("-t", sidecar.pid, "-m", "--", PROGRAM, *words, socket=where,
                        program="/usr/bin/nsenter", **more)
         check(app)
