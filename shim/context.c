@@ -11,10 +11,12 @@
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/cache.h"
 #include "shim/engine.h"
 #include "shim/handle.h"
 #include "shim/memory.h"
 #include "shim/module.h"
+#include "shim/pool.h"
 #include "shim/stream.h"
 #include "shim/thread.h"
 
@@ -92,7 +94,10 @@ static CUresult context_reset(struct context *primary)
 	if (status)
 		return status;
 	memory_reset(primary->device);
+	pool_reset(primary->device);
 	module_reset(primary);
+	stream_reset(primary);
+	cache_drop(primary->number);
 	primary->id = atomic_fetch_add(&last_context_id, 1) + 1;
 	return CUDA_SUCCESS;
 }
@@ -253,6 +258,8 @@ CUresult hand_cuCtxDestroy_v2(CUcontext ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	atomic_store(&context->retained, 0);
 	module_reset(context);
+	stream_reset(context);
+	cache_drop(context->number);
 	thread_forget(context);
 	body = shim_begin(&call, OP_vcudaContextDestroy, sizeof(*body));
 	body->number = context->number;

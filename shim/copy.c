@@ -15,6 +15,7 @@
 #include "shim/engine.h"
 #include "shim/host.h"
 #include "shim/memory.h"
+#include "shim/order.h"
 #include "shim/session.h"
 #include "shim/stats.h"
 #include "shim/status.h"
@@ -82,6 +83,7 @@ static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 {
 	size_t row = 0, column = 0;
 	struct piece piece;
+	uint64_t seq = 0;
 
 	rows_join(r);
 	if (host_unsettled(r->host)) {
@@ -112,9 +114,10 @@ static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 		status = shim_post(&call);
 		if (status)
 			return status;
+		seq = call.seq;
 		piece_behind(r, &piece, &row, &column);
 	}
-	return CUDA_SUCCESS;
+	return later ? CUDA_SUCCESS : order_copied(context_current(), stream, seq);
 }
 
 /* ---- towards the host ---- */

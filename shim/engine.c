@@ -541,8 +541,8 @@ uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kin
 	return number;
 }
 
-/* Looking a parameter up may need calls of its own (a thread's stream is created, a kernel's module
- * loaded), which are built in the same scratch: what CALL has so far is put aside meanwhile. */
+/* Looking a parameter up may need calls of its own (a thread's stream is created and ordered, a kernel's
+ * module loaded), which are built in the same scratch: what CALL has so far is put aside meanwhile. */
 struct aside {
 	unsigned char small[512];
 	unsigned char *bytes;
@@ -587,15 +587,15 @@ uint64_t shim_function(struct shim_call *call, CUfunction function)
 
 uint64_t shim_stream(struct shim_call *call, CUstream stream)
 {
-	bool may_create = stream == CU_STREAM_PER_THREAD;
+	bool may_send = stream && stream != CU_STREAM_LEGACY;
 	struct aside aside;
 	uint64_t number = 0;
 	CUresult status;
 
-	if (may_create && !aside_put(&aside, call))
+	if (may_send && !aside_put(&aside, call))
 		return 0;
 	status = stream_number(stream, &number);
-	if (may_create)
+	if (may_send)
 		aside_back(&aside, call);
 	if (status && !call->status)
 		call->status = status;

@@ -27,6 +27,7 @@ struct stream {
 	unsigned flags;
 	int priority;
 	_Atomic uint64_t synced; /* frames up to here are known to be done in this stream */
+	_Atomic uint64_t joined; /* order.c: it waits for such copies up to this frame */
 	struct watch watch;
 };
 
@@ -39,6 +40,9 @@ struct event {
 	_Atomic uint64_t done;     /* the recording known to be done */
 	struct watch watch;
 };
+
+/* The context is gone: its streams and events are stale. */
+void stream_reset(struct context *context);
 
 /* What crosses for a stream of the app's. INVALID_CONTEXT, INVALID_HANDLE. */
 CUresult stream_number(CUstream stream, uint64_t *number);
