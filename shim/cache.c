@@ -14,7 +14,7 @@
 #define CACHE_BUCKETS 1024
 /* Beyond that many answers or lessons, new ones are not kept: a program that asks for ever new
  * keys gains nothing from a cache. */
-#define CACHE_MAX     65536
+#define CACHE_MAX 65536
 
 struct cached {
 	struct cached *next;
@@ -45,8 +45,8 @@ static struct cached *cache_find(const struct shim_call *call, uint64_t hash)
 
 	for (; c; c = c->next)
 		if (c->hash == hash && c->op == call->op && c->context == call->context &&
-				c->body_bytes == call->body_bytes &&
-				!memcmp(c->bytes, call->body, call->body_bytes))
+			c->body_bytes == call->body_bytes &&
+			!memcmp(c->bytes, call->body, call->body_bytes))
 			return c;
 	return NULL;
 }
@@ -93,7 +93,7 @@ const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
 	pthread_mutex_lock(&cache_lock);
 	c = cache_find(call, hash);
 	if (c && c->reply_bytes >= reply_bytes &&
-			c->reply_bytes <= THREAD_SCRATCH - THREAD_ANSWER) {
+		c->reply_bytes <= THREAD_SCRATCH - THREAD_ANSWER) {
 		memcpy(room, c->bytes + c->body_bytes, c->reply_bytes);
 		call->reply = room;
 		call->reply_bytes = c->reply_bytes;

@@ -21,7 +21,8 @@
 #include "shim/thread.h"
 
 #define CONTEXT_FLAGS (unsigned)CU_CTX_FLAGS_MASK
-#define CONTEXT_API_VERSION 3020 /* what NVIDIA's driver answers for contexts of cuCtxCreate_v2 */
+#define CONTEXT_API_VERSION                                                                    \
+	3020 /* what NVIDIA's driver answers for contexts of cuCtxCreate_v2 */
 
 static _Atomic uint64_t last_context_id;
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -227,18 +228,18 @@ CUresult hand_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 }
 
 CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
-		unsigned int flags, CUdevice dev)
+	unsigned int flags, CUdevice dev)
 {
 	if (paramsArray || numParams)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	return context_create(pctx, flags, dev);
 }
 
-CUresult hand_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
-		unsigned int flags, CUdevice dev)
+CUresult hand_cuCtxCreate_v4(
+	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-	if (ctxCreateParams && (ctxCreateParams->numExecAffinityParams ||
-				       ctxCreateParams->cigParams))
+	if (ctxCreateParams &&
+		(ctxCreateParams->numExecAffinityParams || ctxCreateParams->cigParams))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return context_create(pctx, flags, dev);
 }

@@ -18,9 +18,9 @@
 struct stream;
 
 struct context {
-	uint64_t handle;      /* the app's CUcontext */
-	uint64_t id;          /* cuCtxGetId */
-	uint16_t number;      /* frame_header.context */
+	uint64_t handle; /* the app's CUcontext */
+	uint64_t id;	 /* cuCtxGetId */
+	uint16_t number; /* frame_header.context */
 	bool primary;
 	int device;
 	unsigned flags;

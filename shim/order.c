@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See order.h.  A context remembers one stream with such copies; where a second one gets some, it
- * is made to wait for the first, so that waiting for it is waiting for both.
+ * See order.h.  A context remembers one stream with such copies; where a second one gets some,
+ * it is made to wait for the first, so that waiting for it is waiting for both.
  */
 #include "shim/order.h"
 
@@ -90,7 +90,7 @@ CUresult order_join_slow(struct context *context, struct stream *stream)
 	loose = atomic_load(&context->loose);
 	/* The legacy stream and the blocking ones wait for one another anyway. */
 	if (stream->handle != context->loose_stream && stream->handle &&
-			!(blocking && !context->loose_stream) && !order_known_done(context, loose))
+		!(blocking && !context->loose_stream) && !order_known_done(context, loose))
 		status = order_wait(context, stream->handle, context->loose_stream);
 	if (!status)
 		atomic_store(&stream->joined, loose);

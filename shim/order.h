@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies that CUDA calls synchronous are posts here, so work on a stream that does not wait for the
- * copy's own stream could overtake them.  A program that copied and then launched on a
- * non-blocking stream relies on their being done: such a stream is made to wait for the copy, on
- * the device, when it is next used.
+ * Copies that CUDA calls synchronous are posts here, so work on a stream that does not wait for
+ * the copy's own stream could overtake them.  A program that copied and then launched on a
+ * non-blocking stream relies on their being done: such a stream is made to wait for the copy,
+ * on the device, when it is next used.
  */
 #ifndef VCUDA_SHIM_ORDER_H
 #define VCUDA_SHIM_ORDER_H
@@ -19,7 +19,7 @@ CUresult order_join_slow(struct context *context, struct stream *stream);
 static inline CUresult order_join(struct context *context, struct stream *stream)
 {
 	if (atomic_load_explicit(&context->loose, memory_order_relaxed) <=
-			atomic_load_explicit(&stream->joined, memory_order_relaxed))
+		atomic_load_explicit(&stream->joined, memory_order_relaxed))
 		return CUDA_SUCCESS;
 	return order_join_slow(context, stream);
 }

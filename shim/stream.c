@@ -43,8 +43,8 @@ struct stream *stream_legacy(struct context *context)
 	return stream;
 }
 
-static CUresult stream_create(struct context *context, unsigned flags, int priority,
-		uint64_t *number)
+static CUresult stream_create(
+	struct context *context, unsigned flags, int priority, uint64_t *number)
 {
 	struct shim_call call;
 	struct wire_vcudaStreamCreate *body;
@@ -185,12 +185,12 @@ static void stream_gone(void *object, void *argument)
 
 void stream_reset(struct context *context)
 {
-	static const enum handle_kind kinds[] = { KIND_CUstream, KIND_CUevent };
+	static const enum handle_kind kinds[] = {KIND_CUstream, KIND_CUevent};
 	struct gone gone;
 
 	for (int k = 0; k < 2; k++) {
 		do {
-			gone = (struct gone){ .context = context, .kind = kinds[k] };
+			gone = (struct gone){.context = context, .kind = kinds[k]};
 			handle_each(kinds[k], stream_gone, &gone);
 			for (unsigned i = 0; i < gone.count; i++)
 				if (handle_release(gone.handles[i]))
@@ -341,17 +341,16 @@ CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captu
 	return status;
 }
 
-CUresult hand_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-		cuuint64_t *id_out)
+CUresult hand_cuStreamGetCaptureInfo(
+	CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
 	(void)id_out; /* only written while capturing */
 	return hand_cuStreamIsCapturing(hStream, captureStatus_out);
 }
 
 CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
-		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-		CUgraph *graph_out, const CUgraphNode **dependencies_out,
-		size_t *numDependencies_out)
+	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
+	const CUgraphNode **dependencies_out, size_t *numDependencies_out)
 {
 	(void)id_out;
 	(void)graph_out;
@@ -361,13 +360,13 @@ CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
 }
 
 CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
-		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-		CUgraph *graph_out, const CUgraphNode **dependencies_out,
-		const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
+	const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
+	size_t *numDependencies_out)
 {
 	(void)edgeData_out;
 	return hand_cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out,
-			dependencies_out, numDependencies_out);
+		dependencies_out, numDependencies_out);
 }
 
 CUresult hand_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
