@@ -13,6 +13,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/context.h"
 #include "shim/engine.h"
+#include "shim/host.h"
 #include "shim/memory.h"
 #include "shim/session.h"
 #include "shim/stats.h"
@@ -83,6 +84,12 @@ static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 	struct piece piece;
 
 	rows_join(r);
+	if (host_unsettled(r->host)) {
+		CUresult settled = sync_wait(SYNC_STREAM, stream, NULL);
+
+		if (settled)
+			return settled;
+	}
 	while (piece_next(r, &piece, row, column)) {
 		const unsigned char *from = r->host + piece.row * r->host_pitch + piece.column;
 		struct shim_call call;
@@ -246,6 +253,7 @@ static bool copy_out_later(struct rows *r, uint64_t stream, CUresult *status)
 		*status = shim_post(&call);
 		if (*status)
 			break;
+		host_written_later(r->host, stream, call.seq);
 		piece_behind(r, &piece, &row, &column);
 	}
 	return true;

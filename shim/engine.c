@@ -7,6 +7,7 @@
 #include "shim/engine.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -540,11 +541,45 @@ uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kin
 	return number;
 }
 
+/* Looking a parameter up may need calls of its own (a thread's stream is created, a kernel's module
+ * loaded), which are built in the same scratch: what CALL has so far is put aside meanwhile. */
+struct aside {
+	unsigned char small[512];
+	unsigned char *bytes;
+};
+
+static bool aside_put(struct aside *aside, struct shim_call *call)
+{
+	aside->bytes = call->body_bytes <= sizeof(aside->small) ? aside->small
+								: malloc(call->body_bytes);
+	if (!aside->bytes) {
+		if (!call->status)
+			call->status = CUDA_ERROR_OUT_OF_MEMORY;
+		return false;
+	}
+	memcpy(aside->bytes, call->body, call->body_bytes);
+	return true;
+}
+
+static void aside_back(struct aside *aside, struct shim_call *call)
+{
+	memcpy(call->body, aside->bytes, call->body_bytes);
+	if (aside->bytes != aside->small)
+		free(aside->bytes);
+}
+
 uint64_t shim_function(struct shim_call *call, CUfunction function)
 {
-	struct function *found = NULL;
-	CUresult status = function_find(function, &found);
+	struct function *found = handle_object((uint64_t)(uintptr_t)function, KIND_CUfunction);
+	struct aside aside;
+	CUresult status;
 
+	if (found)
+		return found->handle;
+	if (!aside_put(&aside, call))
+		return 0;
+	status = function_find(function, &found);
+	aside_back(&aside, call);
 	if (status && !call->status)
 		call->status = status;
 	return found ? found->handle : 0;
@@ -552,9 +587,16 @@ uint64_t shim_function(struct shim_call *call, CUfunction function)
 
 uint64_t shim_stream(struct shim_call *call, CUstream stream)
 {
+	bool may_create = stream == CU_STREAM_PER_THREAD;
+	struct aside aside;
 	uint64_t number = 0;
-	CUresult status = stream_number(stream, &number);
+	CUresult status;
 
+	if (may_create && !aside_put(&aside, call))
+		return 0;
+	status = stream_number(stream, &number);
+	if (may_create)
+		aside_back(&aside, call);
 	if (status && !call->status)
 		call->status = status;
 	return number;

@@ -71,7 +71,7 @@ void *handle_object(uint64_t handle, enum handle_kind kind)
 	return atomic_load_explicit(&entries[index].object, memory_order_relaxed);
 }
 
-bool handle_release(uint64_t handle)
+static bool forget(uint64_t handle, bool again)
 {
 	struct handle_entry *entries;
 	uint32_t index = handle_index(handle);
@@ -82,7 +82,7 @@ bool handle_release(uint64_t handle)
 	entries = atomic_load(&table);
 	if (handle && entries && index < atomic_load(&table_used))
 		released = atomic_compare_exchange_strong(&entries[index].handle, &expected, 0);
-	if (released) {
+	if (released && again) {
 		entries[index].next = 0;
 		if (free_last)
 			entries[free_last - 1].next = index + 1;
@@ -92,6 +92,16 @@ bool handle_release(uint64_t handle)
 	}
 	pthread_mutex_unlock(&table_lock);
 	return released;
+}
+
+bool handle_release(uint64_t handle)
+{
+	return forget(handle, true);
+}
+
+bool handle_retire(uint64_t handle)
+{
+	return forget(handle, false);
 }
 
 void handle_each(enum handle_kind kind, void (*function)(void *object, void *argument),

@@ -17,6 +17,9 @@ uint64_t handle_mint(enum handle_kind kind, void *object);
 void *handle_object(uint64_t handle, enum handle_kind kind);
 /* Forgets the handle; false where it was stale already (then nobody may free the object). */
 bool handle_release(uint64_t handle);
+/* The same, but its index is never given out again: the worker still knows the name (functions of
+ * a module that was unloaded). */
+bool handle_retire(uint64_t handle);
 /* Calls FUNCTION(object, argument) for every live handle of KIND, with the table's lock held: it
  * may not mint or release. */
 void handle_each(enum handle_kind kind, void (*function)(void *object, void *argument),

@@ -15,6 +15,7 @@
 
 #include "protocol/generated/cuda_hand.h"
 #include "shim/blocks.h"
+#include "shim/callback.h"
 #include "shim/context.h"
 #include "shim/engine.h"
 #include "shim/session.h"
@@ -53,6 +54,8 @@ struct piece {
 	uint64_t id;
 	uint16_t context;
 	struct segment *segment; /* NULL: registered */
+	uint64_t out_seq;        /* the last copy from the device that was not awaited; 0: none */
+	uint64_t out_stream;
 };
 
 static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -255,6 +258,42 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 	}
 	pthread_mutex_unlock(&host_lock);
 	return found;
+}
+
+void host_written_later(const void *host, uint64_t stream, uint64_t seq)
+{
+	struct piece *piece;
+
+	pthread_mutex_lock(&host_lock);
+	piece = piece_at(host);
+	if (piece) {
+		piece->out_seq = seq;
+		piece->out_stream = stream;
+	}
+	pthread_mutex_unlock(&host_lock);
+}
+
+bool host_unsettled(const void *host)
+{
+	struct context *context = context_current();
+	struct piece *piece;
+	bool unsettled = false;
+
+	if (!__atomic_load_n(&piece_count, __ATOMIC_RELAXED))
+		return false;
+	pthread_mutex_lock(&host_lock);
+	piece = piece_at(host);
+	if (piece) {
+		struct stream *stream = stream_find(piece->out_stream);
+
+		if (piece->out_seq && ((stream && atomic_load(&stream->synced) >= piece->out_seq) ||
+						  (context && atomic_load(&context->synced) >=
+								       piece->out_seq)))
+			piece->out_seq = 0;
+		unsettled = piece->out_seq || callback_outstanding();
+	}
+	pthread_mutex_unlock(&host_lock);
+	return unsettled;
 }
 
 /* ---- the interface ---- */

@@ -164,7 +164,7 @@ static void module_free(struct module *module)
 			struct function *function = module->functions[i];
 
 			module->functions[i] = function->next;
-			shim_unmint(function->handle);
+			handle_retire(function->handle);
 			free(function->layout);
 			free(function->name);
 			free(function);

@@ -224,7 +224,7 @@ bool memory_mapped_locked(uint64_t address, uint64_t size)
 	if (!block)
 		return false;
 	if (block->kind != BLOCK_RESERVATION)
-		return !block->freeing && size <= block->start + block->size - address;
+		return size <= block->start + block->size - address;
 	for (size_t i = ranges_at(&memory_mappings, address); size; i++) {
 		const struct range *range = &memory_mappings.item[i];
 		const struct mapping *mapping;
@@ -246,10 +246,14 @@ bool memory_mapped_locked(uint64_t address, uint64_t size)
 
 bool memory_mapped(uint64_t address, uint64_t size)
 {
+	struct block *block;
 	bool mapped;
 
 	pthread_rwlock_rdlock(&memory_lock);
 	mapped = memory_mapped_locked(address, size);
+	/* What is queued before a stream-ordered free may still use it; a new call may not. */
+	block = mapped && size ? block_find(address) : NULL;
+	mapped = mapped && !(block && block->freeing);
 	pthread_rwlock_unlock(&memory_lock);
 	return mapped;
 }

@@ -132,6 +132,10 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 		function->kernel = ptx_module_kernel_at(ptx, i);
 		ptx_kernel_info(function->kernel, &function->info);
 		function->name = strdup(function->info.name);
+		/* The interpreter counts the PTX's registers, of which there are more than a
+		 * compiler would use; what may be launched must fit. */
+		if (function->info.registers > REGISTERS_PER_SM / THREADS_PER_BLOCK)
+			function->info.registers = REGISTERS_PER_SM / THREADS_PER_BLOCK;
 		if (function->info.static_shared < SHARED_PER_BLOCK)
 			function->max_dynamic_shared =
 				(int)(SHARED_PER_BLOCK - function->info.static_shared);

@@ -6,14 +6,14 @@
 PTX_PLAIN := $(addprefix softgpu/, ptx_scan.c ptx_build.c ptx_parse.c ptx_operand.c ptx_decode.c \
 	ptx_decode_memory.c ptx_decode_flow.c ptx_decode_matrix.c ptx_module.c ptx_op.c ptx_run.c \
 	ptx_warp.c ptx_barrier.c ptx_builtin.c ptx_heap.c ptx_ops_flow.c ptx_ops_warp.c \
-	ptx_ops_atomic.c)
+	ptx_ops_atomic.c ptx_ops_half.c)
 PTX_TWICE := $(addprefix softgpu/, ptx_ops_int.c ptx_ops_float.c ptx_ops_cvt.c ptx_ops_memory.c)
 
 PTX_OBJS := $(call objects,$(PTX_PLAIN)) \
 	$(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) $(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE))
 
 # No contraction (PTX says where fma is), no errno; lanes are read as several types.
-PTX_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing
+PTX_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -fwrapv
 $(PTX_OBJS): CFLAGS := $(CFLAGS) -fPIC $(PTX_CFLAGS)
 
 $(OBJ)/softgpu/%.base.o: softgpu/%.c | $(CACHE)/.complete

@@ -34,6 +34,9 @@
 #define PTX_MAX_CALL_DEPTH 4096
 #define PTX_RECURSIVE_STACK (128u * 1024) /* local bytes a thread where calls may recurse */
 #define PTX_MAX_CLUSTER 16
+/* Cooperative launches of one module that may run at once, and what each has. */
+#define PTX_WORKSPACES 64
+#define PTX_WORKSPACE 16
 #define PTX_HEAP_BYTES (8u << 20) /* CUDA's default cudaLimitMallocHeapSize */
 
 struct ptx_ins;
@@ -137,6 +140,8 @@ struct ptx_module {
 	size_t block_bytes, const_bytes;
 	uint32_t shared_bytes; /* of variables at module scope */
 	uint32_t dynamic_align;
+	bool wants_workspace;
+	uint64_t workspace; /* PTX_WORKSPACES of PTX_WORKSPACE bytes, for grid-wide barriers */
 	struct ptx_heap *heap; /* behind the variables, where the module calls malloc */
 	int version, target;
 };
@@ -257,6 +262,7 @@ struct ptx_run_state {
 	uint32_t workers;  /* inside; under the pool's lock */
 	uint64_t deadline_ns;
 	uint64_t grid_id;
+	uint64_t workspace; /* of a cooperative launch, or 0 */
 	uint32_t static_shared, shared_bytes;
 	struct ptx_error error;
 };

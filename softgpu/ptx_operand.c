@@ -80,6 +80,8 @@ static const struct {
 	{"%cluster_nctarank", "", 4}, {"%is_explicit_cluster", "", 1},
 	{"%aggr_smem_size", "", 4}, {"%reserved_smem_offset_begin", "", 4},
 	{"%reserved_smem_offset_end", "", 4}, {"%current_graph_exec", "", 8},
+	/* Where a cooperative launch has its workspace, high half first. */
+	{"%envreg1", "", 4}, {"%envreg2", "", 4},
 };
 
 /* A cheap move between sizes: narrowing keeps the low bits. */
@@ -109,6 +111,8 @@ static uint32_t special(struct ptx_build *b, const struct ptx_operand *o, uint32
 
 		if (!ptx_word_is(o->word, sregs[k].name) || !ptx_word_is(o->part, sregs[k].part))
 			continue;
+		if (!strncmp(sregs[k].name, "%envreg", 7))
+			b->module->wants_workspace = true;
 		d = ptx_build_temp(b, sregs[k].size);
 		ins = ptx_build_emit(b,
 			sregs[k].size == 8   ? "mov.sreg.b64"

@@ -196,7 +196,7 @@ enum ptx_sreg {
 	DYNAMIC_SMEM, TOTAL_SMEM, CLUSTERID_X, CLUSTERID_Y, CLUSTERID_Z, NCLUSTERID_X,
 	NCLUSTERID_Y, NCLUSTERID_Z, CTAID_IN_X, CTAID_IN_Y, CTAID_IN_Z, NCTAID_IN_X,
 	NCTAID_IN_Y, NCTAID_IN_Z, CTARANK, NCTARANK, EXPLICIT_CLUSTER, AGGR_SMEM, RESERVED_BEGIN,
-	RESERVED_END, GRAPH_EXEC,
+	RESERVED_END, GRAPH_EXEC, ENVREG1, ENVREG2,
 };
 
 /* Of those that are the same for all lanes. */
@@ -250,6 +250,8 @@ static uint64_t uniform(struct ptx_warp *w, enum ptx_sreg reg)
 	case NCTAID_IN_Z: return launch->cluster[reg - NCTAID_IN_X];
 	case CTARANK: return block->rank;
 	case NCTARANK: return block->group->nblocks;
+	case ENVREG1: return block->run->workspace >> 32;
+	case ENVREG2: return block->run->workspace;
 	default: return 0;
 	}
 }

@@ -616,20 +616,34 @@ static void read_targets(struct ptx_build *b, struct ptx_word name)
 	expect(b, ';');
 }
 
-static void read_local_directive(struct ptx_build *b, struct ptx_word *label)
+/* NAME: may name a table, or the place in the code where another directive stands. */
+static void read_label(struct ptx_build *b, struct ptx_word label)
+{
+	struct ptx_scan *s = &b->scan, start;
+	struct ptx_word word = {NULL, 0};
+
+	(void)ptx_scan_peek(s);
+	start = *s;
+	if (ptx_scan_accept(s, '.'))
+		ptx_scan_tail(s, &word);
+	if (ptx_word_is(word, "callprototype") || ptx_word_is(word, "calltargets")) {
+		read_prototype(b, label);
+	} else if (ptx_word_is(word, "branchtargets")) {
+		read_targets(b, label);
+	} else {
+		*s = start;
+		ptx_build_symbol(b, label, PTX_SYM_LABEL)->value = b->module->ncode;
+	}
+}
+
+static void read_local_directive(struct ptx_build *b)
 {
 	struct ptx_scan *s = &b->scan;
 	struct ptx_word word;
 
 	if (!ptx_scan_tail(s, &word))
 		ptx_build_fail(b, s->line, "a directive is expected");
-	if (label && ptx_word_is(word, "callprototype")) {
-		read_prototype(b, *label);
-	} else if (label && ptx_word_is(word, "calltargets")) {
-		read_prototype(b, *label);
-	} else if (label && ptx_word_is(word, "branchtargets")) {
-		read_targets(b, *label);
-	} else if (ptx_word_is(word, "reg")) {
+	if (ptx_word_is(word, "reg")) {
 		read_registers(b);
 	} else if (ptx_word_is(word, "local") || ptx_word_is(word, "param")) {
 		read_frame_variable(b);
@@ -703,7 +717,7 @@ static void read_body(struct ptx_build *b)
 			s->p++;
 		} else if (c == '.') {
 			s->p++;
-			read_local_directive(b, NULL);
+			read_local_directive(b);
 		} else if (c == '@') {
 			s->p++;
 			b->guard_not = ptx_scan_accept(s, '!');
@@ -714,13 +728,7 @@ static void read_body(struct ptx_build *b)
 			word = read_word(b);
 			if (ptx_scan_peek(s) == ':') {
 				s->p++;
-				if (ptx_scan_peek(s) == '.') {
-					s->p++;
-					read_local_directive(b, &word);
-				} else {
-					ptx_build_symbol(b, word, PTX_SYM_LABEL)->value =
-						b->module->ncode;
-				}
+				read_label(b, word);
 			} else {
 				read_statement(b, word);
 			}
@@ -801,7 +809,7 @@ static void read_module(struct ptx_build *b)
 static void link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 {
 	struct ptx_module *module = b->module;
-	size_t heap = 0;
+	size_t heap = 0, work = 0, heap_at = 0;
 
 	for (uint32_t k = 0; k < b->nbranches; k++) {
 		struct ptx_ins *ins = &module->code[b->branches[k]];
@@ -812,8 +820,14 @@ static void link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 	for (uint32_t k = 0; k < module->nfunctions; k++)
 		if (module->functions[k].builtin == PTX_MALLOC)
 			heap = PTX_HEAP_BYTES;
-	if (heap)
-		module->block_bytes = ((b->data_bytes + 255) & ~(size_t)255) + heap;
+	if (heap) {
+		heap_at = (b->data_bytes + 255) & ~(size_t)255;
+		module->block_bytes = heap_at + heap;
+	}
+	if (module->wants_workspace) {
+		work = (module->block_bytes + 255) & ~(size_t)255;
+		module->block_bytes = work + (size_t)PTX_WORKSPACES * PTX_WORKSPACE;
+	}
 	if (module->block_bytes) {
 		module->block = allocate(arg, module->block_bytes, 256);
 		if (!module->block) {
@@ -823,8 +837,10 @@ static void link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 			longjmp(b->failed, 1);
 		}
 	}
+	if (module->wants_workspace)
+		module->workspace = module->block + work;
 	if (heap) {
-		module->heap = ptx_heap_new(module->block + module->block_bytes - heap, heap);
+		module->heap = ptx_heap_new(module->block + heap_at, heap);
 		if (!module->heap)
 			ptx_build_fail(b, 0, "out of memory");
 	}

@@ -564,6 +564,10 @@ enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *er
 	run.shared_bytes = run.static_shared + launch->dynamic_shared;
 	run.ngroups = (uint64_t)(g[0] / c[0]) * (g[1] / c[1]) * (g[2] / c[2]);
 	run.grid_id = atomic_fetch_add(&grids, 1) + 1;
+	if (launch->cooperative && module->workspace) {
+		run.workspace = module->workspace + PTX_WORKSPACE * (run.grid_id % PTX_WORKSPACES);
+		memset((void *)(uintptr_t)run.workspace, 0, PTX_WORKSPACE);
+	}
 	run.deadline_ns = launch->timeout_ns ? ptx_now_ns() + launch->timeout_ns : 0;
 
 	if (run.ngroups > 1 && pool.threads) {
