@@ -231,8 +231,8 @@ int front_main(const struct agent_config *config)
 	while (!front.done) {
 		uint64_t now = wait_now(), next;
 
-		next = sooner(hello_tick(&front, now), session_tick(&front, now));
-		next = sooner(next, pool_tick(&front, now));
+		next = sooner(pool_tick(&front, now), session_tick(&front, now));
+		next = sooner(next, hello_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));
 		next = sooner(next, http_tick(&front));
 		report_state(&front);

@@ -55,8 +55,15 @@ static void loop_answer(struct worker *w, struct request *r, CUresult status)
 	if (status)
 		worker_note(w, status);
 	if (r->header.kind == FRAME_CALL) {
+		CUresult deferred = w->deferred;
+
+		/* Fetching text is no call of the app's: it must not carry off an error. */
+		if (r->header.op == OP_vcudaOutput)
+			w->deferred = CUDA_SUCCESS;
 		if (!r->later || status)
 			reply_send(w, r->header.tag, status, r->answer, r->answer_bytes);
+		if (r->header.op == OP_vcudaOutput)
+			w->deferred = deferred;
 	} else if (status && !w->deferred) {
 		w->deferred = status;
 	}

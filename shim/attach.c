@@ -450,8 +450,7 @@ static CUresult join(void)
 				"the same release of both",
 				answer.version, CHANNEL_VERSION);
 	if (answer.status) {
-		attach_failed(STATUS_LOST, "agent %s: %s",
-				answer.agent[0] ? answer.agent : "(none)", answer.text);
+		attach_failed(STATUS_LOST, "%s", answer.text);
 		return status_wire(answer.status);
 	}
 	memcpy(session.agent, answer.agent, sizeof(session.agent));

@@ -13,6 +13,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/context.h"
 #include "shim/engine.h"
+#include "shim/output.h"
 #include "shim/host.h"
 #include "shim/memory.h"
 #include "shim/session.h"
@@ -231,6 +232,7 @@ static CUresult copy_out(struct rows *r, uint64_t stream)
 	stats_event(STATS_ROUND_TRIPS);
 	if (!status)
 		stream_synced(stream, seq);
+	output_fetch();
 	return status;
 }
 

@@ -8,6 +8,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine.h"
+#include "shim/output.h"
 #include "shim/pool.h"
 #include "shim/stream.h"
 #include "shim/words.h"
@@ -19,6 +20,7 @@ CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq)
 {
 	struct shim_call call;
 	struct wire_vcudaSync *body;
+	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaSync, sizeof(*body));
 	body->scope = scope;
@@ -26,7 +28,9 @@ CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq)
 	shim_wait(&call, 0);
 	if (seq)
 		*seq = call.seq;
-	return shim_end(&call);
+	status = shim_end(&call);
+	output_fetch();
+	return status;
 }
 
 CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known)

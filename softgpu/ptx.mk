@@ -14,6 +14,8 @@ PTX_OBJS := $(call objects,$(PTX_PLAIN)) \
 
 # No contraction (PTX says where fma is), no errno; lanes are read as several types.
 PTX_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -fwrapv
+# clang says so where a loop that may be vectorised is not.
+$(PTX_OBJS): WARNINGS += -Wno-pass-failed
 $(PTX_OBJS): CFLAGS := $(CFLAGS) -fPIC $(PTX_CFLAGS)
 
 $(OBJ)/softgpu/%.base.o: softgpu/%.c | $(CACHE)/.complete
@@ -26,10 +28,27 @@ $(OBJ)/softgpu/%.v3.o: softgpu/%.c | $(CACHE)/.complete
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -DPTX_ISA=v3 $(ALL_CFLAGS) -march=x86-64-v3 -MMD -MP -c $< -o $@
 
+##### Tests and benchmark #####
+
+PTX_TESTS := $(addprefix $(BUILD)/tests/ptx_,instructions execution faults)
+
 $(BUILD)/tests/ptx_%: $(OBJ)/softgpu/tests/ptx_%.o $(OBJ)/softgpu/tests/ptx_run_text.o $(PTX_OBJS)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -lm -o $@
+
+# Which instructions of a PTX file are not served: build/tests/ptx_load FILE ...
+$(BUILD)/tests/ptx_load: $(OBJ)/softgpu/tests/ptx_load.o $(PTX_OBJS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lm -o $@
+
+# The handlers are compiled twice: both are tested where the processor has AVX2.
+.PHONY: test-ptx
+test: test-ptx
+test-ptx: $(PTX_TESTS) ## the PTX interpreter
+	$(Q)for test in $(PTX_TESTS); do timeout 120 $$test || exit 1; \
+		VCUDA_PTX_ISA=base timeout 120 $$test || exit 1; done
 
 $(BUILD)/bench/ptx_matmul: $(OBJ)/bench/ptx_matmul.o $(PTX_OBJS)
 	$(call say,LD,$@)

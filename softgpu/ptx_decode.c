@@ -79,12 +79,15 @@ static void parse_statement(struct ptx_build *b)
 {
 	struct ptx_statement *st = &b->st;
 	struct ptx_scan *s = &b->scan;
-	struct ptx_word tail = {s->p, 0};
+	struct ptx_word tail = {NULL, 0};
 	const char *p, *end;
 
 	st->nmods = st->noperands = 0;
-	(void)ptx_scan_tail(s, &tail);
-	st->text = (struct ptx_word){st->root.p, (uint32_t)(s->p - st->root.p)};
+	st->text = st->root;
+	if (ptx_scan_peek(s) == '.') {
+		(void)ptx_scan_tail(s, &tail);
+		st->text.n = (uint32_t)(s->p - st->root.p);
+	}
 	for (p = tail.p, end = tail.p + tail.n; p < end;) {
 		const char *dot;
 

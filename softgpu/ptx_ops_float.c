@@ -40,14 +40,6 @@ INLINE uint64_t bits64(double v)
 	return bits;
 }
 
-INLINE double float64(uint64_t bits)
-{
-	double v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
 BINARY(add_f32, "add.f32", "444", float, float, canon(a[l] + b[l]))
 BINARY(sub_f32, "sub.f32", "444", float, float, canon(a[l] - b[l]))
 BINARY(mul_f32, "mul.f32", "444", float, float, canon(a[l] * b[l]))

@@ -311,21 +311,20 @@ static void read_registers(struct ptx_build *b)
 
 	do {
 		struct ptx_symbol *symbol;
-		struct ptx_scan at = b->scan;
 
 		if (ptx_scan_peek(&b->scan) == '.') {
 			read_declaration(b, &decl);
 		} else {
 			uint32_t element = decl.element;
+			bool is_pred = decl.is_pred;
 
-			decl = (struct declaration){.element = element};
+			decl = (struct declaration){.element = element, .is_pred = is_pred};
 			decl.name = read_word(b);
 			if (ptx_scan_accept(&b->scan, '<')) {
 				decl.range = (uint32_t)read_int(b);
 				expect(b, '>');
 			}
 		}
-		(void)at;
 		symbol = ptx_build_symbol(
 			b, decl.name, decl.range ? PTX_SYM_RANGE : PTX_SYM_REG);
 		symbol->size = decl.is_pred ? 1 : decl.element < 2 ? 2 : decl.element;
