@@ -61,7 +61,8 @@ bool loader_is_ours(const char *path)
 	char real[PATH_MAX];
 	const char *file = realpath(path, real) ? strrchr(real, '/') : NULL;
 
-	return file && !strncmp(file, "/libvcuda", 9);
+	/* This library itself stands for libcudart.so.12 (utilities.mk). */
+	return file && (!strncmp(file, "/libvcuda", 9) || !strcmp(file, "/libutilities.so"));
 }
 
 void *loader_ours(const char *soname)
