@@ -26,6 +26,7 @@
 #define READY_NS (60 * SECOND) /* for the agent's first worker: a GPU's context and more */
 #define SOCKET_NS (10 * SECOND)
 #define PATIENCE_MS 3000
+#define PROBE_SECONDS 20 /* longer than it takes vcuda-client to give up */
 
 /* What the keeper says once, when all is ready or has failed. */
 struct report {
@@ -216,6 +217,29 @@ static int start_sidecar(struct services *services, struct error *error)
 	return error_set(error, ETIMEDOUT, "vcuda-client did not get ready");
 }
 
+/* An agent that is not there is an error now and not one of the program's later. */
+static int probe_agent(struct services *services, struct error *error)
+{
+	static const char prefix[] = "vcuda-client: ";
+	char program[PATH_MAX], out[256], err[512];
+	char *token = services->token_file[0] ? "--token-file" : NULL, *line = err;
+	int ret = spawn_beside("vcuda-client", program, sizeof(program), error);
+
+	if (ret < 0)
+		return ret;
+	ret = spawn_capture((char *const[]){program, "probe", "--agent", services->address,
+				    token, services->token_file, NULL},
+		PROBE_SECONDS, out, err, sizeof(err));
+	if (!ret)
+		return 0;
+	if (ret < 0)
+		return error_set(error, -ret, "agent %s", services->address);
+	line[strcspn(line, "\n")] = 0;
+	if (!strncmp(line, prefix, sizeof(prefix) - 1))
+		line += sizeof(prefix) - 1;
+	return error_set(error, 0, "%s", line);
+}
+
 static int services_start(struct services *services, struct error *error)
 {
 	const struct keeper_wish *wish = services->wish;
@@ -239,6 +263,7 @@ static int services_start(struct services *services, struct error *error)
 			ret = start_agent(services, error);
 	} else {
 		snprintf(services->address, sizeof(services->address), "%s", wish->agent);
+		ret = probe_agent(services, error);
 	}
 	return ret ? ret : start_sidecar(services, error);
 }

@@ -89,7 +89,7 @@ static int reader_open_level(struct reader *reader, bool sequence, size_t line)
 	if (up && up->index < 0 && !up->has_key)
 		return reader_fail(reader, line, "a key must be plain text");
 	if (up && up->index >= 0)
-		return reader_fail(reader, line, "a list inside a list is not understood");
+		return reader_fail(reader, line, "only plain values may stand in a list");
 	level = &reader->levels[reader->depth++];
 	*level =
 		(struct level){.key = up ? strlen(reader->key) : 0, .index = sequence ? 0 : -1};

@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+
+#define TELL_MS 200
 
 static struct front *the_front; /* the one that the control socket's watch belongs to */
 
@@ -59,15 +62,21 @@ bool front_is_ready(const struct front *front, const char **text)
 
 bool front_tell(struct front *front, const struct control *control)
 {
-	/* Datagrams of this size queue by the dozen; who does not read them is gone. */
-	if (send(front->control.fd, control, sizeof(*control), MSG_NOSIGNAL) ==
-		(ssize_t)sizeof(*control))
-		return true;
-	if (errno == EAGAIN) {
-		log_warn("supervisor.slow", "what=%u", control->what);
-		return false;
+	struct pollfd p = {.fd = front->control.fd, .events = POLLOUT};
+
+	/* Hundreds of datagrams queue; the wait is shorter than the supervisor's for us, so
+	 * that the two cannot wait for each other. */
+	for (int i = 0; i < 2; i++) {
+		if (send(front->control.fd, control, sizeof(*control), MSG_NOSIGNAL) ==
+			(ssize_t)sizeof(*control))
+			return true;
+		if (errno != EAGAIN) {
+			front->done = true;
+			return false;
+		}
+		poll(&p, 1, TELL_MS);
 	}
-	front->done = true;
+	log_warn("supervisor.slow", "what=%u", control->what);
 	return false;
 }
 
@@ -222,8 +231,8 @@ int front_main(const struct agent_config *config)
 	while (!front.done) {
 		uint64_t now = wait_now(), next;
 
-		next = sooner(hello_tick(&front, now), session_tick(&front, now));
-		next = sooner(next, pool_tick(&front, now));
+		next = sooner(pool_tick(&front, now), session_tick(&front, now));
+		next = sooner(next, hello_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));
 		next = sooner(next, http_tick(&front));
 		report_state(&front);

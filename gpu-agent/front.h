@@ -171,7 +171,7 @@ struct front {
 /* front.c */
 /* Whether a new session would be served; where not, *text says why (in memory that stays). */
 bool front_is_ready(const struct front *front, const char **text);
-/* Tells the supervisor; false where it is gone (the front ends then). */
+/* Tells the supervisor; false where it is gone (the front ends then) or does not listen. */
 bool front_tell(struct front *front, const struct control *control);
 /* A peer's text: NUL-terminated, printable, in out. */
 void front_clean(char *out, size_t n, const char *text, size_t text_size);

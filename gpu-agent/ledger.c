@@ -92,16 +92,21 @@ void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used)
 		d->foreign = used - less(used, d->contexts);
 }
 
-/* Adds to the account what fits. */
-static void give(
-	struct ledger *ledger, struct ledger_account *account, uint32_t device, uint64_t bytes)
+/* What the account could still get. */
+static uint64_t room_for(
+	const struct ledger *ledger, const struct ledger_account *account, uint32_t device)
 {
 	uint64_t room = ledger_free(ledger, device);
 
 	if (ledger->limit)
 		room = less(room, ledger->limit - less(ledger->limit, account->lease[device]));
-	bytes = less(bytes, room);
-	/* Neither sum can pass the device's total. */
+	return room;
+}
+
+/* bytes: within room_for, so neither sum can pass the device's total. */
+static void give(
+	struct ledger *ledger, struct ledger_account *account, uint32_t device, uint64_t bytes)
+{
 	account->lease[device] += bytes;
 	ledger->devices[device].leased += bytes;
 }
@@ -109,23 +114,27 @@ static void give(
 void ledger_open(struct ledger *ledger, struct ledger_account *account, uint64_t initial)
 {
 	memset(account, 0, sizeof(*account));
-	for (uint32_t d = 0; d < ledger->device_count; d++)
-		give(ledger, account, d, initial);
+	for (uint32_t d = 0; d < ledger->device_count; d++) {
+		uint64_t share = ledger_free(ledger, d) / LEDGER_UNASKED_SHARE;
+		uint64_t bytes = less(less(initial, share), room_for(ledger, account, d));
+
+		give(ledger, account, d, bytes - bytes % LEDGER_GRANULE);
+	}
 }
 
 uint64_t ledger_grow(
 	struct ledger *ledger, struct ledger_account *account, uint32_t device, uint64_t wanted)
 {
-	uint64_t room;
+	uint64_t room, more;
 
 	if (device >= ledger->device_count)
 		return 0;
-	room = ledger_free(ledger, device);
-	if (ledger->limit)
-		room = less(room, ledger->limit - less(ledger->limit, account->lease[device]));
-	if (!account->quarantined && wanted <= room)
-		give(ledger, account, device,
-			wanted > account->lease[device] ? wanted : account->lease[device]);
+	room = room_for(ledger, account, device);
+	if (account->quarantined || wanted > room)
+		return account->lease[device];
+	more = less(account->lease[device], ledger_free(ledger, device) / LEDGER_UNASKED_SHARE);
+	more = less(more - more % LEDGER_GRANULE, room);
+	give(ledger, account, device, wanted > more ? wanted : more);
 	return account->lease[device];
 }
 

@@ -18,6 +18,11 @@
 
 #include "gpu-agent/handoff.h"
 
+/* A promise that is not used yet must not starve who comes later: what is given unasked is at
+ * most this part of what is free. Sixty-four at once leave a third for what they ask for. */
+#define LEDGER_UNASKED_SHARE 64
+#define LEDGER_GRANULE (2u << 20) /* what devices map at least */
+
 struct ledger_device {
 	char name[64];
 	uint8_t uuid[16];
@@ -60,12 +65,12 @@ void ledger_context_remove(struct ledger *ledger, const uint64_t bytes[HANDOFF_D
  * Only meaningful while no session runs and no worker is starting. */
 void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used);
 
-/* Opens the account with `initial` bytes of each device, or what is left. */
+/* Opens the account with `initial` bytes of each device, or less where little is left. */
 void ledger_open(struct ledger *ledger, struct ledger_account *account, uint64_t initial);
 
-/* `wanted` bytes beyond the lease: grants the larger of that and a doubling, bounded by what is
- * left and by the limit; nothing where `wanted` itself cannot be had.  Returns the lease's new
- * size. */
+/* `wanted` bytes beyond the lease: grants them, or a doubling where that is more and there is
+ * plenty; nothing where `wanted` itself is not left or passes the limit.  Returns the lease's
+ * new size. */
 uint64_t ledger_grow(struct ledger *ledger, struct ledger_account *account, uint32_t device,
 	uint64_t wanted);
 

@@ -55,8 +55,15 @@ static void loop_answer(struct worker *w, struct request *r, CUresult status)
 	if (status)
 		worker_note(w, status);
 	if (r->header.kind == FRAME_CALL) {
+		CUresult deferred = w->deferred;
+
+		/* Fetching text is no call of the app's: it must not carry off an error. */
+		if (r->header.op == OP_vcudaOutput)
+			w->deferred = CUDA_SUCCESS;
 		if (!r->later || status)
 			reply_send(w, r->header.tag, status, r->answer, r->answer_bytes);
+		if (r->header.op == OP_vcudaOutput)
+			w->deferred = deferred;
 	} else if (status && !w->deferred) {
 		w->deferred = status;
 	}
@@ -111,8 +118,11 @@ static void loop_serve(struct worker *w)
 			status = worker_use(w, r.header.context);
 		memset(answer, 0, entry->reply_bytes);
 		r.answer_bytes = entry->reply_bytes;
-		if (!status)
+		if (!status) {
+			pulse_lend(w);
 			status = entry->serve(w, &r);
+			pulse_take_back(w);
+		}
 		if (status || r.refused)
 			log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,
 				(int)(status ? status : r.refused),
@@ -361,6 +371,20 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	(void)!send(w->handoff, &w->stats, sizeof(w->stats), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* A PING may lie behind a frame that has to wait for room: says by itself that it lives. */
+static void loop_tell_alive(struct worker *w, uint64_t now)
+{
+	enum { SECOND = 1000000000 };
+	bool behind = w->have_frame || w->receive_at < w->receive_end;
+
+	if (w->stats.frames_sent != w->alive_frames || !behind) {
+		w->alive_frames = w->stats.frames_sent;
+		w->alive_at = now;
+	} else if (now - w->alive_at >= SECOND && reply_room(w)) {
+		reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL);
+	}
+}
+
 /* Sleeps until something can have happened. What the GPU does wakes nobody: while it is
  * awaited, the naps grow from 20 us to 1 ms, so that a long kernel costs little of a core. */
 static void loop_sleep(struct worker *w, uint64_t idle_ns)
@@ -398,6 +422,7 @@ void loop_run(struct worker *w)
 {
 	uint64_t idle_since = wait_now(), now, looked = idle_since;
 
+	pulse_start(w);
 	while (!w->ended) {
 		bool progress = false;
 
@@ -417,6 +442,7 @@ void loop_run(struct worker *w)
 		if (now - looked > 10000000) { /* 10 ms: also while it never sleeps */
 			loop_control(w);
 			loop_tell_stats(w, now);
+			loop_tell_alive(w, now);
 			staging_reap(w, &w->in);
 			looked = now;
 		}

@@ -455,7 +455,10 @@ static bool ask_for_worker(struct front *front)
 	worker->deadline = wait_now() + READY_NS;
 	set_state(front, worker, WORKER_ASKED);
 	c.number = worker->number;
-	return front_tell(front, &c);
+	if (front_tell(front, &c))
+		return true;
+	set_free(front, worker);
+	return false;
 }
 
 void pool_balance(struct front *front, uint64_t now)

@@ -271,11 +271,12 @@ static uint64_t tick(struct supervisor *s)
 static void run(struct supervisor *s)
 {
 	while (s->status < 0) {
+		/* First: it may start a front, whose socket is then to be waited for. */
+		uint64_t next = tick(s), now = wait_now();
 		struct pollfd p[2] = {
 			{.fd = s->signals, .events = POLLIN},
 			{.fd = s->control, .events = POLLIN},
 		};
-		uint64_t next = tick(s), now = wait_now();
 		int timeout = -1;
 
 		if (s->status >= 0)

@@ -204,10 +204,18 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 	CUresult status;
 	const char *step;
 
+	if (w->config->launch_timeout_ms && w->config->driver != DRIVER_NVIDIA) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%u", w->config->launch_timeout_ms);
+		setenv("VCUDA_SOFTGPU_TIMEOUT_MS", text, 1);
+	}
 	if (cuda_driver_open(&w->cuda, w->config->driver_path, &error)) {
 		snprintf(ready->text, sizeof(ready->text), "%.135s%s", error.text,
 			w->config->driver == DRIVER_NVIDIA
 				? "; install the NVIDIA driver or set driver: software"
+			: w->config->driver == DRIVER_FILE
+				? "; driver: is a libcuda, nvidia or software"
 				: "");
 		ready->status = CUDA_ERROR_SYSTEM_NOT_READY;
 		return -1;

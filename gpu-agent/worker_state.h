@@ -184,6 +184,14 @@ struct worker {
 	} *segments;
 	uint32_t segment_first, segment_count;
 
+	struct pulse {
+		_Atomic uint32_t owner; /* of the link: enum pulse_owner */
+		_Atomic uint64_t lent;	/* how often */
+		bool broken;		/* by the pulse; looked at by the loop once it owns */
+	} pulse;
+
+	uint64_t alive_frames, alive_at; /* frames sent, and when that was looked at (ns) */
+
 	struct staging in, out;
 	struct pending *pending, **pending_tail;
 	struct pending *pending_free;
@@ -234,6 +242,11 @@ bool worker_is_sticky(CUresult status);
 
 /* loop.c */
 void loop_run(struct worker *w);
+
+/* pulse.c: around a call of the driver, the thread of signs of life may use the link. */
+void pulse_start(struct worker *w);
+void pulse_lend(struct worker *w);
+void pulse_take_back(struct worker *w);
 
 /* reply.c */
 bool reply_room(const struct worker *w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host functions: the worker stops the stream and sends a ticket; a thread of ours, started with
- * the first host function, runs the function and says that it is done.
+ * Host functions: the worker stops the stream and sends a ticket; a thread of ours, started
+ * with the first host function, runs the function and says that it is done.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/context.h"
+#include "shim/callback.h"
 #include "shim/engine.h"
 #include "shim/session.h"
 #include "shim/thread.h"
@@ -23,7 +23,7 @@
 struct callback {
 	struct callback *next;
 	uint64_t ticket;
-	CUhostFn function;          /* one of the two */
+	CUhostFn function; /* one of the two */
 	CUstreamCallback on_stream;
 	CUstream stream;
 	void *argument;
@@ -33,6 +33,12 @@ static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct callback *waiting[CALLBACK_BUCKETS];
 static uint64_t last_ticket;
 static bool running;
+static _Atomic uint64_t outstanding;
+
+bool callback_outstanding(void)
+{
+	return atomic_load(&outstanding) != 0;
+}
 
 static struct callback *callback_take(uint64_t ticket)
 {
@@ -62,6 +68,7 @@ static void callback_run(uint64_t ticket)
 		else
 			callback->function(callback->argument);
 		thread_self.in_callback = false;
+		atomic_fetch_sub(&outstanding, 1);
 		free(callback);
 	}
 	body = shim_begin(&call, OP_vcudaHostFuncDone, sizeof(*body));
@@ -129,6 +136,7 @@ static CUresult callback_add(struct callback *callback, CUstream stream)
 		callback->ticket = ticket;
 		callback->next = waiting[ticket % CALLBACK_BUCKETS];
 		waiting[ticket % CALLBACK_BUCKETS] = callback;
+		atomic_fetch_add(&outstanding, 1);
 	}
 	pthread_mutex_unlock(&callback_lock);
 	if (status) {
@@ -139,8 +147,10 @@ static CUresult callback_add(struct callback *callback, CUstream stream)
 	body->stream = shim_stream(&call, stream);
 	body->ticket = ticket;
 	status = shim_post(&call);
-	if (status)
+	if (status) {
+		atomic_fetch_sub(&outstanding, 1);
 		free(callback_take(ticket));
+	}
 	return status;
 }
 
@@ -158,8 +168,8 @@ CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 	return callback_add(callback, hStream);
 }
 
-CUresult hand_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
-		unsigned int flags)
+CUresult hand_cuStreamAddCallback(
+	CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
 	struct callback *added;
 

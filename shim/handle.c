@@ -20,7 +20,8 @@ struct handle_entry {
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct handle_entry *) table;
 static _Atomic uint32_t table_used; /* entries ever used */
-static uint32_t free_first; /* first in, first out: a stale handle stays recognisable for long */
+static uint32_t
+	free_first; /* first in, first out: a stale handle stays recognisable for long */
 static uint32_t free_last;
 
 uint64_t handle_mint(enum handle_kind kind, void *object)
@@ -32,7 +33,8 @@ uint64_t handle_mint(enum handle_kind kind, void *object)
 	pthread_mutex_lock(&table_lock);
 	entries = atomic_load(&table);
 	if (!entries) {
-		entries = mmap(NULL, HANDLE_INDEX_MAX * sizeof(*entries), PROT_READ | PROT_WRITE,
+		entries =
+			mmap(NULL, HANDLE_INDEX_MAX * sizeof(*entries), PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (entries == MAP_FAILED)
 			goto out;
@@ -64,14 +66,14 @@ void *handle_object(uint64_t handle, enum handle_kind kind)
 	uint32_t index = handle_index(handle);
 
 	if (!entries || handle_kind(handle) != kind || index >= HANDLE_INDEX_MAX ||
-			index >= atomic_load_explicit(&table_used, memory_order_relaxed))
+		index >= atomic_load_explicit(&table_used, memory_order_relaxed))
 		return NULL;
 	if (atomic_load_explicit(&entries[index].handle, memory_order_acquire) != handle)
 		return NULL;
 	return atomic_load_explicit(&entries[index].object, memory_order_relaxed);
 }
 
-bool handle_release(uint64_t handle)
+static bool forget(uint64_t handle, bool again)
 {
 	struct handle_entry *entries;
 	uint32_t index = handle_index(handle);
@@ -82,7 +84,7 @@ bool handle_release(uint64_t handle)
 	entries = atomic_load(&table);
 	if (handle && entries && index < atomic_load(&table_used))
 		released = atomic_compare_exchange_strong(&entries[index].handle, &expected, 0);
-	if (released) {
+	if (released && again) {
 		entries[index].next = 0;
 		if (free_last)
 			entries[free_last - 1].next = index + 1;
@@ -94,8 +96,18 @@ bool handle_release(uint64_t handle)
 	return released;
 }
 
-void handle_each(enum handle_kind kind, void (*function)(void *object, void *argument),
-		void *argument)
+bool handle_release(uint64_t handle)
+{
+	return forget(handle, true);
+}
+
+bool handle_retire(uint64_t handle)
+{
+	return forget(handle, false);
+}
+
+void handle_each(
+	enum handle_kind kind, void (*function)(void *object, void *argument), void *argument)
 {
 	struct handle_entry *entries;
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Waiting for the device, and asking whether it is done.  A query that has to ask arms a word,
- * which the agent sets when the work is done: a program that polls costs one round trip, not one
- * a turn.
+ * which the agent sets when the work is done: a program that polls costs one round trip, not
+ * one a turn.
  */
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine.h"
+#include "shim/output.h"
 #include "shim/pool.h"
 #include "shim/stream.h"
 #include "shim/words.h"
@@ -19,6 +20,7 @@ CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq)
 {
 	struct shim_call call;
 	struct wire_vcudaSync *body;
+	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaSync, sizeof(*body));
 	body->scope = scope;
@@ -26,7 +28,9 @@ CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq)
 	shim_wait(&call, 0);
 	if (seq)
 		*seq = call.seq;
-	return shim_end(&call);
+	status = shim_end(&call);
+	output_fetch();
+	return status;
 }
 
 CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known)
@@ -38,7 +42,8 @@ CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint6
 	if (shim_perf & PERF_PUSH && value) {
 		bool set = words_read(watch->word) >= value;
 
-		/* Not even what was asked about then is done; or that, and nothing came after. */
+		/* Not even what was asked about then is done; or that, and nothing came after.
+		 */
 		if (!set)
 			return CUDA_ERROR_NOT_READY;
 		if (set && atomic_load(&watch->seq) >= known)

@@ -37,6 +37,11 @@ static int ask(const char *path, uint32_t op, struct channel_answer *answer, int
 	ssize_t n;
 
 	*fd = -1;
+	if (socket == -ENOENT || socket == -ECONNREFUSED)
+		return error_set(error, 0,
+			"socket %s: no sidecar serves there; start one with vcuda-client run "
+			"--agent HOST, or name another --socket",
+			path);
 	if (socket < 0)
 		return socket;
 	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));

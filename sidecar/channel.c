@@ -150,15 +150,14 @@ static bool channel_backward(struct channel *channel, uint64_t now)
 	return got > 0;
 }
 
-/* An idle worker answers a PING at once; one in a long call of its driver may take its time. */
+/* A worker answers a PING at once, and in a long call of its driver it sends PONGs by itself
+ * (gpu-agent/pulse.c); only in the middle of a frame it cannot. */
 static uint64_t channel_patience(const struct channel *channel)
 {
 	const struct options *options = &channel->server->options;
-	bool busy = ring_in_flight(&channel->ring) || !outbound_empty(&channel->out);
+	bool within = channel->replies.landing || channel->replies.at < channel->replies.n;
 
-	for (int i = 0; i < CHANNEL_SLOTS / 64; i++)
-		busy |= channel->ring.waiting[i] != 0;
-	return (busy ? options->busy_timeout : options->ping_timeout) * SECOND;
+	return (within ? options->busy_timeout : options->ping_timeout) * SECOND;
 }
 
 static void channel_ping(struct channel *channel, uint64_t now)

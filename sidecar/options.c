@@ -38,8 +38,8 @@ const char options_usage[] =
 	"  --spin auto|never|MICROSECONDS    before sleeping\n"
 	"  --max-processes N     at once (1024)\n"
 	"  --attach-timeout S    for reaching the agent (30)\n"
-	"  --ping-timeout S      a silent idle worker is lost after that (5)\n"
-	"  --busy-timeout S      … and one that is working (120)\n"
+	"  --ping-timeout S      a silent worker is lost after that (5)\n"
+	"  --busy-timeout S      … and one silent in the middle of an answer (120)\n"
 	"  --idle-exit S         end after S seconds without a process\n"
 	"  --log error|warn|info|debug\n"
 	"  --json, --help, --version\n";
@@ -306,6 +306,19 @@ static int parse_command(const char *word, enum command *command, struct error *
 		error, 0, "unknown command '%s'; vcuda-client --help lists them", word);
 }
 
+/* Every key of the file is a flag; options_set knows them, and says so of any other first. */
+static bool flag_known(const char *key)
+{
+	struct options scratch = {0};
+	struct error error = {0};
+	const struct config_item item = {.key = key, .text = "", .index = -1};
+
+	if (!strcmp(key, "config"))
+		return true;
+	return !options_set(&scratch, &item, &error) ||
+	       strncmp(error.text, "unknown key", 11) != 0;
+}
+
 /* One flag at argv[*i]; moves *i over its value. pass 0: only --config; pass 1: the others. */
 static int parse_flag(int argc, char **argv, int *i, int pass, struct options *options,
 	enum command *command, struct error *error)
@@ -328,6 +341,9 @@ static int parse_flag(int argc, char **argv, int *i, int pass, struct options *o
 		options->json = true;
 		return 0;
 	}
+	if (!flag_known(key))
+		return error_set(error, 0,
+			"unknown flag '--%.*s'; vcuda-client --help lists them", (int)n, flag);
 	text = equals ? equals + 1 : *i + 1 < argc ? argv[++*i] : NULL;
 	if (!text)
 		return error_set(error, 0, "--%.*s needs a value", (int)n, flag);
@@ -337,9 +353,6 @@ static int parse_flag(int argc, char **argv, int *i, int pass, struct options *o
 		return 0;
 	item.text = text;
 	ret = options_set(options, &item, error);
-	if (ret < 0 && !strncmp(error->text, "unknown key", 11))
-		return error_set(error, 0,
-			"unknown flag --%.*s; vcuda-client --help lists them", (int)n, flag);
 	if (ret < 0) { /* "token_file: …" reads "--token-file: …" */
 		size_t skip =
 			!strncmp(error->text, key, n) && error->text[n] == ':' ? n + 2 : 0;

@@ -26,8 +26,8 @@ struct options {
 	uint64_t idle_exit; /* s without a process until it ends; 0 = never */
 	uint64_t max_processes;
 	uint64_t attach_timeout; /* s for dialing and handshake */
-	uint64_t ping_timeout;	 /* s without an answer to a PING when nothing is under way … */
-	uint64_t busy_timeout;	 /* … and when the worker may be in a long call of its driver */
+	uint64_t ping_timeout;	 /* s without an answer to a PING … */
+	uint64_t busy_timeout;	 /* … and in the middle of a frame */
 	bool json;
 };
 

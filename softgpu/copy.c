@@ -136,8 +136,13 @@ static CUresult side_check(
 	if (!base || ((copy->height > 1 || copy->depth > 1) && pitch < copy->width) ||
 		(copy->depth > 1 && rows < copy->height) || !extent(pitch, rows, copy, &size))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (memory_in_window(base))
-		return memory_mapped(base, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (memory_in_window(base)) {
+		if (memory_mapped(base, size))
+			return CUDA_SUCCESS;
+		log_note("copy refused: 0x%llx+0x%llx is not all mapped",
+			(unsigned long long)base, (unsigned long long)size);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
 	return side == COPY_HOST && size <= UINT64_MAX - base ? CUDA_SUCCESS
 							      : CUDA_ERROR_INVALID_VALUE;
 }
@@ -318,8 +323,13 @@ static CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned
 	if (__builtin_mul_overflow(width, (size_t)element, &row) || dst % element ||
 		(height > 1 && (pitch < row || pitch % element)) ||
 		__builtin_mul_overflow(pitch, height - 1, &size) ||
-		__builtin_add_overflow(size, row, &size) || !memory_mapped(dst, size))
+		__builtin_add_overflow(size, row, &size))
 		goto out;
+	if (!memory_mapped(dst, size)) {
+		log_note("fill refused: 0x%llx+0x%llx is not all mapped",
+			(unsigned long long)dst, (unsigned long long)size);
+		goto out;
+	}
 	ret = CUDA_ERROR_OUT_OF_MEMORY;
 	op = calloc(1, sizeof(*op));
 	if (!op)

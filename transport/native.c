@@ -87,6 +87,13 @@ static int dial_connect(struct dial *dial, uint16_t port)
 			break;
 	}
 	freeaddrinfo(list);
+	if (fd == -ECONNREFUSED) {
+		error_set(dial->error, 0,
+			"agent %s:%u: connection refused: is gpu-agent running there, and is "
+			"that its receive port?",
+			dial->host, port);
+		return fd;
+	}
 	if (fd < 0)
 		return error_set(dial->error, -fd, "agent %s:%u: connect", dial->host, port);
 	return fd;

@@ -5,8 +5,9 @@
  * waits takes the default stream it belongs to as null_stream: the legacy one or the thread's
  * own.
  */
-#include "shim/runtime/runtime.h"
+#include "protocol/generated/cuda_calls.h"
 #include "shim/runtime/register.h"
+#include "shim/runtime/runtime.h"
 
 #include <string.h>
 
@@ -305,7 +306,8 @@ static cudaError_t shape_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DPar
 	if (!p)
 		return cudaErrorInvalidValue;
 	if (p->srcArray || p->dstArray)
-		return runtime_refused(0, "cudaMemcpy3D", "arrays: not served yet");
+		return runtime_refused(
+			CALL_cudaMemcpy3D, "cudaMemcpy3D", "arrays: not served yet");
 	return shape_3d(
 		copy, &p->dstPtr, &p->dstPos, &p->srcPtr, &p->srcPos, &p->extent, p->kind);
 }
@@ -322,7 +324,8 @@ static cudaError_t shape_peer(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DPeer
 	if (error)
 		return error;
 	if (p->srcArray || p->dstArray)
-		return runtime_refused(0, "cudaMemcpy3DPeer", "arrays: not served yet");
+		return runtime_refused(
+			CALL_cudaMemcpy3DPeer, "cudaMemcpy3DPeer", "arrays: not served yet");
 	return shape_3d(copy, &p->dstPtr, &p->dstPos, &p->srcPtr, &p->srcPos, &p->extent,
 		cudaMemcpyDefault);
 }

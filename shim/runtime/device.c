@@ -29,7 +29,11 @@ cudaError_t hand_cudaGetDevice(int *device)
 
 cudaError_t hand_cudaSetDevice(int device)
 {
-	return runtime_bind(device);
+	cudaError_t error = runtime_bind(device);
+
+	if (!error)
+		runtime_thread.chosen = device;
+	return error;
 }
 
 cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags)
@@ -64,7 +68,7 @@ cudaError_t hand_cudaSetValidDevices(int *device_arr, int len)
 			return error;
 	}
 	if (len && cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current)
-		runtime_thread.device = device_arr[0];
+		runtime_thread.chosen = device_arr[0];
 	return cudaSuccess;
 }
 

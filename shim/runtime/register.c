@@ -4,6 +4,7 @@
  * a hundred thousand kernels at start: each costs one table slot and one record out of a block.
  */
 #include "shim/runtime/register.h"
+#include "protocol/generated/cuda_calls.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -189,7 +190,8 @@ cudaError_t register_variable(const void *shadow, CUdeviceptr *address, size_t *
 	cudaError_t error;
 
 	if (symbol && symbol->kind == SYMBOL_MANAGED)
-		return runtime_refused(0, "__managed__", "managed memory: not served yet");
+		return runtime_refused(CALL___cudaRegisterManagedVar, "__managed__",
+			"managed memory: not served yet");
 	if (!symbol || symbol->kind != SYMBOL_VARIABLE)
 		return cudaErrorInvalidSymbol;
 	error = binary_load(symbol->binary, &library);

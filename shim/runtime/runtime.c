@@ -5,6 +5,7 @@
  * there) and accept it if it is the one seen last; all else is the slow path.
  */
 #include "shim/runtime/runtime.h"
+#include "protocol/generated/cuda_calls.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 __thread struct runtime_thread runtime_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 _Atomic uint32_t runtime_generation;
-bool runtime_counting;
+_Atomic signed char runtime_counting = -1;
 
 static _Atomic bool ready; /* cuInit has succeeded */
 
@@ -28,7 +29,11 @@ __attribute__((weak)) void vcuda_count(unsigned call);
 
 void runtime_count_slow(unsigned call)
 {
-	vcuda_count(call);
+	/* Two threads may both look; they see the same. */
+	if (runtime_counting < 0)
+		runtime_counting = vcuda_count && secure_getenv("VCUDA_STATS");
+	if (runtime_counting)
+		vcuda_count(call);
 }
 
 bool runtime_sticky(cudaError_t error)
@@ -91,10 +96,10 @@ cudaError_t runtime_status_slow(CUresult status)
 
 cudaError_t runtime_refused(unsigned call, const char *name, const char *reason)
 {
-	static _Atomic(const char *) said;
+	static _Atomic bool said[CALL_LAST];
 
-	(void)call;
-	if (secure_getenv("VCUDA_DEBUG") && atomic_exchange(&said, name) != name)
+	if (call < CALL_LAST && !atomic_exchange(&said[call], true) &&
+		secure_getenv("VCUDA_DEBUG"))
 		fprintf(stderr, "vcuda: %s is not served: %s\n", name, reason);
 	return cudaErrorNotSupported;
 }
@@ -106,7 +111,6 @@ cudaError_t runtime_init(void)
 	if (likely(atomic_load_explicit(&ready, memory_order_acquire)))
 		return cudaSuccess;
 
-	runtime_counting = vcuda_count && secure_getenv("VCUDA_STATS");
 	status = cuInit(0);
 	if (status == CUDA_SUCCESS)
 		atomic_store(&ready, true);
@@ -201,8 +205,10 @@ cudaError_t runtime_enter_slow(void)
 	if (error)
 		return error;
 
-	/* None, or one that we bound and that a reset has destroyed since. */
-	if (!current || (current == thread->bound && thread->primary))
+	if (!current)
+		return runtime_bind(thread->chosen);
+	/* One that we bound, and that a reset may have destroyed since. */
+	if (current == thread->bound && thread->primary)
 		return runtime_bind(thread->device);
 
 	/* The program's own choice, by the driver API. */
@@ -230,7 +236,7 @@ cudaError_t runtime_current_device(int *ordinal, CUdevice *device)
 		error = runtime_enter_slow();
 	if (error)
 		return error;
-	*ordinal = thread->device;
+	*ordinal = current ? thread->device : thread->chosen;
 	return device ? runtime_device(*ordinal, device) : cudaSuccess;
 }
 

@@ -41,7 +41,8 @@ struct runtime_thread {
 	CUcontext bound;     /* the context found current at the last call */
 	uint32_t generation; /* of runtime_generation, when it was found */
 	bool primary;	     /* bound is a primary context that the runtime retained */
-	int device;	     /* the thread's device; the device of `bound` where there is one */
+	int chosen;	     /* by cudaSetDevice */
+	int device;	     /* of `bound`; the chosen one where there is none */
 	cudaError_t last;    /* for cudaGetLastError */
 	uint32_t last_generation;
 	enum cudaStreamCaptureMode capture_mode;
@@ -53,15 +54,15 @@ extern __thread struct runtime_thread runtime_thread
 
 /* Counts cudaDeviceReset calls: contexts bound before one are looked at again. */
 extern _Atomic uint32_t runtime_generation __attribute__((visibility("hidden")));
-/* VCUDA_STATS is set and the driver front can count. */
-extern bool runtime_counting __attribute__((visibility("hidden")));
+/* 1: VCUDA_STATS is set and the driver front can count; 0: not; -1: not looked at yet. */
+extern _Atomic signed char runtime_counting __attribute__((visibility("hidden")));
 
 /* Counts one call of a runtime function; CALL is a CALL_… of protocol/generated/cuda_calls.h.
  */
 void runtime_count_slow(unsigned call);
 static inline void runtime_count(unsigned call)
 {
-	if (unlikely(runtime_counting))
+	if (unlikely(atomic_load_explicit(&runtime_counting, memory_order_relaxed)))
 		runtime_count_slow(call);
 }
 
@@ -74,7 +75,7 @@ static inline cudaError_t runtime_result(cudaError_t error)
 	return error;
 }
 
-/* A function that is not served: says so on stderr where VCUDA_DEBUG is set, once a reason;
+/* A function that is not served: says so on stderr where VCUDA_DEBUG is set, once a function;
  * cudaErrorNotSupported. */
 cudaError_t runtime_refused(unsigned call, const char *name, const char *reason);
 

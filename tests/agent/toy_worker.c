@@ -20,7 +20,7 @@
 
 #include "gpu-agent/agent.h"
 
-#define TOY_MEMORY (1ull << 30)
+#define TOY_MEMORY (64ull << 30)
 #define TOY_CONTEXT (16ull << 20)
 
 static int handoff_socket;

@@ -25,7 +25,7 @@ class Lie(unittest.TestCase):
             self.assertEqual(status, 911)
             self.assertIn(text, why)
             self.assertTrue(session.closed(), "the link is still open")
-            self.assertIn("channel.lost", sidecar.text())
+            wait_for(lambda: "channel.lost" in sidecar.text(), message="logged")
 
             other.call(0, b"still here?")
             self.assertEqual(theirs.read()[1], b"still here?")

@@ -316,7 +316,7 @@ class Sidecar:
     def __init__(self, agent=None, ipc="pod", *flags, env=None, wait=True):
         self.folder = tempfile.mkdtemp(prefix="vcuda-test-")
         self.path = os.path.join(self.folder, "run", "vcuda.sock")
-        self.log = open(os.path.join(self.folder, "log"), "w+")
+        self.log = open(os.path.join(self.folder, "log"), "a")
         command = [os.path.join(BUILD, "bin", "vcuda-client"), "run", "--socket", self.path,
                    "--ipc", ipc, "--label", "test%d" % os.getpid()]
         if agent:
@@ -327,8 +327,8 @@ class Sidecar:
             wait_for(lambda: os.path.exists(self.path) or self.process.poll() is not None)
 
     def text(self):
-        self.log.seek(0)
-        return self.log.read()
+        with open(self.log.name) as f:
+            return f.read()
 
     def resident(self):
         with open("/proc/%d/smaps_rollup" % self.process.pid) as f:
@@ -345,8 +345,11 @@ class Sidecar:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        text = self.text()
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        for word in ("Sanitizer", "runtime error"):
+            assert word not in text, text
 
 
 @contextlib.contextmanager

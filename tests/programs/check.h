@@ -3,8 +3,8 @@
  * What every program here uses to check its own numbers.
  *
  * A program is an ordinary CUDA program: it ends with 0 when all its numbers are right, with 1
- * after a line that says which one was not, and with 77 after a line that says why it cannot run
- * on this device.  The first wrong number ends it: what follows would only repeat it.
+ * after a line that says which one was not, and with 77 after a line that says why it cannot
+ * run on this device.  The first wrong number ends it: what follows would only repeat it.
  */
 #pragma once
 
@@ -65,10 +65,10 @@ inline void check_equal_at(
 
 #define FAIL(...) fail_at(__FILE__, __LINE__, __VA_ARGS__)
 
-#define CHECK(condition)                                                                         \
-	do {                                                                                     \
-		if (!(condition))                                                                \
-			FAIL("%s does not hold", #condition);                                    \
+#define CHECK(condition)                                                                       \
+	do {                                                                                   \
+		if (!(condition))                                                              \
+			FAIL("%s does not hold", #condition);                                  \
 	} while (0)
 
 /* The value must be WANT; the second form names the element of an array. */
@@ -80,13 +80,14 @@ inline void check_equal_at(
 #define CUDA_IS(want, call) check_status_at(__FILE__, __LINE__, #call, call, want)
 
 /* The launch before it must have been accepted. */
-#define LAUNCHED() check_status_at(__FILE__, __LINE__, "launch", cudaGetLastError(), cudaSuccess)
+#define LAUNCHED()                                                                             \
+	check_status_at(__FILE__, __LINE__, "launch", cudaGetLastError(), cudaSuccess)
 
-#define SKIP(...)                                                                                \
-	do {                                                                                     \
-		printf(__VA_ARGS__);                                                             \
-		putchar('\n');                                                                   \
-		exit(EXIT_SKIP);                                                                 \
+#define SKIP(...)                                                                              \
+	do {                                                                                   \
+		printf(__VA_ARGS__);                                                           \
+		putchar('\n');                                                                 \
+		exit(EXIT_SKIP);                                                               \
 	} while (0)
 
 /* One attribute of device 0. */
@@ -112,7 +113,8 @@ inline uint32_t next_random(uint32_t *state)
 	return *state = x;
 }
 
-/* Starts this same program with one argument; it inherits the environment and the descriptors. */
+/* Starts this same program with one argument; it inherits the environment and the descriptors.
+ */
 inline pid_t start_self(const char *argument)
 {
 	char *arguments[] = {(char *)"self", (char *)argument, NULL};

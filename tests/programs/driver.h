@@ -28,10 +28,10 @@ template <typename F> inline F driver_entry(const char *name)
 /* #name is cuda.h's plain name; decltype sees the version that cuda.h maps it to. */
 #define ENTRY(name) auto p_##name = driver_entry<decltype(&name)>(#name)
 
-#define DRIVER_IS(want, call)                                                                    \
-	do {                                                                                     \
-		CUresult got_ = (call);                                                          \
-		if (got_ != (want))                                                              \
-			FAIL("%s gave %d, not %d", #call, (int)got_, (int)(want));               \
+#define DRIVER_IS(want, call)                                                                  \
+	do {                                                                                   \
+		CUresult got_ = (call);                                                        \
+		if (got_ != (want))                                                            \
+			FAIL("%s gave %d, not %d", #call, (int)got_, (int)(want));             \
 	} while (0)
 #define DRIVER(call) DRIVER_IS(CUDA_SUCCESS, call)

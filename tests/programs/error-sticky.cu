@@ -70,7 +70,7 @@ static int child(const char *name)
 	else if (!strcmp(name, "trap"))
 		traps<<<1, 1>>>();
 	else
-		beyond_shared<<<1, 32>>>(device, 1 << 12);
+		beyond_shared<<<1, 32>>>(device, 1 << 8); /* 1 MiB on */
 	LAUNCHED(); /* the launch itself was fine */
 
 	cudaError_t got = cudaDeviceSynchronize();

@@ -59,11 +59,9 @@ static void bad_modules(CUmodule module)
 	DRIVER_IS(CUDA_ERROR_NOT_FOUND, p_cuModuleGetGlobal(&address, NULL, module, "missing"));
 
 	std::string text = module_ptx;
-	size_t at = text.find("mad.lo.s32");
-	if (at == std::string::npos)
-		at = text.find("add.");
+	size_t at = text.find("mov.u32");
 	CHECK(at != std::string::npos);
-	text.replace(at, 3, "qqq");
+	text.insert(at, "mov.u32 %r1 } ] , ;\n\t");
 	DRIVER_IS(CUDA_ERROR_INVALID_PTX, p_cuModuleLoadData(&none, text.c_str()));
 	DRIVER_IS(CUDA_ERROR_INVALID_PTX,
 		p_cuModuleLoadDataEx(&none, text.c_str(), 2, options, values));

@@ -49,21 +49,23 @@ int main()
 	CHECK(flags & cudaHostAllocPortable);
 	CUDA(cudaFreeHost(host));
 	CUDA_IS(cudaErrorInvalidValue, cudaFreeHost(host));
+	(void)cudaGetLastError();
 
 	/* Memory of our own, registered: whole pages, and not. */
 	char *raw = (char *)aligned_alloc(4096, (size_t)1 << 20);
 	CUDA(cudaHostRegister(raw, 1 << 20, cudaHostRegisterDefault));
 	CUDA_IS(cudaErrorHostMemoryAlreadyRegistered,
 		cudaHostRegister(raw, 1 << 20, cudaHostRegisterDefault));
+	(void)cudaGetLastError();
 	round_trips((int *)raw, n, stream);
 	CUDA(cudaHostUnregister(raw));
 	CUDA_IS(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(raw));
+	(void)cudaGetLastError();
 	round_trips((int *)raw, n, stream);
 	CUDA(cudaHostRegister(raw + 100, n * sizeof(int) + 8, cudaHostRegisterPortable));
 	round_trips((int *)(raw + 100), n, stream);
 	CUDA(cudaHostUnregister(raw + 100));
 	free(raw);
-	(void)cudaGetLastError();
 
 	for (int i = 0; i < 100; i++) {
 		size_t size = (size_t)(i % 7 + 1) * 1000 * sizeof(int);

@@ -24,8 +24,7 @@ PROGRAM_BLOBS_driver-linked := ptx
 PROGRAM_LIBS_driver-linked := -lcuda
 PROGRAM_LIBS_contexts := -lcuda
 PROGRAM_FLAGS13_per-thread-stream := --default-stream per-thread
-PROGRAM_FLAGS12_per-thread-stream := -fgpu-default-stream=per-thread \
-	-DCUDA_API_PER_THREAD_DEFAULT_STREAM
+PROGRAM_FLAGS12_per-thread-stream := -DCUDA_API_PER_THREAD_DEFAULT_STREAM
 # The default (zstd for PTX) is what every other program carries.
 PROGRAM_FLAGS13_vector-add-plain := --compress-mode=none
 PROGRAM_FLAGS13_vector-add-lz4 := --compress-mode=speed

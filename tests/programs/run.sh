@@ -151,7 +151,7 @@ for one in "${chosen[@]}"; do
 		wait -n
 	done
 	# shellcheck disable=SC2086 # two words on purpose
-	run_one $one &
+	run_one $one 2>/dev/null &
 	[ "${one#* }" != $alone ] || wait
 done
 wait

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames of a hostile agent, in pieces: the first byte of the input is the size of a piece.
+ * What must hold: only the landing place, the slot that waits, words and upcalls are written.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sidecar/replies.h"
+
+#define RING 1024u
+#define LAND 64u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+struct bench {
+	struct channel_page page;
+	struct channel_slot slots[CHANNEL_SLOTS];
+	_Atomic uint64_t words[CHANNEL_WORDS];
+	struct channel_upcall upcalls[CHANNEL_UPCALLS];
+	unsigned char memory[3 * LAND];
+	struct segment own;
+	struct segments segments;
+	struct ring ring;
+	struct replies replies;
+	unsigned char bytes[RING];
+	/* the link */
+	struct link link;
+	const uint8_t *data;
+	size_t n, piece;
+};
+
+static void must(int truth)
+{
+	if (!truth)
+		abort();
+}
+
+static ssize_t give(struct link *link, void *buffer, size_t size)
+{
+	struct bench *b = (struct bench *)((char *)link - offsetof(struct bench, link));
+
+	if (size > b->piece)
+		size = b->piece;
+	if (size > b->n)
+		size = b->n;
+	memcpy(buffer, b->data, size);
+	b->data += size;
+	b->n -= size;
+	return (ssize_t)size;
+}
+
+static const struct link_ops ops = {.receive = give};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	struct bench *b = n > 1 ? calloc(1, sizeof(*b)) : NULL;
+
+	if (!b)
+		return 0;
+	b->link.ops = &ops;
+	b->piece = data[0] ? data[0] : 4096;
+	b->data = data + 1;
+	b->n = n - 1;
+	b->own = (struct segment){.base = b->memory, .size = sizeof(b->memory)};
+	b->segments.at[0] = &b->own;
+	b->segments.landing = b->segments.landing_size = LAND;
+	must(!ring_init(&b->ring, &b->page, b->bytes, RING, &b->segments));
+	b->ring.last = 5;
+	b->ring.waiting[0] = 1 << 3;
+	b->replies.page = &b->page;
+	b->replies.slots = b->slots;
+	b->replies.words = b->words;
+	b->replies.upcalls = b->upcalls;
+	b->replies.ring = &b->ring;
+	b->replies.segments = &b->segments;
+	while (replies_receive(&b->replies, &b->link, 4096, NULL) > 0)
+		;
+	for (size_t i = 0; i < LAND; i++)
+		must(!b->memory[i] && !b->memory[2 * LAND + i]);
+	for (int tag = 0; tag < CHANNEL_SLOTS; tag++)
+		must(tag == 3 || !b->slots[tag].answered);
+	must(b->ring.acknowledged <= 5);
+	ring_fini(&b->ring);
+	free(b);
+	return 0;
+}

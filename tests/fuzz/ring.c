@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ring's consumer on any bytes.  The input is a program: 0 writes bytes into the ring, 1
+ * moves the tail, 2 takes, 3 acknowledges.  What must hold whatever comes: the reader stays
+ * within what was published, hands out only memory of the arena, and never releases what was
+ * not taken.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sidecar/ring.h"
+
+#define SIZE 1024u
+#define ARENA 64u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+struct bench {
+	struct channel_page page;
+	unsigned char *bytes; /* of their own: a read beyond them is seen */
+	unsigned char memory[3 * ARENA];
+	struct segment own;
+	struct segments segments;
+	struct ring ring;
+	unsigned char out[RING_ENTRY_MAX];
+};
+
+static void must(int truth)
+{
+	if (!truth)
+		abort();
+}
+
+static int take(struct bench *b)
+{
+	uint64_t tail = atomic_load(&b->page.tail);
+	struct ring_entry entry;
+	int ret = ring_take(&b->ring, b->out, &entry, NULL);
+
+	must(tail - b->ring.taken <= SIZE || ret < 0);
+	must(b->ring.taken - b->ring.released <= SIZE);
+	must(b->page.head == b->ring.released);
+	if (ret > 0) {
+		const unsigned char *bulk = entry.bulk;
+
+		must(entry.bytes <= RING_ENTRY_MAX);
+		must(!entry.header.flags);
+		must(entry.bytes + entry.bulk_bytes == 32 + (uint64_t)entry.header.length);
+		must(!bulk || (bulk >= b->memory + ARENA &&
+				      bulk + entry.bulk_bytes <= b->memory + 2 * ARENA));
+	}
+	return ret;
+}
+
+static void run(struct bench *b, const uint8_t *data, size_t n)
+{
+	while (n >= 3) {
+		uint8_t what = data[0] & 3;
+		uint16_t value = (uint16_t)(data[1] | data[2] << 8);
+
+		data += 3;
+		n -= 3;
+		if (what == 0) { /* value: where; one byte says how many */
+			size_t at = value % SIZE, length = n ? data[0] : 0;
+
+			if (n)
+				data++, n--;
+			if (length > n)
+				length = n;
+			if (length > SIZE - at)
+				length = SIZE - at;
+			memcpy(b->bytes + at, data, length);
+			data += length;
+			n -= length;
+		} else if (what == 1) {
+			atomic_fetch_add(&b->page.tail, (uint64_t)(int16_t)value);
+		} else if (what == 2) {
+			if (take(b) < 0)
+				return;
+		} else if (ring_acknowledge(&b->ring, value) < 0) {
+			return;
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static struct bench b;
+
+	b.bytes = calloc(1, SIZE);
+	b.own = (struct segment){.base = b.memory, .size = sizeof(b.memory)};
+	b.segments.at[0] = &b.own;
+	b.segments.arena = b.segments.arena_size = ARENA;
+	memset(&b.page, 0, sizeof(b.page));
+	if (b.bytes && !ring_init(&b.ring, &b.page, b.bytes, SIZE, &b.segments))
+		run(&b, data, n);
+	ring_fini(&b.ring);
+	free(b.bytes);
+	return 0;
+}

@@ -1,0 +1,34 @@
+# Fuzz targets of the sidecar and of `vcuda`: ring, frame, yaml, elf.  `make test` replays the
+# corpus with a plain driver; `make fuzz-sidecar` runs libFuzzer for FUZZ_SECONDS each.
+.PHONY: fuzz-sidecar replay-sidecar
+FUZZ_SECONDS ?= 30
+
+SIDECAR_FUZZ := ring frame yaml elf
+SIDECAR_FUZZ_SRCS := command/elf.c $(filter-out sidecar/main.c,$(SIDECAR_SRCS)) \
+	$(wildcard common/*.c transport/*.c)
+SIDECAR_REPLAYS := $(foreach t,$(SIDECAR_FUZZ),$(BUILD)/tests/fuzz/sidecar-$(t)-replay)
+
+$(SIDECAR_REPLAYS): $(BUILD)/tests/fuzz/sidecar-%-replay: $(OBJ)/tests/fuzz/%.o \
+		$(OBJ)/tests/fuzz/agent_replay.o $(call objects,$(SIDECAR_FUZZ_SRCS))
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lyaml -lcjson
+
+$(BUILD)/tests/fuzz/sidecar-%-libfuzzer: tests/fuzz/%.c $(SIDECAR_FUZZ_SRCS)
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined -pthread \
+		-o $@ $^ -lyaml -lcjson
+
+test: replay-sidecar
+replay-sidecar: $(SIDECAR_REPLAYS)
+	$(Q)for t in $(SIDECAR_FUZZ); do \
+		timeout 60 $(BUILD)/tests/fuzz/sidecar-$$t-replay tests/fuzz/corpus/$$t || exit 1; done
+
+fuzz: fuzz-sidecar
+fuzz-sidecar: $(foreach t,$(SIDECAR_FUZZ),$(BUILD)/tests/fuzz/sidecar-$(t)-libfuzzer)
+	$(Q)for t in $(SIDECAR_FUZZ); do mkdir -p $(BUILD)/tests/fuzz/found-$$t; \
+		$(BUILD)/tests/fuzz/sidecar-$$t-libfuzzer -max_total_time=$(FUZZ_SECONDS) \
+		-max_len=8192 -timeout=10 -verbosity=0 -print_final_stats=1 \
+		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-$$t \
+		tests/fuzz/corpus/$$t || exit 1; done

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 and silence of each process of the stack, in the middle of a copy, of a launch and of a
+wait: who must notice does, in time, and nobody else does."""
+import os
+import signal
+import time
+
+from stack import BUILD, LOST, MIB, alive, children, kill, now, stack, wait_for
+
+FREED = 2.0     # s until a killed app's worker and memory are gone
+STICKY = 0.5    # s until a killed worker or sidecar is an error in the app
+SILENCE = 8.0   # s until an agent that says nothing is one
+AGAIN = 1.0     # s until an agent whose front was killed serves again
+
+
+def bystander(s):
+    app = s.app("bystander")
+    app.line("^started")
+    return app
+
+
+def still_right(app):
+    app.close_stdin()
+    app.right()
+    assert "wrong" not in app.text() and "rounds right" in app.text(), app.text()
+
+
+def received(s, app):
+    return sum(session["bytes_received"] for session in s.agent.sessions()
+               if session["pid"] == app.pid)
+
+
+# What an app is killed in the middle of: its words, the line that it says when it is there.
+MIDDLES = {
+    "copy": (("copy", 256 * MIB), "^copying"),
+    "launches": (("launch",), "^launching"),
+    "wait": (("wait",), "^launched 0"),
+}
+
+
+def killed_app(middle):
+    with stack() as s:
+        other = bystander(s)
+        free, contexts = s.free(), s.agent.gpu()["memory_context_bytes"]
+        words, line = MIDDLES[middle]
+        app = s.app(*words)
+        app.line(line)
+        worker = s.agent.worker(app)
+        wait_for(lambda: s.free() < free, 5, "the app's memory is in the ledger")
+        if middle == "copy":
+            wait_for(lambda: received(s, app) > MIB, 10, "the copy is under way")
+        kill(app.pid)
+        began = now()
+        wait_for(lambda: not alive(worker), FREED, "the worker is gone")
+        wait_for(lambda: all(x["pid"] != app.pid for x in s.agent.sessions()),
+                 FREED - (now() - began), "the session is gone")
+        wait_for(lambda: s.free() >= free - max(0, s.agent.gpu()["memory_context_bytes"] - contexts),
+                 FREED - (now() - began), "its memory is free again")
+        still_right(other)
+
+
+def test_app_killed_in_a_copy():
+    killed_app("copy")
+
+
+def test_app_killed_between_launches():
+    killed_app("launches")
+
+
+def test_app_killed_in_a_wait_for_a_kernel_without_end():
+    killed_app("wait")
+
+
+def app_gets(app, killed_at, within, want=LOST):
+    """The app's error is WANT, comes in time, is sticky, and later calls return at once."""
+    got = app.line(r"error (\d+) at ([\d.]+)", within + 5)
+    assert int(got[1]) == want, f"error {got[1]}, not {want}"
+    took = float(got[2]) - killed_at
+    assert took <= within, f"the error came after {took:.3f} s"
+    got = app.line(r"afterwards (\d+) wrong, slowest ([\d.]+)", within * 9 + 5)
+    assert got[1] == "0", app.text()
+    assert float(got[2]) <= STICKY, f"a later call took {got[2]} s"
+    assert app.wait() == 0, app.text()
+
+
+def killed_worker(words, line):
+    with stack() as s:
+        other = bystander(s)
+        app = s.app(*words)
+        app.line(line)
+        worker = s.agent.worker(app)
+        began = now()
+        kill(worker)
+        app_gets(app, began, STICKY)
+        still_right(other)
+
+
+def test_worker_killed_in_a_copy():
+    killed_in_copy("worker")
+
+
+def killed_in_copy(who):
+    """copy says its error and ends: nothing is called afterwards."""
+    with stack() as s:
+        app = s.app("copy", 256 * MIB)
+        app.line("^copying")
+        worker = s.agent.worker(app)
+        wait_for(lambda: received(s, app) > MIB, 10, "the copy is under way")
+        began = now()
+        kill(worker if who == "worker" else s.sidecar.pid)
+        got = app.line(r"error (\d+) at ([\d.]+)", 10)
+        assert int(got[1]) == LOST, got[0]
+        assert float(got[2]) - began <= STICKY, f"after {float(got[2]) - began:.3f} s"
+
+
+def test_worker_killed_in_a_wait():
+    killed_worker(*MIDDLES["wait"])
+
+
+def test_worker_killed_between_launches():
+    killed_worker(*MIDDLES["launches"])
+
+
+def test_worker_killed_and_all_threads_return():
+    with stack() as s:
+        app = s.app("threads")
+        app.line("^running")
+        worker = s.agent.worker(app)
+        began = now()
+        kill(worker)
+        got = app.line(r"returned (\d+) at ([\d.]+), errors ([\d ]+)", 10)
+        assert got[1] == "6", got[0]
+        assert set(got[3].split()) == {str(LOST)}, got[0]
+        assert float(got[2]) - began <= STICKY, f"the last after {float(got[2]) - began:.3f} s"
+        app.line("afterwards 0 wrong")
+
+
+def killed_sidecar(words, line):
+    with stack() as s:
+        app = s.app(*words)
+        app.line(line)
+        worker = s.agent.worker(app)
+        began = now()
+        kill(s.sidecar.pid)
+        app_gets(app, began, STICKY)
+        wait_for(lambda: not alive(worker), FREED, "the worker is gone")
+
+
+def test_sidecar_killed_in_a_copy():
+    killed_in_copy("sidecar")
+
+
+def test_sidecar_killed_in_a_wait():
+    killed_sidecar(*MIDDLES["wait"])
+
+
+def test_sidecar_killed_between_calls():
+    killed_sidecar(("calls",), "^calling")
+
+
+def test_sidecar_killed_and_all_threads_return():
+    with stack() as s:
+        app = s.app("threads")
+        app.line("^running")
+        began = now()
+        kill(s.sidecar.pid)
+        got = app.line(r"returned 6 at ([\d.]+)", 10)
+        assert float(got[1]) - began <= STICKY, f"the last after {float(got[1]) - began:.3f} s"
+
+
+def agent_silenced(words, line, number):
+    with stack() as s:
+        app = s.app(*words)
+        app.line(line)
+        everyone = s.agent.everyone()
+        assert len(everyone) >= 3, everyone
+        began = now()
+        kill(everyone, number)
+        try:
+            app_gets(app, began, SILENCE)
+        finally:
+            kill(everyone, signal.SIGCONT)
+            kill(everyone)
+
+
+def test_agent_killed_in_a_wait():
+    agent_silenced(*MIDDLES["wait"], signal.SIGKILL)
+
+
+def test_agent_killed_between_calls():
+    agent_silenced(("calls",), "^calling", signal.SIGKILL)
+
+
+def test_agent_silent_between_calls():
+    agent_silenced(("calls",), "^calling", signal.SIGSTOP)
+
+
+def test_agent_silent_in_a_wait():
+    agent_silenced(*MIDDLES["wait"], signal.SIGSTOP)
+
+
+def test_agent_silent_between_launches():
+    agent_silenced(*MIDDLES["launches"], signal.SIGSTOP)
+
+
+def test_busy_is_not_silent():
+    """Longer than silence may last: a kernel runs, and the wire is full of copies behind it."""
+    with stack() as s:
+        app = s.app("linger", 9)
+        app.right(30)
+        assert "lingered" in app.text(), app.text()
+
+
+def test_long_call_of_the_driver_is_not_silent():
+    with stack(driver=os.path.join(BUILD, "stack", "libslow-driver.so")) as s:
+        app = s.app("sum", 2, 64)
+        began = now()
+        app.right(30)
+        assert now() - began > SILENCE, "the driver was not slow at all"
+
+
+def test_silence_shorter_than_that_is_forgiven():
+    with stack() as s:
+        app = s.app("bystander")
+        app.line("^started")
+        worker = s.agent.worker(app)
+        kill(worker, signal.SIGSTOP)
+        time.sleep(3)  # how long is what is tried
+        kill(worker, signal.SIGCONT)
+        app.close_stdin()
+        app.right()
+
+
+def test_supervisor_killed_ends_the_agent():
+    with stack() as s:
+        app = s.app(*MIDDLES["wait"][0])
+        app.line("^launched 0")
+        others = s.agent.everyone()[1:]
+        began = now()
+        kill(s.agent.pid)
+        app_gets(app, began, SILENCE)
+        wait_for(lambda: not any(map(alive, others)), 5, "no process of the agent is left")
+
+
+def test_front_killed_and_the_agent_serves_again():
+    with stack() as s:
+        front = s.agent.front()
+        began = now()
+        kill(front)
+        wait_for(lambda: children(s.agent.pid, "agent-front") not in ([], [front]), AGAIN,
+                 "another front")
+        app = s.app("sum", 1, 64)
+        app.line("^started", 20)
+        took = app.lines[0][0] - began
+        assert took <= AGAIN, f"a new session worked after {took:.3f} s"
+        app.right()
+
+
+def test_warm_worker_killed_is_replaced():
+    with stack() as s:
+        front = s.agent.front()
+        for _ in range(3):
+            for worker in children(s.agent.pid, "agent-worker"):
+                kill(worker)
+        app = s.app("sum", 2, 64)
+        app.right()
+        assert s.agent.front() == front, "the front died too"
+
+
+def test_killed_again_and_again():
+    """No session, memory or descriptor is left of twenty apps killed at different moments."""
+    with stack() as s:
+        s.app("sum", 1, 64).right()
+        free = wait_for(lambda: not s.agent.sessions() and s.free(), 5, "no session")
+
+        def descriptors():
+            return [len(os.listdir(f"/proc/{pid}/fd"))
+                    for pid in (s.sidecar.pid, s.agent.pid, s.agent.front())]
+
+        before = descriptors()
+        for i in range(20):
+            app = s.app("sum", 1000000, 64)
+            time.sleep(0.003 * i)  # the moment is what is tried
+            kill(app.pid)
+        wait_for(lambda: not s.agent.sessions() and s.free() == free, 2 * FREED, "all is free")
+        wait_for(lambda: descriptors() == before, 5, "descriptors are closed")
+        s.app("sum", 2, 64).right()

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The program that the tests of the whole stack run, watch and kill: the first word says what
+ * it does.  It prints a line for each thing that happens, with CLOCK_MONOTONIC where time
+ * matters. Unlike tests/programs it goes on after an error: how errors come is what is tested.
+ */
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <thread>
+#include <time.h>
+#include <unistd.h>
+#include <vector>
+
+#undef NDEBUG
+#include <assert.h>
+
+static double now()
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line) - 1, format, args);
+	va_end(args);
+	strcat(line, "\n");
+	/* One write a line: threads print too. */
+	if (write(STDOUT_FILENO, line, strlen(line)) < 0)
+		_exit(3);
+}
+
+static void must_at(int line, const char *what, cudaError_t got)
+{
+	if (got == cudaSuccess)
+		return;
+	say("line %d: %s gave %d (%s)", line, what, got, cudaGetErrorName(got));
+	_exit(1);
+}
+#define MUST(call) must_at(__LINE__, #call, call)
+
+__global__ void scramble(uint32_t *data, uint32_t n, uint32_t round)
+{
+	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < n)
+		data[i] = data[i] * 2654435761u + round;
+}
+
+__global__ void spin(volatile int *flag)
+{
+	while (!*flag)
+		;
+}
+
+__global__ void linger(unsigned long long ns)
+{
+	unsigned long long begin, time;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+	do
+		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+	while (time - begin < ns);
+}
+
+__global__ void touch(int *where)
+{
+	*where = 1;
+}
+
+__global__ void claim(int *where)
+{
+	assert(*where == 12345);
+}
+
+/* One round of copies and a launch, checked; false and a line where a number is wrong. */
+static bool round_is_right(uint32_t *device, std::vector<uint32_t> &host, uint32_t round)
+{
+	uint32_t n = (uint32_t)host.size();
+
+	for (uint32_t i = 0; i < n; i++)
+		host[i] = i ^ round;
+	MUST(cudaMemcpy(device, host.data(), n * 4, cudaMemcpyHostToDevice));
+	scramble<<<(n + 127) / 128, 128>>>(device, n, round);
+	MUST(cudaGetLastError());
+	memset(host.data(), 0, n * 4);
+	MUST(cudaMemcpy(host.data(), device, n * 4, cudaMemcpyDeviceToHost));
+	for (uint32_t i = 0; i < n; i++)
+		if (host[i] != (i ^ round) * 2654435761u + round) {
+			say("wrong: round %u, word %u is %u", round, i, host[i]);
+			return false;
+		}
+	return true;
+}
+
+static bool stdin_closed(int wait_ms)
+{
+	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
+	char byte;
+
+	return poll(&in, 1, wait_ms) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
+}
+
+/* sum ROUNDS KIB: that many rounds.  bystander: until stdin is closed. */
+static int sum(uint32_t rounds, size_t bytes)
+{
+	std::vector<uint32_t> host(bytes / 4);
+	uint32_t *device, round = 0;
+
+	MUST(cudaMalloc(&device, bytes));
+	while (round < rounds) {
+		if (!round_is_right(device, host, ++round))
+			return 1;
+		if (round == 1)
+			say("started");
+		if (rounds == UINT32_MAX && stdin_closed(0))
+			break;
+	}
+	MUST(cudaFree(device));
+	say("%u rounds right", round);
+	return 0;
+}
+
+/* Holds memory until stdin is closed. */
+static int hold(size_t bytes)
+{
+	void *device;
+
+	MUST(cudaMalloc(&device, bytes));
+	MUST(cudaMemset(device, 1, bytes));
+	MUST(cudaDeviceSynchronize());
+	say("holding");
+	while (!stdin_closed(1000))
+		;
+	return 0;
+}
+
+/* Copies of BYTES until one fails. */
+static int copy(size_t bytes)
+{
+	char *host = (char *)malloc(bytes);
+	cudaError_t error = cudaSuccess;
+	void *device;
+
+	memset(host, 7, bytes);
+	MUST(cudaMalloc(&device, bytes));
+	MUST(cudaDeviceSynchronize());
+	say("copying");
+	while (!error)
+		error = cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice);
+	say("error %d at %.6f", error, now());
+	return 0;
+}
+
+/* What a program may call next: a sticky error is what each of them gives, and at once. */
+static int calls_after(cudaError_t want)
+{
+	cudaStream_t stream = NULL;
+	cudaEvent_t event = NULL;
+	int *device = NULL, value = 0, bad = 0;
+	double worst = 0;
+
+	for (int i = 0; i < 9; i++) {
+		static const char *const names[] = {"malloc", "memcpy to", "memcpy from",
+			"memset", "stream create", "stream synchronize", "event create",
+			"launch", "device synchronize"};
+		double began = now();
+		cudaError_t got = cudaSuccess;
+
+		switch (i) {
+		case 0: got = cudaMalloc(&device, 1 << 20); break;
+		case 1:
+			got = cudaMemcpy((void *)0x1000, &value, 4, cudaMemcpyHostToDevice);
+			break;
+		case 2:
+			got = cudaMemcpy(&value, (void *)0x1000, 4, cudaMemcpyDeviceToHost);
+			break;
+		case 3: got = cudaMemset((void *)0x1000, 0, 4); break;
+		case 4: got = cudaStreamCreate(&stream); break;
+		case 5: got = cudaStreamSynchronize(0); break;
+		case 6: got = cudaEventCreate(&event); break;
+		case 7:
+			scramble<<<1, 1>>>(NULL, 0, 0);
+			got = cudaGetLastError();
+			break;
+		default: got = cudaDeviceSynchronize(); break;
+		}
+		if (now() - began > worst)
+			worst = now() - began;
+		if (got != want) {
+			say("not sticky: %s gave %d", names[i], got);
+			bad++;
+		}
+	}
+	say("afterwards %d wrong, slowest %.6f", bad, worst);
+	return bad != 0;
+}
+
+/* A kernel without end, awaited. */
+static int wait_forever()
+{
+	cudaError_t error;
+	int *flag;
+
+	MUST(cudaMalloc(&flag, 64 << 20));
+	MUST(cudaMemset(flag, 0, 64 << 20));
+	MUST(cudaDeviceSynchronize());
+	spin<<<1, 32>>>(flag);
+	error = cudaGetLastError();
+	say("launched %d", error);
+	error = cudaStreamSynchronize(0);
+	say("error %d at %.6f", error, now());
+	return calls_after(error);
+}
+
+/* A kernel that takes its time, and behind it more copies than fit anywhere on the way. */
+static int linger_and_copy(size_t seconds)
+{
+	std::vector<uint32_t> host(8 << 18);
+	uint32_t *device, value;
+
+	MUST(cudaMalloc(&device, host.size() * 4));
+	linger<<<1, 1>>>(seconds * 1000000000ull);
+	MUST(cudaGetLastError());
+	for (uint32_t i = 1; i <= 32; i++) {
+		host[5] = i;
+		MUST(cudaMemcpyAsync(
+			device, host.data(), host.size() * 4, cudaMemcpyHostToDevice));
+	}
+	MUST(cudaMemcpy(&value, device + 5, 4, cudaMemcpyDeviceToHost));
+	if (value != 32) {
+		say("wrong: %u", value);
+		return 1;
+	}
+	say("lingered");
+	return 0;
+}
+
+/* Launches without end, none awaited. */
+static int launch_forever()
+{
+	cudaError_t error = cudaSuccess;
+	uint32_t *data;
+	unsigned n = 0;
+
+	MUST(cudaMalloc(&data, 1 << 20));
+	MUST(cudaMemset(data, 0, 1 << 20));
+	MUST(cudaDeviceSynchronize());
+	while (!error) {
+		scramble<<<1024, 256>>>(data, 1 << 18, n);
+		error = cudaGetLastError();
+		if (n++ == 20)
+			say("launching");
+	}
+	say("error %d at %.6f", error, now());
+	return calls_after(error);
+}
+
+/* Short waiting calls until one fails. */
+static int calls()
+{
+	cudaError_t error = cudaSuccess;
+	int *device, value = 0;
+	unsigned n = 0;
+
+	MUST(cudaMalloc(&device, 4));
+	MUST(cudaMemset(device, 0, 4));
+	while (!error) {
+		error = cudaMemcpy(&value, device, 4, cudaMemcpyDeviceToHost);
+		if (!error)
+			error = cudaStreamSynchronize(0);
+		if (n++ == 10)
+			say("calling");
+	}
+	say("error %d at %.6f", error, now());
+	return calls_after(error);
+}
+
+/* Threads that do different things until each has its error. */
+static int threads()
+{
+	enum { THREADS = 6 };
+	std::atomic<int> running{0}, returned{0};
+	std::vector<std::thread> all;
+	cudaError_t errors[THREADS] = {};
+	int *flag;
+
+	MUST(cudaMalloc(&flag, 4));
+	MUST(cudaMemset(flag, 0, 4));
+	MUST(cudaDeviceSynchronize());
+	for (int kind = 0; kind < THREADS; kind++)
+		all.emplace_back([&, kind] {
+			std::vector<char> host(8 << 20);
+			cudaError_t error = cudaSuccess;
+			cudaStream_t stream;
+			cudaEvent_t event;
+			void *memory;
+
+			MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+			MUST(cudaEventCreate(&event));
+			MUST(cudaMallocAsync(&memory, host.size(), stream));
+			MUST(cudaStreamSynchronize(stream));
+			if (kind == 0)
+				spin<<<1, 32, 0, stream>>>(flag);
+			running++;
+			while (!error) {
+				switch (kind) {
+				case 0: error = cudaStreamSynchronize(stream); break;
+				case 1:
+					error = cudaMemcpyAsync(host.data(), memory, 4096,
+						cudaMemcpyDeviceToHost, stream);
+					if (!error)
+						error = cudaStreamSynchronize(stream);
+					break;
+				case 2: {
+					void *other;
+
+					error = cudaMalloc(&other, 4096);
+					if (!error)
+						error = cudaFree(other);
+					usleep(1000);
+					break;
+				}
+				case 3:
+					error = cudaEventRecord(event, stream);
+					if (!error)
+						error = cudaEventSynchronize(event);
+					break;
+				case 4:
+					error = cudaMemcpyAsync(memory, host.data(),
+						host.size(), cudaMemcpyHostToDevice, stream);
+					if (!error)
+						error = cudaStreamSynchronize(stream);
+					break;
+				default:
+					error = cudaMemsetAsync(memory, 0, 4096, stream);
+					usleep(1000);
+					break;
+				}
+			}
+			errors[kind] = error;
+			returned++;
+		});
+	while (running < THREADS)
+		usleep(1000);
+	say("running");
+	for (std::thread &thread : all)
+		thread.join();
+	say("returned %d at %.6f, errors %d %d %d %d %d %d", returned.load(), now(), errors[0],
+		errors[1], errors[2], errors[3], errors[4], errors[5]);
+	return calls_after(errors[0]);
+}
+
+static int fault(const char *kind)
+{
+	cudaError_t error;
+	int *device;
+
+	MUST(cudaMalloc(&device, 4096));
+	MUST(cudaMemset(device, 0, 4096));
+	MUST(cudaDeviceSynchronize());
+	if (!strcmp(kind, "address"))
+		touch<<<1, 1>>>((int *)0x10);
+	else if (!strcmp(kind, "misaligned"))
+		touch<<<1, 1>>>((int *)((char *)device + 1));
+	else if (!strcmp(kind, "assert"))
+		claim<<<1, 1>>>(device);
+	else if (!strcmp(kind, "timeout"))
+		spin<<<1, 1>>>(device);
+	say("launched %d", cudaGetLastError());
+	error = cudaDeviceSynchronize();
+	say("error %d at %.6f", error, now());
+	return calls_after(error);
+}
+
+/* All memory there is, an error for more, and everything still works. */
+static int take_all()
+{
+	std::vector<uint32_t> host(1 << 16);
+	std::vector<void *> got;
+	cudaError_t error;
+	uint32_t *device;
+	void *block;
+
+	while (!(error = cudaMalloc(&block, 64 << 20)))
+		got.push_back(block);
+	say("error %d after %zu blocks", error, got.size());
+	if (cudaGetLastError() != error || cudaGetLastError() != cudaSuccess)
+		return 1;
+	MUST(cudaDeviceSynchronize());
+	for (void *each : got)
+		MUST(cudaFree(each));
+	MUST(cudaMalloc(&block, 64 << 20));
+	MUST(cudaMalloc(&device, host.size() * 4));
+	if (!round_is_right(device, host, 1))
+		return 1;
+	say("recovered");
+	return 0;
+}
+
+static int pinned(size_t bytes)
+{
+	cudaError_t error;
+	void *host;
+
+	MUST(cudaFree(0));
+	error = cudaHostAlloc(&host, bytes, 0);
+	say("error %d", error);
+	if (!error) {
+		memset(host, 1, bytes);
+		MUST(cudaFreeHost(host));
+	}
+	return 0;
+}
+
+static int count()
+{
+	int n = 0;
+	cudaError_t error = cudaGetDeviceCount(&n);
+
+	say("error %d devices %d", error, n);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	size_t number = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
+
+	if (!strcmp(what, "count"))
+		return count();
+	if (!strcmp(what, "sum"))
+		return sum((uint32_t)number,
+			argc > 3 ? strtoull(argv[3], NULL, 0) << 10 : 1 << 20);
+	if (!strcmp(what, "bystander"))
+		return sum(UINT32_MAX, 256 << 10);
+	if (!strcmp(what, "hold"))
+		return hold(number);
+	if (!strcmp(what, "copy"))
+		return copy(number);
+	if (!strcmp(what, "wait"))
+		return wait_forever();
+	if (!strcmp(what, "linger"))
+		return linger_and_copy(number);
+	if (!strcmp(what, "launch"))
+		return launch_forever();
+	if (!strcmp(what, "calls"))
+		return calls();
+	if (!strcmp(what, "threads"))
+		return threads();
+	if (!strcmp(what, "fault") && argc > 2)
+		return fault(argv[2]);
+	if (!strcmp(what, "take-all"))
+		return take_all();
+	if (!strcmp(what, "pinned"))
+		return pinned(number);
+	fprintf(stderr, "app: no such thing to do: '%s'\n", what);
+	return 2;
+}

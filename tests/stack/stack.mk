@@ -1,0 +1,26 @@
+# tests/stack, tests/processes: the whole stack in real processes on the software GPU.
+
+STACK_APP := $(BUILD)/stack/app
+
+$(STACK_APP): tests/stack/app.cu | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -Xcompiler -pthread $< -o $@ \
+		-L$(CUDA13)/lib
+
+STACK_DRIVER := $(BUILD)/stack/libslow-driver.so
+
+$(STACK_DRIVER): tests/stack/slow_driver.c $(LIB)/libvcuda-softgpu.so
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
+		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(LIB)/libvcuda-softgpu.so
+
+# Of the others' programs.
+STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVER) $(BUILD)/static/13/stripped $(addprefix $(BUILD)/programs/13/, \
+	processes streams host-functions async-memory pinned-memory copies-2d)
+
+.PHONY: test-stack
+test: test-stack
+test-stack: all $(STACK_PROGRAMS) ## kills, crowds, bad input, ways in, faults: real processes
+	$(Q)BUILD=$(BUILD) timeout 300 tests/stack/run.py

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of the device: sticky in the program that made them, unseen by any other."""
+from stack import (ASSERT, ILLEGAL_ADDRESS, MIB, OUT_OF_MEMORY, TIMEOUT, now, stack, wait_for)
+
+MISALIGNED = 716
+
+
+def faults(kind, error, *agent, log=""):
+    with stack(agent=agent) as s:
+        other = s.app("bystander")
+        other.line("^started")
+        app = s.app("fault", kind)
+        app.line("^launched 0")
+        got = app.line(r"error (\d+) at")
+        assert int(got[1]) == error, f"error {got[1]}, not {error}"
+        app.line("afterwards 0 wrong")
+        app.right()
+        s.app("sum", 2, 64).right()
+        other.close_stdin()
+        other.right()
+        assert "rounds right" in other.text(), other.text()
+        assert log in s.agent.log(), s.agent.log()
+
+
+def test_illegal_address():
+    faults("address", ILLEGAL_ADDRESS)
+
+
+def test_misaligned_address():
+    faults("misaligned", MISALIGNED)
+
+
+def test_assert():
+    """What was asserted stands in the agent's log."""
+    faults("assert", ASSERT, log="Assertion `*where == 12345` failed")
+
+
+def test_kernel_without_end():
+    began = now()
+    faults("timeout", TIMEOUT, "--set", "launch_timeout_ms=300")
+    assert now() - began < 10
+
+
+def test_out_of_memory_and_recovery():
+    with stack(agent_env={"VCUDA_SOFTGPU_MEMORY": "512M"}) as s:
+        other = s.app("bystander")
+        other.line("^started")
+        app = s.app("take-all")
+        got = app.line(r"error (\d+) after (\d+) blocks")
+        assert int(got[1]) == OUT_OF_MEMORY and 4 <= int(got[2]) < 8, got[0]
+        app.line("recovered")
+        app.right()
+        other.close_stdin()
+        other.right()
+
+
+def test_two_programs_share_the_memory():
+    """What one holds the other cannot have, and gets once it is freed."""
+    with stack(agent_env={"VCUDA_SOFTGPU_MEMORY": "512M"}) as s:
+        first = s.app("hold", 300 * MIB)
+        first.line("^holding")
+        second = s.app("hold", 300 * MIB)
+        second.line(r"gave 2 \(cudaErrorMemoryAllocation\)")
+        assert second.wait() == 1
+        first.close_stdin()
+        first.right()
+        wait_for(lambda: s.agent.gpu()["memory_used_bytes"] == 0, 5, "the memory is free again")
+        third = s.app("hold", 300 * MIB)
+        third.line("^holding")
+        third.close_stdin()
+        third.right()
+
+
+def test_memory_limit_of_a_session():
+    with stack(agent=("--memory-limit", "256MiB")) as s:
+        app = s.app("take-all")
+        got = app.line(r"error (\d+) after (\d+) blocks")
+        assert int(got[1]) == OUT_OF_MEMORY and int(got[2]) <= 4, got[0]
+        app.line("recovered")
+        app.right()

@@ -1,0 +1,22 @@
+# Unit tests of the shim: each is built from the sources that it looks at, with the sanitizers that
+# find what it is after (SAN= overrides).
+comma := ,
+SHIM_UNIT := $(BUILD)/tests
+SHIM_UNIT_FLAGS = $(filter-out -fsanitize%,$(ALL_CFLAGS)) $(CPPFLAGS) -U_FORTIFY_SOURCE
+SHIM_UNIT_TESTS := shim_blocks shim_sha256 shim_handle shim_ring shim_fatbin shim_memory
+
+SHIM_UNIT_SAN_shim_handle := thread
+SHIM_UNIT_SAN_shim_ring := thread
+SHIM_UNIT_LIBS_shim_sha256 := -lcrypto
+
+$(SHIM_UNIT_TESTS:%=$(SHIM_UNIT)/%): $(SHIM_UNIT)/shim_%: tests/unit/shim_%.c \
+		shim/%.c shim/blocks.c $(wildcard shim/*.h) | $(CACHE)/.complete
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(SHIM_UNIT_FLAGS) -fsanitize=$(or $(SAN),$(SHIM_UNIT_SAN_$(@F)),address$(comma)undefined) \
+		-o $@ $(sort $(filter %.c,$^)) $(SHIM_UNIT_LIBS_$(@F)) -lcmocka
+
+.PHONY: test-shim-unit
+test: test-shim-unit
+test-shim-unit: $(SHIM_UNIT_TESTS:%=$(SHIM_UNIT)/%) ## the shim's parts, one by one
+	$(Q)for test in $^; do timeout 60 $$test || exit 1; done

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The allocator of device memory, with a worker that is played here: it checks what is mapped
+ * and unmapped, and confirms tickets only when the test lets it. What is freed must not be
+ * given out before that, nothing may overlap, and the lease is never exceeded without asking.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/context.h"
+#include "shim/engine.h"
+#include "shim/memory.h"
+#include "shim/session.h"
+#include "shim/stats.h"
+#include "shim/thread.h"
+#include "shim/words.h"
+
+#define WINDOW 0x200000000000ull
+#define GRANULE (2ull << 20)
+#define LEASE (64 * GRANULE)
+#define GRANULES 4096
+
+/* ---- the worker ---- */
+
+static bool mapped[GRANULES];
+static uint64_t last_ticket, confirmed, mapped_bytes, lease, most_mapped;
+static unsigned asked, posts;
+static bool confirm_at_once;
+static struct {
+	uint64_t address, bytes, ticket;
+} waiting[100000];
+static unsigned waiting_first, waiting_next;
+
+static void confirm_all(void)
+{
+	for (; waiting_first < waiting_next; waiting_first++) {
+		uint64_t first = (waiting[waiting_first].address - WINDOW) / GRANULE;
+
+		for (uint64_t i = 0; i < waiting[waiting_first].bytes / GRANULE; i++) {
+			assert_true(mapped[first + i]);
+			mapped[first + i] = false;
+			mapped_bytes -= GRANULE;
+		}
+		confirmed = waiting[waiting_first].ticket;
+	}
+}
+
+uint64_t words_read(uint32_t word)
+{
+	assert_int_equal(word, WORD_UNMAPPED);
+	return confirmed;
+}
+
+static unsigned char body[64];
+static unsigned char reply[16];
+
+void *shim_begin(struct shim_call *call, uint16_t op, size_t body_bytes)
+{
+	memset(call, 0, sizeof(*call));
+	memset(body, 0, sizeof(body));
+	assert_true(body_bytes <= sizeof(body));
+	call->op = op;
+	return body;
+}
+
+CUresult shim_post(struct shim_call *call)
+{
+	posts++;
+	if (call->op == OP_vcudaMemMap) {
+		const struct wire_vcudaMemMap *map = (const void *)body;
+		uint64_t first = (map->address - WINDOW) / GRANULE;
+
+		assert_int_equal(map->address % GRANULE, 0);
+		assert_int_equal(map->bytes % GRANULE, 0);
+		for (uint64_t i = 0; i < map->bytes / GRANULE; i++) {
+			assert_true(first + i < GRANULES);
+			assert_false(mapped[first + i]);
+			mapped[first + i] = true;
+			mapped_bytes += GRANULE;
+		}
+		assert_true(mapped_bytes <= lease);
+		if (mapped_bytes > most_mapped)
+			most_mapped = mapped_bytes;
+		return CUDA_SUCCESS;
+	}
+	assert_int_equal(call->op, OP_vcudaMemUnmap);
+	const struct wire_vcudaMemUnmap *unmap = (const void *)body;
+
+	assert_int_equal(unmap->ticket, last_ticket + 1);
+	last_ticket = unmap->ticket;
+	waiting[waiting_next].address = unmap->bytes ? unmap->address : WINDOW;
+	waiting[waiting_next].bytes = unmap->bytes;
+	waiting[waiting_next++].ticket = unmap->ticket;
+	if (confirm_at_once)
+		confirm_all();
+	return CUDA_SUCCESS;
+}
+
+const void *shim_wait(struct shim_call *call, size_t reply_bytes)
+{
+	struct wire_vcudaLease_reply *answer = (void *)reply;
+
+	(void)reply_bytes;
+	assert_int_equal(call->op, OP_vcudaLease);
+	asked++;
+	answer->granted = lease; /* no more */
+	return answer;
+}
+
+CUresult shim_end(struct shim_call *call)
+{
+	(void)call;
+	return CUDA_SUCCESS;
+}
+
+CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
+{
+	confirm_all();
+	assert_true(done(argument));
+	return CUDA_SUCCESS;
+}
+
+unsigned shim_perf = ~0u;
+struct device devices[OPEN_DEVICES];
+int device_count = 1;
+_Thread_local struct thread thread_self;
+
+/* ---- tests ---- */
+
+static int start(void **state)
+{
+	(void)state;
+	devices[0].open.window = WINDOW;
+	devices[0].open.window_bytes = GRANULES * GRANULE;
+	devices[0].open.granularity = GRANULE;
+	devices[0].open.lease = lease = LEASE;
+	return !memory_open();
+}
+
+static void test_random(void **state)
+{
+	static struct {
+		CUdeviceptr at;
+		size_t bytes;
+	} held[200];
+
+	(void)state;
+	srand(7);
+	for (int i = 0; i < 60000; i++) {
+		int slot = rand() % 200;
+		size_t bytes = 1 + (size_t)rand() % (rand() % 20 ? 5000 : 5000000);
+		struct memory_range range;
+		CUresult status;
+
+		if (rand() % 50 == 0)
+			confirm_all();
+		if (held[slot].at) {
+			assert_true(memory_find(held[slot].at + held[slot].bytes - 1, &range));
+			assert_int_equal(range.base, held[slot].at);
+			assert_int_equal(range.bytes, held[slot].bytes);
+			assert_int_equal(memory_give(held[slot].at), CUDA_SUCCESS);
+			assert_int_equal(memory_give(held[slot].at), CUDA_ERROR_INVALID_VALUE);
+			held[slot].at = 0;
+			continue;
+		}
+		status = memory_take(0, bytes, false, &held[slot].at);
+		if (status) {
+			assert_int_equal(status, CUDA_ERROR_OUT_OF_MEMORY);
+			held[slot].at = 0;
+			continue;
+		}
+		held[slot].bytes = bytes;
+		assert_int_equal(held[slot].at % 512, 0);
+		for (int j = 0; j < 200; j++)
+			if (j != slot && held[j].at)
+				assert_true(held[j].at + held[j].bytes <= held[slot].at ||
+					    held[slot].at + bytes <= held[j].at);
+		assert_true(memory_inside(held[slot].at, bytes));
+		assert_false(memory_inside(held[slot].at, bytes + 512 * 1024 * 1024));
+	}
+	for (int j = 0; j < 200; j++)
+		if (held[j].at)
+			memory_give(held[j].at);
+}
+
+/* A chunk that was freed comes again only after its ticket. */
+static void test_quarantine(void **state)
+{
+	CUdeviceptr seen[2000], again;
+	int n;
+
+	(void)state;
+	confirm_all();
+	for (n = 0; n < 2000; n++) {
+		assert_int_equal(memory_take(0, 4096, false, &seen[n]), CUDA_SUCCESS);
+		assert_int_equal(memory_give(seen[n]), CUDA_SUCCESS);
+		for (int i = 0; i < n; i++)
+			assert_int_not_equal(seen[i], seen[n]);
+	}
+	confirm_all();
+	assert_int_equal(memory_take(0, 4096, false, &again), CUDA_SUCCESS);
+	for (n = 0; n < 2000 && seen[n] != again; n++)
+		;
+	assert_true(n < 2000);
+	memory_give(again);
+}
+
+/* In steady state, with a worker that keeps up, nothing is mapped or asked for. */
+static void test_steady_state(void **state)
+{
+	unsigned asked_before, posts_before;
+	CUdeviceptr at;
+
+	(void)state;
+	confirm_at_once = true;
+	for (int i = 0; i < 1000; i++) {
+		memory_take(0, 100000, false, &at);
+		memory_give(at);
+	}
+	asked_before = asked;
+	posts_before = posts;
+	for (int i = 0; i < 100000; i++) {
+		assert_int_equal(memory_take(0, 100000, false, &at), CUDA_SUCCESS);
+		assert_int_equal(memory_give(at), CUDA_SUCCESS);
+		if (waiting_next > 90000)
+			waiting_first = waiting_next = 0;
+	}
+	assert_int_equal(asked, asked_before);
+	/* One post for a batch of frees; a few slabs may come and go. */
+	assert_true(posts - posts_before < 100000 / 4);
+	confirm_at_once = false;
+}
+
+static void test_out_of_memory_is_told_at_the_call(void **state)
+{
+	CUdeviceptr at, big;
+
+	(void)state;
+	confirm_all();
+	asked = 0;
+	assert_int_equal(memory_take(0, LEASE + 1, false, &at), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_true(asked > 0);
+	assert_int_equal(memory_take(0, UINT64_MAX - 5, false, &at), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(memory_take(0, 0, false, &at), CUDA_ERROR_INVALID_VALUE);
+	/* What was freed counts until the worker has said so, and is waited for. */
+	assert_int_equal(memory_take(0, LEASE / 4 * 3, false, &big), CUDA_SUCCESS);
+	assert_int_equal(memory_give(big), CUDA_SUCCESS);
+	assert_int_equal(memory_take(0, LEASE / 4 * 3, false, &big), CUDA_SUCCESS);
+	assert_int_equal(memory_give(big), CUDA_SUCCESS);
+	assert_true(most_mapped <= LEASE);
+}
+
+static void test_addresses_that_are_nobodys(void **state)
+{
+	struct memory_range range;
+	CUdeviceptr at;
+	int device;
+
+	(void)state;
+	assert_int_equal(memory_take(0, 1000, false, &at), CUDA_SUCCESS);
+	assert_int_equal(memory_give(at + 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(memory_give(at + 512), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(memory_give(0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(memory_give(UINT64_MAX), CUDA_ERROR_INVALID_VALUE);
+	assert_true(memory_find(at + 999, &range));
+	assert_false(memory_find(at + 1000, &range));
+	assert_false(memory_inside(at, 1001));
+	assert_true(memory_in_window(at, &device));
+	assert_false(memory_in_window((CUdeviceptr)(uintptr_t)&at, &device));
+	memory_global(0, 0x7000, 100);
+	memory_global(0, 0x6000, 100);
+	assert_true(memory_inside(0x6063, 1));
+	assert_false(memory_inside(0x6064, 1));
+	assert_true(memory_find(0x7010, &range) && range.global && range.base == 0x7000);
+	memory_give(at);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_quarantine),
+		cmocka_unit_test(test_steady_state),
+		cmocka_unit_test(test_out_of_memory_is_told_at_the_call),
+		cmocka_unit_test(test_addresses_that_are_nobodys),
+	};
+
+	return cmocka_run_group_tests(tests, start, NULL);
+}

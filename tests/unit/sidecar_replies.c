@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames from the agent: cut at every length, flipped in every bit, in pieces of every size.
+ * They are parsed whole or not at all, and nothing is written outside the landing place.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sidecar/replies.h"
+#include "transport/stream.h"
+
+#define RING 4096u
+#define LAND 256u
+
+struct bench {
+	struct channel_page page;
+	struct channel_slot slots[CHANNEL_SLOTS];
+	_Atomic uint64_t words[CHANNEL_WORDS];
+	struct channel_upcall upcalls[CHANNEL_UPCALLS];
+	unsigned char bytes[RING];
+	unsigned char memory[3 * LAND]; /* guard, landing, guard */
+	struct segment own;
+	struct segments segments;
+	struct ring ring;
+	struct replies replies;
+	struct link *link;
+	int agent;
+	struct error error;
+};
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	int in[2], out[2];
+
+	b->own = (struct segment){.base = b->memory, .size = sizeof(b->memory)};
+	b->segments.at[0] = &b->own;
+	b->segments.landing = LAND;
+	b->segments.landing_size = LAND;
+	ring_init(&b->ring, &b->page, b->bytes, RING, &b->segments);
+	b->ring.last = 9;
+	b->ring.waiting[0] = 1 << 3;
+	b->replies.page = &b->page;
+	b->replies.slots = b->slots;
+	b->replies.words = b->words;
+	b->replies.upcalls = b->upcalls;
+	b->replies.ring = &b->ring;
+	b->replies.segments = &b->segments;
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, in) ||
+		socketpair(AF_UNIX, SOCK_STREAM, 0, out) ||
+		stream_open(in[0], out[0], &b->link, &b->error))
+		return -1;
+	b->agent = in[1];
+	close(out[1]);
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	link_close(b->link);
+	close(b->agent);
+	ring_fini(&b->ring);
+	free(b);
+	return 0;
+}
+
+/* REPLY to tag 3 with a landing, a reply struct and 100 bytes of payload. */
+static size_t make_reply(unsigned char *frame)
+{
+	struct frame_header header = {
+		.length = 16 + 8 + 100,
+		.body = 16 + 8,
+		.kind = FRAME_REPLY,
+		.tag = 3,
+		.seq = 9,
+		.status = 2,
+		.deferred = 5,
+		.magic = FRAME_MAGIC,
+	};
+	struct frame_landing landing = {.offset = LAND + 10};
+
+	memcpy(frame, &header, sizeof(header));
+	memcpy(frame + 32, &landing, sizeof(landing));
+	memcpy(frame + 48, "12345678", 8);
+	memset(frame + 56, 'p', 100);
+	return 156;
+}
+
+static void deliver(struct bench *b, const void *bytes, size_t n)
+{
+	assert_int_equal(send(b->agent, bytes, n, 0), (ssize_t)n);
+}
+
+static ssize_t receive(struct bench *b)
+{
+	return replies_receive(&b->replies, b->link, 1 << 20, &b->error);
+}
+
+static void assert_guards(const struct bench *b)
+{
+	for (size_t i = 0; i < LAND; i++) {
+		assert_int_equal(b->memory[i], 0);
+		assert_int_equal(b->memory[2 * LAND + i], 0);
+	}
+}
+
+static void assert_answered(const struct bench *b)
+{
+	const struct channel_slot *slot = &b->slots[3];
+
+	assert_int_equal(slot->answered, 1);
+	assert_int_equal(slot->status, 2);
+	assert_int_equal(slot->deferred, 5);
+	assert_int_equal(slot->seq, 9);
+	assert_int_equal(slot->body, 8);
+	assert_memory_equal(slot->data, "12345678", 8);
+	assert_int_equal(slot->payload, 100);
+	for (size_t i = 0; i < LAND; i++)
+		assert_int_equal(b->memory[LAND + i], i >= 10 && i < 110 ? 'p' : 0);
+	assert_guards(b);
+	assert_false(ring_waits(&b->ring, 3));
+}
+
+static void test_reply_in_two_pieces_of_every_size(void **state)
+{
+	unsigned char frame[256];
+	size_t n = make_reply(frame);
+
+	for (size_t cut = 0; cut <= n; cut++) {
+		struct bench *b;
+
+		teardown(state);
+		assert_int_equal(setup(state), 0);
+		b = *state;
+		deliver(b, frame, cut);
+		assert_int_equal(receive(b), (ssize_t)cut);
+		assert_int_equal(b->slots[3].answered, cut == n);
+		deliver(b, frame + cut, n - cut);
+		receive(b);
+		assert_answered(b);
+	}
+}
+
+static void test_cut_at_every_length(void **state)
+{
+	unsigned char frame[256];
+	size_t n = make_reply(frame);
+
+	for (size_t cut = 0; cut < n; cut++) {
+		struct bench *b;
+
+		teardown(state);
+		assert_int_equal(setup(state), 0);
+		b = *state;
+		deliver(b, frame, cut);
+		shutdown(b->agent, SHUT_WR);
+		while (receive(b) > 0)
+			;
+		assert_int_equal(receive(b), -ECONNRESET);
+		assert_int_equal(b->slots[3].answered, 0);
+		assert_guards(b);
+	}
+}
+
+static void test_every_bit_flipped(void **state)
+{
+	unsigned char frame[256];
+	size_t n = make_reply(frame);
+
+	for (size_t bit = 0; bit < 8 * 56; bit++) {
+		struct bench *b;
+
+		teardown(state);
+		assert_int_equal(setup(state), 0);
+		b = *state;
+		make_reply(frame);
+		frame[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		deliver(b, frame, n);
+		receive(b);
+		assert_guards(b);
+		for (int tag = 0; tag < CHANNEL_SLOTS; tag++)
+			assert_true(tag == 3 || !b->slots[tag].answered);
+	}
+}
+
+static void test_words_and_progress(void **state)
+{
+	struct bench *b = *state;
+	struct {
+		struct frame_header header;
+		struct frame_update update;
+	} frame = {{.length = 16, .body = 16, .kind = FRAME_UPDATE, .magic = FRAME_MAGIC},
+		{.index = 100, .value = 42}};
+
+	deliver(b, &frame, sizeof(frame));
+	assert_int_equal(receive(b), sizeof(frame));
+	assert_int_equal(b->words[100], 42);
+	assert_int_equal(b->page.progress, 1);
+	frame.update.index = CHANNEL_WORDS;
+	deliver(b, &frame, sizeof(frame));
+	assert_int_equal(receive(b), -EPROTO);
+	assert_non_null(strstr(b->error.text, "word 8192"));
+}
+
+static void test_upcalls_pause_and_go_on(void **state)
+{
+	struct bench *b = *state;
+	struct {
+		struct frame_header header;
+		struct frame_upcall upcall;
+	} frame = {{.length = 16, .body = 16, .kind = FRAME_UPCALL, .magic = FRAME_MAGIC},
+		{.what = 1}};
+
+	for (uint64_t i = 0; i < CHANNEL_UPCALLS + 2; i++) {
+		frame.upcall.value = i;
+		deliver(b, &frame, sizeof(frame));
+		assert_true(receive(b) >= 0);
+	}
+	assert_true(b->replies.upcalls_full);
+	assert_int_equal(b->page.upcall_tail, CHANNEL_UPCALLS);
+	b->page.upcall_head = 1;
+	assert_true(receive(b) >= 0);
+	assert_int_equal(b->page.upcall_tail, CHANNEL_UPCALLS + 1);
+	assert_int_equal(b->upcalls[0].value, CHANNEL_UPCALLS);
+	assert_true(b->replies.upcalls_full);
+	b->page.upcall_head = CHANNEL_UPCALLS + 50; /* the app cannot have taken those */
+	assert_int_equal(receive(b), -EPROTO);
+}
+
+static void test_lost_ends_reading(void **state)
+{
+	struct bench *b = *state;
+	struct frame_header header = {.length = 4,
+		.body = 4,
+		.kind = FRAME_LOST,
+		.status = 719,
+		.magic = FRAME_MAGIC};
+
+	deliver(b, &header, sizeof(header));
+	deliver(b, "gone", 4);
+	receive(b);
+	assert_true(b->replies.lost);
+	assert_int_equal(b->replies.status, 719);
+	assert_string_equal(b->replies.text, "gone");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_reply_in_two_pieces_of_every_size, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cut_at_every_length, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_every_bit_flipped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_words_and_progress, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_upcalls_pause_and_go_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lost_ends_reading, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,42 @@
+# tests/unit: PREFIX_NAME.c becomes build/tests/PREFIX_NAME; every program prints cmocka's lines.
+#
+# What a test is linked with besides common/: UNIT_OBJS_PREFIX, or NAME_OBJS for a single one;
+# the same with LIBS and NEEDS (products that must be there when it runs). A prefix that is not
+# listed in UNIT_PREFIXES has rules of its own elsewhere. Other folders add theirs with
+#     UNIT_PREFIXES += shim
+#     UNIT_OBJS_shim = …
+# in an .mk of their own.
+
+UNIT_COMMON = $(call objects,$(wildcard common/*.c transport/*.c))
+
+UNIT_PREFIXES += common transport ring sidecar
+UNIT_OBJS_ring = $(SIDECAR_PARTS)
+UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
+UNIT_LIBS_ring = -lcjson
+UNIT_LIBS_sidecar = -lcjson
+
+UNIT_TESTS = $(foreach prefix,$(sort $(UNIT_PREFIXES)),\
+	$(patsubst tests/unit/%.c,%,$(wildcard tests/unit/$(prefix)_*.c)))
+unit_prefix = $(firstword $(subst _, ,$(1)))
+
+.PHONY: test-unit
+test: test-unit
+
+# The rules are made when all .mk files have been read: the prefixes are known then.
+define unit_rule
+$$(BUILD)/tests/$(1): $$(OBJ)/tests/unit/$(1).o $$(sort $$(UNIT_COMMON) \
+		$$($(1)_OBJS) $$(UNIT_OBJS_$$(call unit_prefix,$(1))))
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(ALL_CFLAGS) -o $$@ $$^ $$(ALL_LDFLAGS) $$($(1)_LIBS) \
+		$$(UNIT_LIBS_$$(call unit_prefix,$(1))) -lyaml -lcmocka
+
+.PHONY: run-$(1)
+run-$(1): $$(BUILD)/tests/$(1) $$($(1)_NEEDS) $$(UNIT_NEEDS_$$(call unit_prefix,$(1)))
+	$$(call say,TEST,$(1))
+	$$(Q)BUILD=$$(BUILD) timeout 120 $$<
+
+test-unit: run-$(1)
+endef
+
+$(foreach test,$(UNIT_TESTS),$(eval $(call unit_rule,$(test))))
