@@ -271,7 +271,8 @@ CUresult staging_busy(
 void staging_reap(struct worker *w, struct staging *s);
 
 /* fence.c */
-CUevent fence_event(struct worker *w, uint16_t context); /* NULL: the driver gives none */
+/* An event without timing, from the pool or made; the driver's error where there is none. */
+CUresult fence_event(struct worker *w, uint16_t context, CUevent *event);
 void fence_event_give(struct worker *w, uint16_t context, CUevent event);
 struct pending *fence_new(struct worker *w, enum pending_what what, uint16_t context);
 CUresult fence_stream(struct worker *w, struct pending *p, struct worker_stream *stream);
