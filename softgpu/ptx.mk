@@ -3,11 +3,9 @@
 # The files of handlers are compiled twice, for any x86-64 and for x86-64-v3 (AVX2, FMA); which
 # one runs is decided at start (ptx_op.c).
 
-PTX_PLAIN := $(addprefix softgpu/, ptx_scan.c ptx_build.c ptx_parse.c ptx_operand.c ptx_decode.c \
-	ptx_decode_memory.c ptx_decode_flow.c ptx_decode_matrix.c ptx_module.c ptx_op.c ptx_run.c \
-	ptx_warp.c ptx_barrier.c ptx_builtin.c ptx_heap.c ptx_ops_flow.c ptx_ops_warp.c \
-	ptx_ops_atomic.c ptx_ops_half.c \
-	ptx_ops_matrix.c)
+PTX_PLAIN := $(addprefix softgpu/ptx_, scan.c build.c parse.c variable.c link.c operand.c decode.c \
+	decode_data.c decode_memory.c decode_flow.c decode_matrix.c module.c op.c run.c warp.c \
+	barrier.c builtin.c heap.c ops_flow.c ops_warp.c ops_atomic.c ops_half.c ops_matrix.c)
 PTX_TWICE := $(addprefix softgpu/, ptx_ops_int.c ptx_ops_float.c ptx_ops_cvt.c ptx_ops_memory.c)
 
 PTX_OBJS := $(call objects,$(PTX_PLAIN)) \

@@ -213,6 +213,8 @@ struct ptx_out {
 struct ptx_out ptx_out(
 	struct ptx_build *b, const struct ptx_operand *o, uint32_t size, bool is_signed);
 void ptx_out_finish(struct ptx_build *b, const struct ptx_out *out);
+bool ptx_type_is_int(const char *type);
+bool ptx_mod_in(const char *mod, const char *list); /* one of the words of LIST */
 const char *ptx_word_text(struct ptx_build *b, struct ptx_word word);
 bool ptx_has_mod(const struct ptx_statement *st, const char *mod);
 const struct ptx_operand *ptx_arg(struct ptx_build *b, uint32_t index); /* or fails */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrices that a warp holds together: mma, ldmatrix, movmatrix.  The many registers of an mma are
- * copied to a row of registers side by side, so that its handler needs only where each begins.
+ * Matrices that a warp holds together: mma, ldmatrix, movmatrix.  The many registers of an mma
+ * are copied to a row of registers side by side, so that its handler needs only where each
+ * begins.
  */
 #include "softgpu/ptx_build.h"
 
@@ -31,7 +32,8 @@ static void move(struct ptx_build *b, uint32_t d, uint32_t a, uint32_t size)
 }
 
 /* Operand `index` into the row of registers from `at`; returns how many there are. */
-static void gather(struct ptx_build *b, uint32_t index, uint32_t at, uint32_t size, uint32_t most)
+static void gather(
+	struct ptx_build *b, uint32_t index, uint32_t at, uint32_t size, uint32_t most)
 {
 	const struct ptx_operand *o = ptx_arg(b, index);
 	uint32_t n = o->kind == PTX_OPERAND_LIST ? o->nitems : 1;
@@ -60,7 +62,7 @@ static void decode_mma(struct ptx_build *b)
 		else if (mod[0] == 'm' && mod[1] >= '0' && mod[1] <= '9')
 			shape = mod;
 		else if (strcmp(mod, "sync") && strcmp(mod, "aligned") && strcmp(mod, "row") &&
-			strcmp(mod, "col") && strcmp(mod, "satfinite"))
+			 strcmp(mod, "col") && strcmp(mod, "satfinite"))
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	}
 	if (n != 4 || strcmp(types[0], types[3]))

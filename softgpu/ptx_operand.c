@@ -46,6 +46,26 @@ uint32_t ptx_type_bytes(const char *type)
 	return 0;
 }
 
+/* MOD is one of the words of LIST. */
+bool ptx_mod_in(const char *mod, const char *list)
+{
+	size_t n = strlen(mod);
+	const char *p = list;
+
+	while ((p = strstr(p, mod))) {
+		if ((p == list || p[-1] == ' ') && (p[n] == ' ' || p[n] == 0))
+			return true;
+		p++;
+	}
+	return false;
+}
+
+bool ptx_type_is_int(const char *type)
+{
+	return (type[0] == 'u' || type[0] == 's' || type[0] == 'b') && type[1] >= '0' &&
+	       type[1] <= '9';
+}
+
 const char *ptx_word_text(struct ptx_build *b, struct ptx_word word)
 {
 	char *text = ptx_build_alloc(b, word.n + 1);

@@ -339,7 +339,7 @@ static void test_builtins(void **state)
 	/* Each lane's own piece of the heap. */
 	run(".extern .func (.param .b64 v) malloc(.param .b64 n);\n.extern .func free(.param "
 	    ".b64 p);\n" HEAD "{ .param .b64 q; .param .b64 w; st.param.b64 [q], 100; call.uni "
-			      "(w), malloc, (q); ld.param.b64 d1, [w]; }\n"
+	    "(w), malloc, (q); ld.param.b64 d1, [w]; }\n"
 	    "st.u32 [d1], t; st.u32 [d1+96], t; bar.sync 0; ld.u32 r4, [d1]; ld.u32 r5, "
 	    "[d1+96]; add.u32 r4, r4, r5;\n"
 	    "st.global.u32 [at], r4; { .param .b64 q; st.param.b64 [q], d1; call.uni free, "
