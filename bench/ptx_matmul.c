@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How fast the interpreter is: a tiled matrix product (16 x 16 tiles in shared memory, as nvcc 13
- * compiles it), in million thread instructions a second a core.
+ * How fast the interpreter is: a tiled matrix product (16 x 16 tiles in shared memory, as nvcc
+ * 13 compiles it), in million thread instructions a second a core.
  *
  *   build/bench/ptx_matmul [N [THREADS]]
  */
@@ -19,7 +19,8 @@
 /* The loop over k is written by main(): 16 steps. */
 static const char head[] =
 	".version 9.0\n.target sm_75\n.address_size 64\n"
-	".visible .entry matmul(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u32 pn)\n{\n"
+	".visible .entry matmul(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u32 "
+	"pn)\n{\n"
 	".reg .pred %p<3>; .reg .f32 %f<64>; .reg .b32 %r<40>; .reg .b64 %rd<30>;\n"
 	".shared .align 4 .b8 sa[1024]; .shared .align 4 .b8 sb[1024];\n"
 	"ld.param.u64 %rd8, [pa]; ld.param.u64 %rd9, [pb]; ld.param.u64 %rd10, [pc];\n"
@@ -77,7 +78,8 @@ int main(int argc, char **argv)
 	float *a, *b, *c;
 
 	if (n % 16 || !n || n > 4096 || !threads) {
-		fprintf(stderr, "usage: ptx_matmul [N, a multiple of 16 up to 4096 [THREADS]]\n");
+		fprintf(stderr,
+			"usage: ptx_matmul [N, a multiple of 16 up to 4096 [THREADS]]\n");
 		return 2;
 	}
 	window.base = (uint64_t)(uintptr_t)mmap(NULL, WINDOW, PROT_READ | PROT_WRITE,

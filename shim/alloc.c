@@ -7,7 +7,8 @@
 #include "shim/memory.h"
 #include "shim/pool.h"
 
-/* Rows of pitched memory start at multiples of this: what NVIDIA's driver gives for every size. */
+/* Rows of pitched memory start at multiples of this: what NVIDIA's driver gives for every size.
+ */
 #define ALLOC_PITCH 512u
 
 CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
@@ -22,13 +23,13 @@ CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 }
 
 CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
-		size_t Height, unsigned int ElementSizeBytes)
+	size_t Height, unsigned int ElementSizeBytes)
 {
 	size_t pitch, bytes;
 	CUresult status;
 
 	if (!dptr || !pPitch || !WidthInBytes || !Height ||
-			(ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+		(ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (WidthInBytes > SIZE_MAX - ALLOC_PITCH)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Joining the sidecar: the Unix socket, the segment, and starting a sidecar of one's own where
- * REMOTE_GPU_ADDRESS names an agent and none answers.  Every step has a deadline, and the text of
- * what failed is kept in session.text.
+ * REMOTE_GPU_ADDRESS names an agent and none answers.  Every step has a deadline, and the text
+ * of what failed is kept in session.text.
  */
 #include "shim/session.h"
 
@@ -35,9 +35,8 @@
 
 extern char **environ;
 
-struct session session = { .socket = -1,
-	.doorbell = -1,
-	.socket_lock = PTHREAD_MUTEX_INITIALIZER };
+struct session session = {
+	.socket = -1, .doorbell = -1, .socket_lock = PTHREAD_MUTEX_INITIALIZER};
 
 void session_debug(const char *format, ...)
 {
@@ -56,7 +55,7 @@ void session_debug(const char *format, ...)
 }
 
 static CUresult attach_failed(enum status_cause cause, const char *format, ...)
-		__attribute__((format(printf, 2, 3)));
+	__attribute__((format(printf, 2, 3)));
 static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 {
 	va_list arguments;
@@ -84,7 +83,7 @@ void session_mark_lost(CUresult status, const char *text)
 
 bool session_check(void)
 {
-	struct pollfd hangup = { .fd = session.socket, .events = POLLRDHUP };
+	struct pollfd hangup = {.fd = session.socket, .events = POLLRDHUP};
 
 	if (atomic_load(&session.lost))
 		return true;
@@ -95,10 +94,11 @@ bool session_check(void)
 		text[sizeof(text) - 1] = 0;
 		session_mark_lost(session.page->lost ? status_wire(session.page->lost)
 						     : status_of(STATUS_LOST),
-				text);
+			text);
 		return true;
 	}
-	if (poll(&hangup, 1, 0) > 0 && hangup.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {
+	if (poll(&hangup, 1, 0) > 0 &&
+		hangup.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {
 		/* A sidecar that ended in order has left its reason in the page. */
 		if (atomic_load(&session.page->state) == CHANNEL_LOST)
 			return session_check();
@@ -126,14 +126,14 @@ static bool fill_request(struct channel_request *request)
 	request->pid = getpid();
 	if (!request->program[0])
 		snprintf(request->program, sizeof(request->program), "%s",
-				program_invocation_short_name);
+			program_invocation_short_name);
 	return session.socket >= 0;
 }
 
 bool attach_tell(struct channel_request *request)
 {
 	return fill_request(request) && send(session.socket, request, sizeof(*request),
-							MSG_NOSIGNAL) == sizeof(*request);
+						MSG_NOSIGNAL) == sizeof(*request);
 }
 
 /* The first descriptor goes to fds[0], the second to fds[1]; others are closed. */
@@ -159,18 +159,18 @@ static void take_descriptors(struct msghdr *message, int fds[2])
 }
 
 static bool ask(struct channel_request *request, struct channel_answer *answer, int fds[2],
-		int timeout_ms)
+	int timeout_ms)
 {
 	union {
 		char bytes[CMSG_SPACE(4 * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct iovec part = { answer, sizeof(*answer) };
-	struct msghdr message = { .msg_iov = &part,
+	struct iovec part = {answer, sizeof(*answer)};
+	struct msghdr message = {.msg_iov = &part,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		.msg_controllen = sizeof(control) };
-	struct pollfd readable = { .fd = session.socket, .events = POLLIN };
+		.msg_controllen = sizeof(control)};
+	struct pollfd readable = {.fd = session.socket, .events = POLLIN};
 	uint64_t deadline = wait_now() + (uint64_t)timeout_ms * 1000000u;
 	ssize_t n;
 
@@ -204,8 +204,8 @@ static bool ask(struct channel_request *request, struct channel_answer *answer, 
 	return true;
 }
 
-bool attach_ask(struct channel_request *request, struct channel_answer *answer, int *fd,
-		int timeout_ms)
+bool attach_ask(
+	struct channel_request *request, struct channel_answer *answer, int *fd, int timeout_ms)
 {
 	int fds[2];
 
@@ -231,7 +231,8 @@ void *attach_map(const struct channel_answer *answer, int fd, uint64_t size)
 		opened = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 		fd = opened;
 	}
-	if (fd < 0 || fstat(fd, &status) || status.st_size < 0 || (uint64_t)status.st_size < size)
+	if (fd < 0 || fstat(fd, &status) || status.st_size < 0 ||
+		(uint64_t)status.st_size < size)
 		return NULL;
 	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return at == MAP_FAILED ? NULL : at;
@@ -241,7 +242,7 @@ void *attach_map(const struct channel_answer *answer, int fd, uint64_t size)
 
 static int dial(const char *path)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	cleanup_close int fd = -1;
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
@@ -267,7 +268,7 @@ static void own_socket(char *path, size_t n, const char *agent)
 		name[i] = strchr("/ \t", agent[i]) ? '_' : agent[i];
 	name[i] = 0;
 	if (runtime && runtime[0] == '/' && strlen(runtime) < 64 && !stat(runtime, &status) &&
-			status.st_uid == geteuid()) {
+		status.st_uid == geteuid()) {
 		snprintf(path, n, "%s/vcuda-%s.sock", runtime, name);
 		return;
 	}
@@ -275,7 +276,7 @@ static void own_socket(char *path, size_t n, const char *agent)
 	mkdir(path, 0700);
 	/* Somebody else's directory there would let him answer for the sidecar. */
 	if (lstat(path, &status) || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
-			status.st_mode & 022) {
+		status.st_mode & 022) {
 		path[0] = 0;
 		return;
 	}
@@ -297,7 +298,8 @@ static int find_own_path(struct dl_phdr_info *object, size_t size, void *argumen
 		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
 		uintptr_t start = object->dlpi_addr + segment->p_vaddr;
 
-		if (segment->p_type != PT_LOAD || here < start || here - start >= segment->p_memsz)
+		if (segment->p_type != PT_LOAD || here < start ||
+			here - start >= segment->p_memsz)
 			continue;
 		snprintf(own->path, own->n, "%s", object->dlpi_name);
 		return 1;
@@ -314,7 +316,7 @@ static bool find_client(char *path, size_t n)
 
 	if (named && *named)
 		return snprintf(path, n, "%s", named) < (int)n;
-	dl_iterate_phdr(find_own_path, &(struct own_path){ library, sizeof(library) });
+	dl_iterate_phdr(find_own_path, &(struct own_path){library, sizeof(library)});
 	slash = strrchr(library, '/');
 	if (!slash)
 		return false;
@@ -322,12 +324,12 @@ static bool find_client(char *path, size_t n)
 	return snprintf(path, n, "%s/../bin/vcuda-client", library) < (int)n;
 }
 
-/* The sidecar outlives us and must not load what we preload. Started by a grandchild, so that the
- * app never sees a child of ours in wait(). */
+/* The sidecar outlives us and must not load what we preload. Started by a grandchild, so that
+ * the app never sees a child of ours in wait(). */
 static bool start_client(const char *client, const char *agent, const char *path)
 {
-	const char *arguments[] = { client, "run", "--agent", agent, "--socket", path,
-		"--idle-exit", "10", NULL };
+	const char *arguments[] = {
+		client, "run", "--agent", agent, "--socket", path, "--idle-exit", "10", NULL};
 	char *environment[512];
 	size_t n = 0;
 	sigset_t all, old;
@@ -339,8 +341,9 @@ static bool start_client(const char *client, const char *agent, const char *path
 			environment[n++] = *e;
 	environment[n] = NULL;
 
-	/* The child of a threaded process may only do what is async-signal-safe. vfork would share
-	 * our memory but no fork handlers run with it: _Fork is too new, so block signals. */
+	/* The child of a threaded process may only do what is async-signal-safe. vfork would
+	 * share our memory but no fork handlers run with it: _Fork is too new, so block
+	 * signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	child = vfork();
@@ -351,7 +354,7 @@ static bool start_client(const char *client, const char *agent, const char *path
 			int null = open("/dev/null", O_RDWR);
 
 			setsid();
-			pthread_sigmask(SIG_SETMASK, &(sigset_t){ 0 }, NULL);
+			pthread_sigmask(SIG_SETMASK, &(sigset_t){0}, NULL);
 			if (null >= 0) {
 				dup2(null, STDIN_FILENO);
 				dup2(null, STDOUT_FILENO);
@@ -381,21 +384,21 @@ static CUresult start_and_dial(const char *agent, const char *path)
 
 	if (!find_client(client, sizeof(client)) || access(client, X_OK))
 		return attach_failed(STATUS_UNREACHABLE,
-				"no sidecar at %s and no vcuda-client beside the library to start "
-				"one (set VCUDA_CLIENT)",
-				path);
+			"no sidecar at %s and no vcuda-client beside the library to start "
+			"one (set VCUDA_CLIENT)",
+			path);
 	if (!start_client(client, agent, path))
-		return attach_failed(STATUS_UNREACHABLE, "cannot start %s: %s", client,
-				strerror(errno));
+		return attach_failed(
+			STATUS_UNREACHABLE, "cannot start %s: %s", client, strerror(errno));
 	while (wait_now() < deadline) {
 		session.socket = dial(path);
 		if (session.socket >= 0)
 			return CUDA_SUCCESS;
-		nanosleep(&(struct timespec){ .tv_nsec = ATTACH_RETRY_NS }, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = ATTACH_RETRY_NS}, NULL);
 	}
 	return attach_failed(STATUS_UNREACHABLE,
-			"started %s for %s but it did not open %s within %d s", client, agent, path,
-			ATTACH_START_MS / 1000);
+		"started %s for %s but it did not open %s within %d s", client, agent, path,
+		ATTACH_START_MS / 1000);
 }
 
 static CUresult reach_sidecar(void)
@@ -411,19 +414,19 @@ static CUresult reach_sidecar(void)
 	if (!agent || !*agent) {
 		if (errno == ENOENT)
 			return attach_failed(STATUS_NOT_CONFIGURED,
-					"no GPU configured: no sidecar at %s and REMOTE_GPU_ADDRESS "
-					"is not set",
-					path);
-		return attach_failed(STATUS_UNREACHABLE, "sidecar at %s: %s", path,
-				strerror(errno));
+				"no GPU configured: no sidecar at %s and REMOTE_GPU_ADDRESS "
+				"is not set",
+				path);
+		return attach_failed(
+			STATUS_UNREACHABLE, "sidecar at %s: %s", path, strerror(errno));
 	}
 	if (!named || !*named) {
 		own_socket(own, sizeof(own), agent);
 		if (!own[0])
 			return attach_failed(STATUS_UNREACHABLE,
-					"/tmp/vcuda-%u is not a directory that only this user "
-					"writes to",
-					(unsigned)geteuid());
+				"/tmp/vcuda-%u is not a directory that only this user "
+				"writes to",
+				(unsigned)geteuid());
 		path = own;
 		session.socket = dial(path);
 		if (session.socket >= 0)
@@ -434,21 +437,21 @@ static CUresult reach_sidecar(void)
 
 static CUresult join(void)
 {
-	struct channel_request request = { .op = CHANNEL_ATTACH };
+	struct channel_request request = {.op = CHANNEL_ATTACH};
 	struct channel_answer answer;
 	cleanup_close int segment = -1;
 	int fds[2];
 
 	if (!ask(&request, &answer, fds, ATTACH_ANSWER_MS))
-		return attach_failed(STATUS_UNREACHABLE, "the sidecar does not answer: %s",
-				strerror(errno));
+		return attach_failed(
+			STATUS_UNREACHABLE, "the sidecar does not answer: %s", strerror(errno));
 	session.doorbell = fds[0];
 	segment = fds[1];
 	if (answer.version != CHANNEL_VERSION)
 		return attach_failed(STATUS_FOREIGN,
-				"the sidecar speaks channel version %u, this library %u: install "
-				"the same release of both",
-				answer.version, CHANNEL_VERSION);
+			"the sidecar speaks channel version %u, this library %u: install "
+			"the same release of both",
+			answer.version, CHANNEL_VERSION);
 	if (answer.status) {
 		attach_failed(STATUS_LOST, "%s", answer.text);
 		return status_wire(answer.status);
@@ -461,15 +464,16 @@ static CUresult join(void)
 	session.page = attach_map(&answer, segment, answer.size);
 	if (!session.page)
 		return attach_failed(STATUS_UNREACHABLE,
-				"cannot map the sidecar's segment %s: %s (is /dev/shm shared with "
-				"it?)",
-				answer.name, strerror(errno));
+			"cannot map the sidecar's segment %s: %s (is /dev/shm shared with "
+			"it?)",
+			answer.name, strerror(errno));
 	if (answer.mode == CHANNEL_HOST) {
-		request = (struct channel_request){ .op = CHANNEL_HELD };
+		request = (struct channel_request){.op = CHANNEL_HELD};
 		attach_tell(&request);
 	}
 	if (!ring_init(&session.ring, session.page, answer.size))
-		return attach_failed(STATUS_FOREIGN, "the sidecar's segment has another layout");
+		return attach_failed(
+			STATUS_FOREIGN, "the sidecar's segment has another layout");
 	session.slots = (void *)((char *)session.page + session.page->slots);
 	session.words = (void *)((char *)session.page + session.page->words);
 	session.upcalls = (void *)((char *)session.page + session.page->upcalls);

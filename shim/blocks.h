@@ -8,12 +8,12 @@
 
 #include <stdint.h>
 
-#define BLOCKS_MAX  4096u
+#define BLOCKS_MAX 4096u
 #define BLOCKS_NONE UINT32_MAX
 
 struct blocks {
-	uint32_t count;   /* units, <= BLOCKS_MAX */
-	uint32_t free;    /* units that are free */
+	uint32_t count;	  /* units, <= BLOCKS_MAX */
+	uint32_t free;	  /* units that are free */
 	uint32_t longest; /* no run of free units is longer than this; may be less tight */
 	uint32_t lowest;  /* no unit below it is free */
 	uint64_t used[BLOCKS_MAX / 64];

@@ -2,6 +2,8 @@
  *
  * Cached and learned calls: what was answered once, by op, context and body.
  */
+#include "shim/cache.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@
 #define CACHE_BUCKETS 1024
 /* Beyond that many answers or lessons, new ones are not kept: a program that asks for ever new
  * keys gains nothing from a cache. */
-#define CACHE_MAX     65536
+#define CACHE_MAX 65536
 
 struct cached {
 	struct cached *next;
@@ -43,8 +45,8 @@ static struct cached *cache_find(const struct shim_call *call, uint64_t hash)
 
 	for (; c; c = c->next)
 		if (c->hash == hash && c->op == call->op && c->context == call->context &&
-				c->body_bytes == call->body_bytes &&
-				!memcmp(c->bytes, call->body, call->body_bytes))
+			c->body_bytes == call->body_bytes &&
+			!memcmp(c->bytes, call->body, call->body_bytes))
 			return c;
 	return NULL;
 }
@@ -91,7 +93,7 @@ const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
 	pthread_mutex_lock(&cache_lock);
 	c = cache_find(call, hash);
 	if (c && c->reply_bytes >= reply_bytes &&
-			c->reply_bytes <= THREAD_SCRATCH - THREAD_ANSWER) {
+		c->reply_bytes <= THREAD_SCRATCH - THREAD_ANSWER) {
 		memcpy(room, c->bytes + c->body_bytes, c->reply_bytes);
 		call->reply = room;
 		call->reply_bytes = c->reply_bytes;
@@ -104,7 +106,7 @@ const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
 	return call->status ? NULL : call->reply;
 }
 
-void shim_forget(uint16_t op)
+static void cache_remove(bool by_op, uint16_t which)
 {
 	pthread_mutex_lock(&cache_lock);
 	for (unsigned i = 0; i < CACHE_BUCKETS; i++) {
@@ -113,7 +115,7 @@ void shim_forget(uint16_t op)
 		while (*at) {
 			struct cached *c = *at;
 
-			if (c->op == op) {
+			if ((by_op ? c->op : c->context) == which) {
 				*at = c->next;
 				free(c);
 				cache_count--;
@@ -123,6 +125,16 @@ void shim_forget(uint16_t op)
 		}
 	}
 	pthread_mutex_unlock(&cache_lock);
+}
+
+void shim_forget(uint16_t op)
+{
+	cache_remove(true, op);
+}
+
+void cache_drop(uint16_t context)
+{
+	cache_remove(false, context);
 }
 
 CUresult shim_learned(struct shim_call *call)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host functions: the worker stops the stream and sends a ticket; a thread of ours, started with
- * the first host function, runs the function and says that it is done.
+ * Host functions: the worker stops the stream and sends a ticket; a thread of ours, started
+ * with the first host function, runs the function and says that it is done.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -23,7 +23,7 @@
 struct callback {
 	struct callback *next;
 	uint64_t ticket;
-	CUhostFn function;          /* one of the two */
+	CUhostFn function; /* one of the two */
 	CUstreamCallback on_stream;
 	CUstream stream;
 	void *argument;
@@ -168,8 +168,8 @@ CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 	return callback_add(callback, hStream);
 }
 
-CUresult hand_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
-		unsigned int flags)
+CUresult hand_cuStreamAddCallback(
+	CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
 	struct callback *added;
 

@@ -11,15 +11,18 @@
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/cache.h"
 #include "shim/engine.h"
 #include "shim/handle.h"
 #include "shim/memory.h"
 #include "shim/module.h"
+#include "shim/pool.h"
 #include "shim/stream.h"
 #include "shim/thread.h"
 
 #define CONTEXT_FLAGS (unsigned)CU_CTX_FLAGS_MASK
-#define CONTEXT_API_VERSION 3020 /* what NVIDIA's driver answers for contexts of cuCtxCreate_v2 */
+#define CONTEXT_API_VERSION                                                                    \
+	3020 /* what NVIDIA's driver answers for contexts of cuCtxCreate_v2 */
 
 static _Atomic uint64_t last_context_id;
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -92,7 +95,10 @@ static CUresult context_reset(struct context *primary)
 	if (status)
 		return status;
 	memory_reset(primary->device);
+	pool_reset(primary->device);
 	module_reset(primary);
+	stream_reset(primary);
+	cache_drop(primary->number);
 	primary->id = atomic_fetch_add(&last_context_id, 1) + 1;
 	return CUDA_SUCCESS;
 }
@@ -222,18 +228,18 @@ CUresult hand_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 }
 
 CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
-		unsigned int flags, CUdevice dev)
+	unsigned int flags, CUdevice dev)
 {
 	if (paramsArray || numParams)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	return context_create(pctx, flags, dev);
 }
 
-CUresult hand_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
-		unsigned int flags, CUdevice dev)
+CUresult hand_cuCtxCreate_v4(
+	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-	if (ctxCreateParams && (ctxCreateParams->numExecAffinityParams ||
-				       ctxCreateParams->cigParams))
+	if (ctxCreateParams &&
+		(ctxCreateParams->numExecAffinityParams || ctxCreateParams->cigParams))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return context_create(pctx, flags, dev);
 }
@@ -253,6 +259,8 @@ CUresult hand_cuCtxDestroy_v2(CUcontext ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	atomic_store(&context->retained, 0);
 	module_reset(context);
+	stream_reset(context);
+	cache_drop(context->number);
 	thread_forget(context);
 	body = shim_begin(&call, OP_vcudaContextDestroy, sizeof(*body));
 	body->number = context->number;

@@ -18,9 +18,9 @@
 struct stream;
 
 struct context {
-	uint64_t handle;      /* the app's CUcontext */
-	uint64_t id;          /* cuCtxGetId */
-	uint16_t number;      /* frame_header.context */
+	uint64_t handle; /* the app's CUcontext */
+	uint64_t id;	 /* cuCtxGetId */
+	uint16_t number; /* frame_header.context */
 	bool primary;
 	int device;
 	unsigned flags;
@@ -28,6 +28,10 @@ struct context {
 	/* Frames up to here are known to be done in all streams of this context. */
 	_Atomic uint64_t synced;
 	struct stream *legacy; /* the stream that is 0 */
+	/* order.c: the last copy that other streams must not overtake, and where it is. */
+	_Atomic uint64_t loose;
+	uint64_t loose_stream;
+	uint64_t order_event;
 };
 
 struct device {

@@ -16,13 +16,14 @@
 #include "shim/output.h"
 #include "shim/host.h"
 #include "shim/memory.h"
+#include "shim/order.h"
 #include "shim/session.h"
 #include "shim/stats.h"
 #include "shim/status.h"
 #include "shim/stream.h"
 
-/* Pieces under way towards the host: enough to keep a link busy over its round trip (6 x 512 KiB
- * at 5 GB/s are 0.6 ms), and they fit into the landing region. */
+/* Pieces under way towards the host: enough to keep a link busy over its round trip (6 x 512
+ * KiB at 5 GB/s are 0.6 ms), and they fit into the landing region. */
 #define COPY_DEPTH 6
 
 /* One slice of a copy. */
@@ -58,7 +59,8 @@ static bool piece_next(const struct rows *r, struct piece *piece, size_t row, si
 	piece->column = column;
 	if (r->width > FRAME_CHUNK || r->height == 1) {
 		piece->rows = 1;
-		piece->width = r->width - column < FRAME_CHUNK ? r->width - column : FRAME_CHUNK;
+		piece->width =
+			r->width - column < FRAME_CHUNK ? r->width - column : FRAME_CHUNK;
 		return true;
 	}
 	piece->width = r->width;
@@ -68,8 +70,8 @@ static bool piece_next(const struct rows *r, struct piece *piece, size_t row, si
 	return true;
 }
 
-static void piece_behind(const struct rows *r, const struct piece *piece, size_t *row,
-		size_t *column)
+static void piece_behind(
+	const struct rows *r, const struct piece *piece, size_t *row, size_t *column)
 {
 	*row = piece->row;
 	*column = piece->column + piece->width;
@@ -83,6 +85,7 @@ static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 {
 	size_t row = 0, column = 0;
 	struct piece piece;
+	uint64_t seq = 0;
 
 	rows_join(r);
 	if (host_unsettled(r->host)) {
@@ -113,9 +116,10 @@ static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 		status = shim_post(&call);
 		if (status)
 			return status;
+		seq = call.seq;
 		piece_behind(r, &piece, &row, &column);
 	}
-	return CUDA_SUCCESS;
+	return later ? CUDA_SUCCESS : order_copied(context_current(), stream, seq);
 }
 
 /* ---- towards the host ---- */
@@ -133,7 +137,7 @@ static unsigned char *piece_host(const struct rows *r, const struct piece *piece
 }
 
 static void out_begin(const struct rows *r, struct shim_call *call, const struct piece *piece,
-		uint32_t segment, uint64_t offset, uint64_t stream)
+	uint32_t segment, uint64_t offset, uint64_t stream)
 {
 	struct wire_vcudaCopyOut *body = shim_begin(call, OP_vcudaCopyOut, sizeof(*body));
 
@@ -192,7 +196,8 @@ static CUresult flight_end(const struct rows *r, struct flight *f, uint64_t *seq
 		unsigned char *to = piece_host(r, &f->piece);
 
 		for (size_t i = 0; i < f->piece.rows; i++)
-			memcpy(to + i * r->host_pitch, from + i * f->piece.width, f->piece.width);
+			memcpy(to + i * r->host_pitch, from + i * f->piece.width,
+				f->piece.width);
 	}
 	/* Without an answer the bytes may still come: that place is never used again. */
 	if (answered && !f->direct)
@@ -215,7 +220,7 @@ static CUresult copy_out(struct rows *r, uint64_t stream)
 			struct flight *f = &flights[(first + count) % COPY_DEPTH];
 
 			if (!piece_next(r, &f->piece, row, column) ||
-					!flight_start(r, f, stream, !count))
+				!flight_start(r, f, stream, !count))
 				break;
 			piece_behind(r, &f->piece, &row, &column);
 			count++;
@@ -246,12 +251,13 @@ static bool copy_out_later(struct rows *r, uint64_t stream, CUresult *status)
 
 	rows_join(r);
 	if (!(shim_perf & PERF_ZEROCOPY) || !(shim_perf & PERF_POST) || r->height > 1 ||
-			!shim_pinned(r->host, r->width, &pinned))
+		!shim_pinned(r->host, r->width, &pinned))
 		return false;
 	while (piece_next(r, &piece, row, column)) {
 		struct shim_call call;
 
-		out_begin(r, &call, &piece, pinned.segment, pinned.offset + piece.column, stream);
+		out_begin(
+			r, &call, &piece, pinned.segment, pinned.offset + piece.column, stream);
 		*status = shim_post(&call);
 		if (*status)
 			break;
@@ -317,8 +323,8 @@ static CUresult copy_device(const struct shape *s, uint64_t stream)
 	return shim_post(&call);
 }
 
-/* Between two places of the app's memory: what the stream still has to do may write the source or
- * read the destination, so it is waited for. */
+/* Between two places of the app's memory: what the stream still has to do may write the source
+ * or read the destination, so it is waited for. */
 static CUresult copy_host(const struct shape *s, uint64_t stream)
 {
 	CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
@@ -326,9 +332,8 @@ static CUresult copy_host(const struct shape *s, uint64_t stream)
 	for (size_t z = 0; !status && z < s->depth; z++)
 		for (size_t y = 0; y < s->height; y++)
 			memmove((char *)(uintptr_t)s->dst + z * s->dst_slice + y * s->dst_pitch,
-					(char *)(uintptr_t)s->src + z * s->src_slice +
-							y * s->src_pitch,
-					s->width);
+				(char *)(uintptr_t)s->src + z * s->src_slice + y * s->src_pitch,
+				s->width);
 	return status;
 }
 
@@ -345,9 +350,11 @@ static CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 		s->src_slice = s->height * s->src_pitch;
 		s->dst_slice = s->height * s->dst_pitch;
 	}
-	if (s->dst_side == SIDE_DEVICE && !device_side_ok(s, s->dst, s->dst_pitch, s->dst_slice))
+	if (s->dst_side == SIDE_DEVICE &&
+		!device_side_ok(s, s->dst, s->dst_pitch, s->dst_slice))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (s->src_side == SIDE_DEVICE && !device_side_ok(s, s->src, s->src_pitch, s->src_slice))
+	if (s->src_side == SIDE_DEVICE &&
+		!device_side_ok(s, s->src, s->src_pitch, s->src_slice))
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((s->dst_side == SIDE_HOST && !s->dst) || (s->src_side == SIDE_HOST && !s->src))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -359,15 +366,15 @@ static CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 	bool in = s->dst_side == SIDE_DEVICE;
 
 	stats_copy(in ? STATS_HOST_TO_DEVICE : STATS_DEVICE_TO_HOST,
-			s->width * s->height * s->depth);
+		s->width * s->height * s->depth);
 	for (size_t z = 0; z < s->depth && !status; z++) {
 		uint64_t dst = s->dst + z * s->dst_slice, src = s->src + z * s->src_slice;
-		struct rows r = { .host = (void *)(uintptr_t)(in ? src : dst),
+		struct rows r = {.host = (void *)(uintptr_t)(in ? src : dst),
 			.host_pitch = in ? s->src_pitch : s->dst_pitch,
 			.device = in ? dst : src,
 			.device_pitch = in ? s->dst_pitch : s->src_pitch,
 			.width = s->width,
-			.height = s->height };
+			.height = s->height};
 
 		if (in)
 			status = copy_in(&r, stream, async);
@@ -385,15 +392,15 @@ static enum side side_of(uint64_t address)
 }
 
 static CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_t src,
-		size_t n, CUstream stream, bool async)
+	size_t n, CUstream stream, bool async)
 {
-	struct shape s = { .src_side = src_side,
+	struct shape s = {.src_side = src_side,
 		.dst_side = dst_side,
 		.src = src,
 		.dst = dst,
 		.width = n,
 		.height = 1,
-		.depth = 1 };
+		.depth = 1};
 
 	return copy_shape(&s, stream, async);
 }
@@ -403,45 +410,46 @@ static uint64_t address_of(const void *host)
 	return (uint64_t)(uintptr_t)host;
 }
 
-CUresult hand_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
-		CUstream null_stream)
+CUresult hand_cuMemcpyHtoD_v2(
+	CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream null_stream)
 {
 	return copy_flat(SIDE_DEVICE, dstDevice, SIDE_HOST, address_of(srcHost), ByteCount,
-			null_stream, false);
+		null_stream, false);
 }
 
-CUresult hand_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
-		CUstream null_stream)
+CUresult hand_cuMemcpyDtoH_v2(
+	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream null_stream)
 {
 	return copy_flat(SIDE_HOST, address_of(dstHost), SIDE_DEVICE, srcDevice, ByteCount,
-			null_stream, false);
+		null_stream, false);
 }
 
-CUresult hand_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-		CUstream null_stream)
+CUresult hand_cuMemcpyDtoD_v2(
+	CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream null_stream)
 {
-	return copy_flat(SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, null_stream,
-			false);
+	return copy_flat(
+		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, null_stream, false);
 }
 
-CUresult hand_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
-		CUstream hStream)
+CUresult hand_cuMemcpyHtoDAsync_v2(
+	CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-	return copy_flat(SIDE_DEVICE, dstDevice, SIDE_HOST, address_of(srcHost), ByteCount, hStream,
-			true);
+	return copy_flat(SIDE_DEVICE, dstDevice, SIDE_HOST, address_of(srcHost), ByteCount,
+		hStream, true);
 }
 
-CUresult hand_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
-		CUstream hStream)
+CUresult hand_cuMemcpyDtoHAsync_v2(
+	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-	return copy_flat(SIDE_HOST, address_of(dstHost), SIDE_DEVICE, srcDevice, ByteCount, hStream,
-			true);
+	return copy_flat(SIDE_HOST, address_of(dstHost), SIDE_DEVICE, srcDevice, ByteCount,
+		hStream, true);
 }
 
-CUresult hand_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-		CUstream hStream)
+CUresult hand_cuMemcpyDtoDAsync_v2(
+	CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-	return copy_flat(SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, hStream, true);
+	return copy_flat(
+		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, hStream, true);
 }
 
 CUresult hand_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream null_stream)
@@ -449,21 +457,22 @@ CUresult hand_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstr
 	return copy_flat(side_of(dst), dst, side_of(src), src, ByteCount, null_stream, false);
 }
 
-CUresult hand_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+CUresult hand_cuMemcpyAsync(
+	CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
 	return copy_flat(side_of(dst), dst, side_of(src), src, ByteCount, hStream, true);
 }
 
 CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-		CUcontext srcContext, size_t ByteCount, CUstream null_stream)
+	CUcontext srcContext, size_t ByteCount, CUstream null_stream)
 {
 	if (!context_of(dstContext) || !context_of(srcContext))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return hand_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount, null_stream);
 }
 
-CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-		CUcontext srcContext, size_t ByteCount, CUstream hStream)
+CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
+	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
 	if (!context_of(dstContext) || !context_of(srcContext))
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -474,15 +483,15 @@ CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUd
 
 /* One side of a descriptor: where its first byte is, and how rows and slices follow. */
 static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
-		size_t rows, size_t x, size_t y, size_t z, const struct shape *s, enum side *side,
-		uint64_t *at, size_t *pitch_out, size_t *slice_out)
+	size_t rows, size_t x, size_t y, size_t z, const struct shape *s, enum side *side,
+	uint64_t *at, size_t *pitch_out, size_t *slice_out)
 {
 	size_t need, offset;
 
 	if (type == CU_MEMORYTYPE_ARRAY)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE &&
-			type != CU_MEMORYTYPE_UNIFIED)
+		type != CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_add_overflow(x, s->width, &need))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -496,16 +505,17 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 		rows = y + s->height;
 	}
 	if (__builtin_mul_overflow(pitch, rows, slice_out) ||
-			__builtin_mul_overflow(*slice_out, z, &offset))
+		__builtin_mul_overflow(*slice_out, z, &offset))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_mul_overflow(pitch, y, &need) ||
-			__builtin_add_overflow(offset, need, &offset) ||
-			__builtin_add_overflow(offset, x, &offset))
+		__builtin_add_overflow(offset, need, &offset) ||
+		__builtin_add_overflow(offset, x, &offset))
 		return CUDA_ERROR_INVALID_VALUE;
 	*pitch_out = pitch;
 	*at = type == CU_MEMORYTYPE_HOST ? address_of(host) : device;
 	if (!*at)
-		return s->width && s->height && s->depth ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+		return s->width && s->height && s->depth ? CUDA_ERROR_INVALID_VALUE
+							 : CUDA_SUCCESS;
 	*side = type == CU_MEMORYTYPE_HOST     ? SIDE_HOST
 		: type == CU_MEMORYTYPE_DEVICE ? SIDE_DEVICE
 					       : side_of(*at);
@@ -515,7 +525,7 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
 {
-	struct shape s = { .depth = 1 };
+	struct shape s = {.depth = 1};
 	CUresult status;
 
 	if (!p)
@@ -523,18 +533,18 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
 	s.width = p->WidthInBytes;
 	s.height = p->Height;
 	status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch, 0,
-			p->srcXInBytes, p->srcY, 0, &s, &s.src_side, &s.src, &s.src_pitch,
-			&s.src_slice);
+		p->srcXInBytes, p->srcY, 0, &s, &s.src_side, &s.src, &s.src_pitch,
+		&s.src_slice);
 	if (!status)
 		status = side_read(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch, 0,
-				p->dstXInBytes, p->dstY, 0, &s, &s.dst_side, &s.dst, &s.dst_pitch,
-				&s.dst_slice);
+			p->dstXInBytes, p->dstY, 0, &s, &s.dst_side, &s.dst, &s.dst_pitch,
+			&s.dst_slice);
 	return status ? status : copy_shape(&s, stream, async);
 }
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
 {
-	struct shape s = { 0 };
+	struct shape s = {0};
 	CUresult status;
 
 	if (!p || p->srcLOD || p->dstLOD)
@@ -542,13 +552,13 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
 	s.width = p->WidthInBytes;
 	s.height = p->Height;
 	s.depth = p->Depth;
-	status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch, p->srcHeight,
-			p->srcXInBytes, p->srcY, p->srcZ, &s, &s.src_side, &s.src, &s.src_pitch,
-			&s.src_slice);
+	status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch,
+		p->srcHeight, p->srcXInBytes, p->srcY, p->srcZ, &s, &s.src_side, &s.src,
+		&s.src_pitch, &s.src_slice);
 	if (!status)
 		status = side_read(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch,
-				p->dstHeight, p->dstXInBytes, p->dstY, p->dstZ, &s, &s.dst_side,
-				&s.dst, &s.dst_pitch, &s.dst_slice);
+			p->dstHeight, p->dstXInBytes, p->dstY, p->dstZ, &s, &s.dst_side, &s.dst,
+			&s.dst_pitch, &s.dst_slice);
 	return status ? status : copy_shape(&s, stream, async);
 }
 
@@ -558,7 +568,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool 
 
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	c = (CUDA_MEMCPY3D){ .srcXInBytes = p->srcXInBytes,
+	c = (CUDA_MEMCPY3D){.srcXInBytes = p->srcXInBytes,
 		.srcY = p->srcY,
 		.srcZ = p->srcZ,
 		.srcLOD = p->srcLOD,
@@ -578,7 +588,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool 
 		.dstHeight = p->dstHeight,
 		.WidthInBytes = p->WidthInBytes,
 		.Height = p->Height,
-		.Depth = p->Depth };
+		.Depth = p->Depth};
 	return copy_3d(&c, stream, async);
 }
 

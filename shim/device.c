@@ -29,9 +29,9 @@ bool device_fill(const void *answer, size_t bytes)
 	at += sizeof(device_info);
 	bytes -= sizeof(device_info);
 	if (device_info.version != OPEN_VERSION ||
-			device_info.device_bytes != sizeof(struct open_device) ||
-			!device_info.device_count || device_info.device_count > OPEN_DEVICES ||
-			bytes < device_info.device_count * sizeof(struct open_device))
+		device_info.device_bytes != sizeof(struct open_device) ||
+		!device_info.device_count || device_info.device_count > OPEN_DEVICES ||
+		bytes < device_info.device_count * sizeof(struct open_device))
 		return false;
 	device_count = (int)device_info.device_count;
 	for (int i = 0; i < device_count; i++) {
@@ -43,8 +43,8 @@ bool device_fill(const void *answer, size_t bytes)
 		devices[i].primary_flags = open->primary_flags;
 		for (int j = 0; j < i; j++)
 			if (devices[j].open.window < open->window + open->window_bytes &&
-					open->window < devices[j].open.window +
-								devices[j].open.window_bytes)
+				open->window <
+					devices[j].open.window + devices[j].open.window_bytes)
 				return false;
 	}
 	return true;
@@ -53,7 +53,7 @@ bool device_fill(const void *answer, size_t bytes)
 static CUresult attribute(const struct device *device, int which, int *value)
 {
 	if (which <= 0 || which >= OPEN_ATTRIBUTES ||
-			!(device->open.attribute_known[which / 8] >> which % 8 & 1))
+		!(device->open.attribute_known[which / 8] >> which % 8 & 1))
 		return CUDA_ERROR_INVALID_VALUE;
 	*value = device->open.attributes[which];
 	return CUDA_SUCCESS;
@@ -79,10 +79,8 @@ static bool attribute_not_served(int which)
 	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
 	case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED:
-		return true;
-	default:
-		return false;
+	case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: return true;
+	default: return false;
 	}
 }
 
@@ -187,8 +185,8 @@ CUresult hand_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, C
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
-		CUflushGPUDirectRDMAWritesScope scope)
+CUresult hand_cuFlushGPUDirectRDMAWrites(
+	CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
 {
 	(void)target;
 	(void)scope;
@@ -198,19 +196,19 @@ CUresult hand_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target
 CUresult hand_cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 {
 	struct device *device = device_of(dev);
-	int *const fields[] = { &prop->maxThreadsPerBlock, &prop->maxThreadsDim[0],
+	int *const fields[] = {&prop->maxThreadsPerBlock, &prop->maxThreadsDim[0],
 		&prop->maxThreadsDim[1], &prop->maxThreadsDim[2], &prop->maxGridSize[0],
 		&prop->maxGridSize[1], &prop->maxGridSize[2], &prop->sharedMemPerBlock,
 		&prop->totalConstantMemory, &prop->SIMDWidth, &prop->memPitch,
-		&prop->regsPerBlock, &prop->clockRate, &prop->textureAlign };
-	static const CUdevice_attribute which[] = { CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+		&prop->regsPerBlock, &prop->clockRate, &prop->textureAlign};
+	static const CUdevice_attribute which[] = {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
 		CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
 		CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
 		CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
 		CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
 		CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, CU_DEVICE_ATTRIBUTE_WARP_SIZE,
 		CU_DEVICE_ATTRIBUTE_MAX_PITCH, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK,
-		CU_DEVICE_ATTRIBUTE_CLOCK_RATE, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT };
+		CU_DEVICE_ATTRIBUTE_CLOCK_RATE, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT};
 
 	if (!prop)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -253,7 +251,7 @@ CUresult hand_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 {
 	unsigned domain, bus, slot, function;
-	unsigned want[4] = { 0, 0, 0, 0 };
+	unsigned want[4] = {0, 0, 0, 0};
 
 	if (!dev || !pciBusId)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -265,9 +263,10 @@ CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 	}
 	for (int i = 0; i < device_count; i++) {
 		if (sscanf(devices[i].open.pci_bus_id, "%x:%x:%x.%x", &domain, &bus, &slot,
-				    &function) != 4)
+			    &function) != 4)
 			continue;
-		if (domain == want[0] && bus == want[1] && slot == want[2] && function == want[3]) {
+		if (domain == want[0] && bus == want[1] && slot == want[2] &&
+			function == want[3]) {
 			*dev = i;
 			return CUDA_SUCCESS;
 		}

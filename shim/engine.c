@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls: built in the thread's scratch, copied into the ring under the ring's lock, awaited in a
- * slot.  See engine.h.  Trouble never makes a branch in a stub: call->status holds the first one,
- * and every function here that follows does nothing.
+ * Calls: built in the thread's scratch, copied into the ring under the ring's lock, awaited in
+ * a slot.  See engine.h.  Trouble never makes a branch in a stub: call->status holds the first
+ * one, and every function here that follows does nothing.
  */
 #include "shim/engine.h"
 
@@ -21,11 +21,11 @@
 #include "shim/stream.h"
 #include "shim/thread.h"
 
-/* A sleeper looks at the state of the session that often: what bounds how long a sidecar's death
- * goes unnoticed (0.5 s is promised). */
-#define ENGINE_LOOK_NS  50000000u
+/* A sleeper looks at the state of the session that often: what bounds how long a sidecar's
+ * death goes unnoticed (0.5 s is promised). */
+#define ENGINE_LOOK_NS 50000000u
 /* The landing region is given out in such units. */
-#define LANDING_UNIT    4096u
+#define LANDING_UNIT 4096u
 
 unsigned shim_perf = ~0u;
 bool shim_counting;
@@ -34,7 +34,8 @@ bool shim_counting;
 static unsigned char scratch_of_the_poor[THREAD_SCRATCH];
 
 static _Atomic uint64_t slots_taken[CHANNEL_SLOTS / 64];
-static _Atomic uint32_t slots_given; /* futex word: bumped when a slot is given while some wait */
+static _Atomic uint32_t
+	slots_given; /* futex word: bumped when a slot is given while some wait */
 static _Atomic uint32_t slots_wanted;
 
 static pthread_mutex_t landing_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,9 +45,9 @@ static _Atomic uint32_t landing_given;
 CUresult shim_enter(unsigned call)
 {
 	shim_count(call);
-	if (__builtin_expect(atomic_load_explicit(&session.phase, memory_order_acquire) !=
-				    SESSION_READY,
-			    0)) {
+	if (__builtin_expect(
+		    atomic_load_explicit(&session.phase, memory_order_acquire) != SESSION_READY,
+		    0)) {
 		if (atomic_load(&session.phase) == SESSION_NONE)
 			return CUDA_ERROR_NOT_INITIALIZED;
 		return session_status();
@@ -54,13 +55,13 @@ CUresult shim_enter(unsigned call)
 	if (__builtin_expect(thread_self.in_callback, 0))
 		return CUDA_ERROR_NOT_PERMITTED;
 	if (__builtin_expect(atomic_load_explicit(&session.page->state, memory_order_relaxed) ==
-				    CHANNEL_LOST,
-			    0)) {
+				     CHANNEL_LOST,
+		    0)) {
 		session_check();
 		return session_status();
 	}
-	return status_wire((uint32_t)atomic_load_explicit(&session.words[WORD_ERROR],
-			memory_order_relaxed));
+	return status_wire((uint32_t)atomic_load_explicit(
+		&session.words[WORD_ERROR], memory_order_relaxed));
 }
 
 CUresult shim_refused(unsigned call, const char *name, const char *reason)
@@ -78,9 +79,8 @@ void *shim_begin(struct shim_call *call, uint16_t op, size_t body_bytes)
 {
 	unsigned char *scratch = thread_scratch();
 
-	*call = (struct shim_call){ .op = op,
-		.context = thread_self.number,
-		.status = session_status() };
+	*call = (struct shim_call){
+		.op = op, .context = thread_self.number, .status = session_status()};
 	if (!scratch || body_bytes > FRAME_BODY_MAX) {
 		call->status = CUDA_ERROR_OUT_OF_MEMORY;
 		scratch = scratch_of_the_poor;
@@ -121,9 +121,10 @@ void shim_payload(struct shim_call *call, const void *bytes, size_t n)
 			call->status = CUDA_ERROR_INVALID_VALUE;
 		return;
 	}
-	if (n && shim_perf & PERF_ZEROCOPY && !call->captured && shim_pinned(bytes, n, &call->bulk))
+	if (n && shim_perf & PERF_ZEROCOPY && !call->captured &&
+		shim_pinned(bytes, n, &call->bulk))
 		return;
-	call->bulk = (struct frame_bulk){ .length = (uint32_t)n };
+	call->bulk = (struct frame_bulk){.length = (uint32_t)n};
 	call->payload = bytes;
 }
 
@@ -133,8 +134,8 @@ void shim_payload_captured(struct shim_call *call, const void *bytes, size_t n)
 	shim_payload(call, bytes, n);
 }
 
-void shim_payload_rows(struct shim_call *call, const void *bytes, size_t pitch, size_t width,
-		size_t rows)
+void shim_payload_rows(
+	struct shim_call *call, const void *bytes, size_t pitch, size_t width, size_t rows)
 {
 	shim_payload_captured(call, bytes, width * rows);
 	call->row_bytes = (uint32_t)width;
@@ -149,11 +150,12 @@ static void doorbell(void)
 	uint32_t idle = 1;
 	uint64_t one = 1;
 
-	/* Published before this; the sidecar says IDLE and looks again. One of us sees the other. */
+	/* Published before this; the sidecar says IDLE and looks again. One of us sees the
+	 * other. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (shim_perf & PERF_BATCH) {
 		if (!atomic_load_explicit(&page->idle, memory_order_relaxed) ||
-				!atomic_compare_exchange_strong(&page->idle, &idle, 0))
+			!atomic_compare_exchange_strong(&page->idle, &idle, 0))
 			return;
 	}
 	while (write(session.doorbell, &one, sizeof(one)) < 0 && errno == EINTR)
@@ -339,7 +341,8 @@ static int slot_take(void)
 		while (~taken) {
 			uint64_t bit = ~taken & (taken + 1);
 
-			if (atomic_compare_exchange_weak(&slots_taken[word], &taken, taken | bit))
+			if (atomic_compare_exchange_weak(
+				    &slots_taken[word], &taken, taken | bit))
 				return (int)(word * 64) + __builtin_ctzll(bit);
 		}
 	}
@@ -511,7 +514,7 @@ const void *shim_run(const struct shim_call *call, const struct wire_run *run, s
 {
 	*n = 0;
 	if (!call->reply || run->offset > call->reply_bytes ||
-			run->length > call->reply_bytes - run->offset)
+		run->length > call->reply_bytes - run->offset)
 		return NULL;
 	*n = run->length;
 	return call->reply + run->offset;
@@ -543,8 +546,9 @@ uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kin
 	return number;
 }
 
-/* Looking a parameter up may need calls of its own (a thread's stream is created, a kernel's module
- * loaded), which are built in the same scratch: what CALL has so far is put aside meanwhile. */
+/* Looking a parameter up may need calls of its own (a thread's stream is created and ordered, a
+ * kernel's module loaded), which are built in the same scratch: what CALL has so far is put
+ * aside meanwhile. */
 struct aside {
 	unsigned char small[512];
 	unsigned char *bytes;
@@ -589,15 +593,15 @@ uint64_t shim_function(struct shim_call *call, CUfunction function)
 
 uint64_t shim_stream(struct shim_call *call, CUstream stream)
 {
-	bool may_create = stream == CU_STREAM_PER_THREAD;
+	bool may_send = stream && stream != CU_STREAM_LEGACY;
 	struct aside aside;
 	uint64_t number = 0;
 	CUresult status;
 
-	if (may_create && !aside_put(&aside, call))
+	if (may_send && !aside_put(&aside, call))
 		return 0;
 	status = stream_number(stream, &number);
-	if (may_create)
+	if (may_send)
 		aside_back(&aside, call);
 	if (status && !call->status)
 		call->status = status;
@@ -630,8 +634,8 @@ static bool landing_try(void *argument)
 
 static struct landing_wish landing_wish(size_t n)
 {
-	return (struct landing_wish){ .units = (uint32_t)((n + LANDING_UNIT - 1) / LANDING_UNIT),
-		.at = BLOCKS_NONE };
+	return (struct landing_wish){
+		.units = (uint32_t)((n + LANDING_UNIT - 1) / LANDING_UNIT), .at = BLOCKS_NONE};
 }
 
 bool shim_landing_try(size_t n, uint64_t *offset)
@@ -665,7 +669,7 @@ void shim_landing_give(uint64_t offset, size_t n)
 {
 	pthread_mutex_lock(&landing_lock);
 	blocks_give(&landing, (uint32_t)((offset - session.page->landing) / LANDING_UNIT),
-			landing_wish(n).units);
+		landing_wish(n).units);
 	pthread_mutex_unlock(&landing_lock);
 	atomic_fetch_add(&landing_given, 1);
 	wait_wake(&landing_given);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What every stub of a front stands on: begin a call, put its bytes, post it or wait for it.
- * A dead or missing session never makes a branch here: shim_begin writes to a scratch buffer, and
- * the failure comes out of shim_post, shim_wait or shim_end, sticky.
+ * A dead or missing session never makes a branch here: shim_begin writes to a scratch buffer,
+ * and the failure comes out of shim_post, shim_wait or shim_end, sticky.
  *
- * One command ring a process, total order: a frame is built in the thread's own scratch and copied
- * into the ring under a short lock.  A thread that waits holds no lock.
+ * One command ring a process, total order: a frame is built in the thread's own scratch and
+ * copied into the ring under a short lock.  A thread that waits holds no lock.
  */
 #ifndef VCUDA_SHIM_ENGINE_H
 #define VCUDA_SHIM_ENGINE_H
@@ -22,22 +22,22 @@
 
 /* The optimisations that VCUDA_PERF=no_… switches off; VCUDA_STRICT=1 clears PERF_POST. */
 enum shim_perf {
-	PERF_POST = 1 << 0,   /* no_post: posts are awaited */
-	PERF_CACHE = 1 << 1,  /* no_cache: cached calls ask each time */
-	PERF_LEARN = 1 << 2,  /* no_learn: learned calls are awaited each time */
-	PERF_BATCH = 1 << 3,  /* no_batch: the doorbell rings for every frame */
-	PERF_SLAB = 1 << 4,   /* no_slab: every allocation is mapped on its own */
-	PERF_PUSH = 1 << 5,   /* no_push: queries always ask */
-	PERF_ZEROCOPY = 1 << 6, /* no_zerocopy: pinned memory is captured like pageable */
+	PERF_POST = 1 << 0,	    /* no_post: posts are awaited */
+	PERF_CACHE = 1 << 1,	    /* no_cache: cached calls ask each time */
+	PERF_LEARN = 1 << 2,	    /* no_learn: learned calls are awaited each time */
+	PERF_BATCH = 1 << 3,	    /* no_batch: the doorbell rings for every frame */
+	PERF_SLAB = 1 << 4,	    /* no_slab: every allocation is mapped on its own */
+	PERF_PUSH = 1 << 5,	    /* no_push: queries always ask */
+	PERF_ZEROCOPY = 1 << 6,	    /* no_zerocopy: pinned memory is captured like pageable */
 	PERF_MODULE_CACHE = 1 << 7, /* no_module_cache: module bytes always travel */
 };
 extern unsigned shim_perf;
 extern bool shim_counting; /* VCUDA_STATS is set */
 
 /* Starts every exported function: counts the call, makes sure that the process has not forked
- * since cuInit, that cuInit was called and the session is alive. CUDA_SUCCESS or what to return.
- * `call` is CALL_… of protocol/generated/cuda_calls.h. Functions that work before cuInit use
- * shim_count alone. */
+ * since cuInit, that cuInit was called and the session is alive. CUDA_SUCCESS or what to
+ * return. `call` is CALL_… of protocol/generated/cuda_calls.h. Functions that work before
+ * cuInit use shim_count alone. */
 CUresult shim_enter(unsigned call);
 void shim_count_slow(unsigned call);
 static inline void shim_count(unsigned call)
@@ -49,20 +49,21 @@ static inline void shim_count(unsigned call)
 /* A call under construction. Lives on the caller's stack. */
 struct shim_call {
 	uint16_t op;
-	uint16_t context;     /* filled in from the thread's current context */
+	uint16_t context; /* filled in from the thread's current context */
 	uint32_t body_bytes;
-	unsigned char *body;  /* thread-local scratch of FRAME_BODY_MAX */
+	unsigned char *body;	/* thread-local scratch of FRAME_BODY_MAX */
 	struct frame_bulk bulk; /* length 0: no payload */
-	const void *payload;  /* pageable bytes to capture at post, bulk.length of them; or NULL */
+	const void
+		*payload; /* pageable bytes to capture at post, bulk.length of them; or NULL */
 	CUresult status;
-	uint32_t row_bytes;   /* not 0: the payload is gathered from rows of so many bytes … */
-	size_t row_pitch;     /* … that lie so far apart */
-	bool captured;        /* `payload` must be copied before the call returns, pinned or not */
-	struct channel_slot *slot; /* while waiting */
+	uint32_t row_bytes; /* not 0: the payload is gathered from rows of so many bytes … */
+	size_t row_pitch;   /* … that lie so far apart */
+	bool captured; /* `payload` must be copied before the call returns, pinned or not */
+	struct channel_slot *slot;  /* while waiting */
 	const unsigned char *reply; /* the answer's body, until shim_end */
 	uint32_t reply_bytes;
-	uint32_t landed;      /* bytes of payload that came with the answer */
-	uint64_t seq;         /* the frame's number, once sent */
+	uint32_t landed; /* bytes of payload that came with the answer */
+	uint64_t seq;	 /* the frame's number, once sent */
 };
 
 /* Starts a call whose body is BODY_BYTES long; returns it zeroed. Never NULL. */
@@ -73,20 +74,21 @@ void shim_put(struct shim_call *call, struct wire_run *run, const void *bytes, s
 void shim_put_string(struct shim_call *call, struct wire_run *run, const char *text);
 
 /* Adds a payload: pageable memory is copied into the arena when the call is posted (waiting for
- * room); pinned memory (shim/host.c knows it) is named where it lies. n <= FRAME_PAYLOAD_MAX. */
+ * room); pinned memory (shim/host.c knows it) is named where it lies. n <= FRAME_PAYLOAD_MAX.
+ */
 void shim_payload(struct shim_call *call, const void *bytes, size_t n);
 /* The same, but pinned memory is copied too: for calls after which the app may change it. */
 void shim_payload_captured(struct shim_call *call, const void *bytes, size_t n);
 /* ROWS rows of WIDTH bytes, PITCH bytes apart, packed. */
-void shim_payload_rows(struct shim_call *call, const void *bytes, size_t pitch, size_t width,
-		size_t rows);
+void shim_payload_rows(
+	struct shim_call *call, const void *bytes, size_t pitch, size_t width, size_t rows);
 
 /* Sends, does not wait. Success is assumed; with PERF_POST off it is awaited like a call. */
 CUresult shim_post(struct shim_call *call);
 
-/* A post written straight into the ring, for the hottest calls: the body (BODY_BYTES, not zeroed),
- * or NULL with *status. Between the two the ring is locked: fill in and return. Only with
- * PERF_POST on. */
+/* A post written straight into the ring, for the hottest calls: the body (BODY_BYTES, not
+ * zeroed), or NULL with *status. Between the two the ring is locked: fill in and return. Only
+ * with PERF_POST on. */
 void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status);
 void shim_post_end(void);
 
@@ -125,17 +127,17 @@ CUresult shim_wait_until(bool (*done)(void *argument), void *argument);
 uint64_t shim_sequence(void);
 
 /* Handles: the app's CUstream, CUevent … are these numbers. */
-uint64_t shim_mint(enum handle_kind kind, void *object); /* 0: none left */
+uint64_t shim_mint(enum handle_kind kind, void *object);      /* 0: none left */
 void *shim_object_of(uint64_t handle, enum handle_kind kind); /* NULL: wrong kind or stale */
 void shim_unmint(uint64_t handle);
-/* For generated code: what goes into the body for a handle parameter. Sets call->status where the
- * handle is not one of ours. NULL is passed as 0. */
+/* For generated code: what goes into the body for a handle parameter. Sets call->status where
+ * the handle is not one of ours. NULL is passed as 0. */
 uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kind kind);
 /* A stream parameter: NULL and CU_STREAM_LEGACY -> 0, CU_STREAM_PER_THREAD -> the thread's own
  * stream (minted on first use), else a checked handle. */
 uint64_t shim_stream(struct shim_call *call, CUstream stream);
-/* A function parameter: a checked CUfunction, or a CUkernel cast to one (CUDA allows that), which
- * becomes its function in the current context. */
+/* A function parameter: a checked CUfunction, or a CUkernel cast to one (CUDA allows that),
+ * which becomes its function in the current context. */
 uint64_t shim_function(struct shim_call *call, CUfunction function);
 
 /* Where the n bytes at HOST lie for the sidecar: true and *bulk filled in if they are pinned

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events: created, recorded and destroyed by posts; queries are answered from what is known where
- * that is enough.
+ * Events: created, recorded and destroyed by posts; queries are answered from what is known
+ * where that is enough.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 #include "shim/stream.h"
 #include "shim/words.h"
 
-#define EVENT_FLAGS \
+#define EVENT_FLAGS                                                                            \
 	(unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
 
 static struct event *event_of(CUevent hEvent)
@@ -85,7 +85,7 @@ static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flag
 		return CUDA_ERROR_INVALID_HANDLE;
 	/* The two bodies differ by the flags at their end. */
 	body = shim_begin(&call, op,
-			op == OP_cuEventRecord ? sizeof(struct wire_cuEventRecord) : sizeof(*body));
+		op == OP_cuEventRecord ? sizeof(struct wire_cuEventRecord) : sizeof(*body));
 	body->hEvent = event->handle;
 	body->hStream = shim_stream(&call, hStream);
 	if (op != OP_cuEventRecord)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * NVIDIA's container of device code: a header and entries, each PTX or machine code for one
- * architecture.  Picks the one entry that a device would run, so that only that travels.  Depends
- * on nothing else, for the fuzz target; every number is checked against the size given.
+ * architecture.  Picks the one entry that a device would run, so that only that travels.
+ * Depends on nothing else, for the fuzz target; every number is checked against the size given.
  */
 #ifndef VCUDA_SHIM_FATBIN_H
 #define VCUDA_SHIM_FATBIN_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FATBIN_MAGIC         0xBA55ED50u
+#define FATBIN_MAGIC 0xBA55ED50u
 #define FATBIN_WRAPPER_MAGIC 0x466243B1u
 
 struct fatbin_header {
@@ -36,21 +36,22 @@ struct fatbin_target {
 
 struct fatbin_entry {
 	const unsigned char *start; /* the entry's own header */
-	size_t bytes;               /* header and payload */
+	size_t bytes;		    /* header and payload */
 	bool ptx;
 	unsigned arch; /* 75 for sm_75 */
 	uint64_t flags;
 };
 
-/* The whole container's size as its header has it; 0: none. At least 16 bytes must be readable. */
+/* The whole container's size as its header has it; 0: none. At least 16 bytes must be readable.
+ */
 size_t fatbin_size(const void *data);
 
 /* The entry that the target would run; false: none. */
 bool fatbin_pick(const void *data, size_t bytes, const struct fatbin_target *target,
-		struct fatbin_entry *entry);
+	struct fatbin_entry *entry);
 
-/* The size of an ELF file as its headers have it; 0: not one. At least 64 bytes must be readable,
- * and what the headers name is taken on trust (the app's own memory). */
+/* The size of an ELF file as its headers have it; 0: not one. At least 64 bytes must be
+ * readable, and what the headers name is taken on trust (the app's own memory). */
 size_t fatbin_elf_size(const void *data);
 
 #endif

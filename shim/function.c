@@ -13,7 +13,7 @@
 CUresult function_attribute(const struct function *function, int attribute, int *value)
 {
 	if (attribute < 0 || attribute >= FUNCTION_ATTRIBUTES ||
-			!(function->info.attribute_known >> attribute & 1))
+		!(function->info.attribute_known >> attribute & 1))
 		return CUDA_ERROR_INVALID_VALUE;
 	*value = function->info.attributes[attribute];
 	return CUDA_SUCCESS;
@@ -28,8 +28,8 @@ CUresult function_set(struct function *function, int attribute, int value)
 
 	switch (attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		limit = devices[module_context(function->module)->device]
-					.open.attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN];
+		limit = devices[module_context(function->module)->device].open.attributes
+				[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN];
 		limit -= function->info.attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
 		if (value < 0 || value > limit)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -69,7 +69,8 @@ CUresult function_cache_config(struct function *function, CUfunc_cache config)
 	return shim_post(&call);
 }
 
-CUresult function_param(const struct function *function, size_t index, size_t *offset, size_t *size)
+CUresult function_param(
+	const struct function *function, size_t index, size_t *offset, size_t *size)
 {
 	if (!offset || index >= function->info.param_count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -126,8 +127,8 @@ CUresult hand_cuFuncGetName(const char **name, CUfunction hfunc)
 	return status;
 }
 
-CUresult hand_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset,
-		size_t *paramSize)
+CUresult hand_cuFuncGetParamInfo(
+	CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct function *function;
 	CUresult status = function_find(func, &function);

@@ -10,7 +10,7 @@
 CUresult function_attribute(const struct function *function, int attribute, int *value);
 CUresult function_set(struct function *function, int attribute, int value);
 CUresult function_cache_config(struct function *function, CUfunc_cache config);
-CUresult function_param(const struct function *function, size_t index, size_t *offset,
-		size_t *size);
+CUresult function_param(
+	const struct function *function, size_t index, size_t *offset, size_t *size);
 
 #endif

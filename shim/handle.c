@@ -20,7 +20,8 @@ struct handle_entry {
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct handle_entry *) table;
 static _Atomic uint32_t table_used; /* entries ever used */
-static uint32_t free_first; /* first in, first out: a stale handle stays recognisable for long */
+static uint32_t
+	free_first; /* first in, first out: a stale handle stays recognisable for long */
 static uint32_t free_last;
 
 uint64_t handle_mint(enum handle_kind kind, void *object)
@@ -32,7 +33,8 @@ uint64_t handle_mint(enum handle_kind kind, void *object)
 	pthread_mutex_lock(&table_lock);
 	entries = atomic_load(&table);
 	if (!entries) {
-		entries = mmap(NULL, HANDLE_INDEX_MAX * sizeof(*entries), PROT_READ | PROT_WRITE,
+		entries =
+			mmap(NULL, HANDLE_INDEX_MAX * sizeof(*entries), PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (entries == MAP_FAILED)
 			goto out;
@@ -64,7 +66,7 @@ void *handle_object(uint64_t handle, enum handle_kind kind)
 	uint32_t index = handle_index(handle);
 
 	if (!entries || handle_kind(handle) != kind || index >= HANDLE_INDEX_MAX ||
-			index >= atomic_load_explicit(&table_used, memory_order_relaxed))
+		index >= atomic_load_explicit(&table_used, memory_order_relaxed))
 		return NULL;
 	if (atomic_load_explicit(&entries[index].handle, memory_order_acquire) != handle)
 		return NULL;
@@ -104,8 +106,8 @@ bool handle_retire(uint64_t handle)
 	return forget(handle, false);
 }
 
-void handle_each(enum handle_kind kind, void (*function)(void *object, void *argument),
-		void *argument)
+void handle_each(
+	enum handle_kind kind, void (*function)(void *object, void *argument), void *argument)
 {
 	struct handle_entry *entries;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pinned host memory: see host.h.  Small pieces are cut from segments of 1 MiB; larger ones have a
- * segment each.
+ * Pinned host memory: see host.h.  Small pieces are cut from segments of 1 MiB; larger ones
+ * have a segment each.
  */
 #include "shim/host.h"
 
@@ -24,17 +24,17 @@
 #include "shim/stream.h"
 #include "shim/thread.h"
 
-#define HOST_UNIT    512u
-#define HOST_SHARED  (1u << 20)          /* a segment for small pieces */
-#define HOST_LARGEST (HOST_SHARED / 4)   /* larger ones get their own */
-#define HOST_PAGE    4096u
+#define HOST_UNIT 512u
+#define HOST_SHARED (1u << 20)	       /* a segment for small pieces */
+#define HOST_LARGEST (HOST_SHARED / 4) /* larger ones get their own */
+#define HOST_PAGE 4096u
 /* The sidecar reserves the memory before it answers: 1 GiB takes about 0.3 s. */
-#define HOST_PIN_MS  60000
-#define HOST_FLAGS \
-	(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | \
+#define HOST_PIN_MS 60000
+#define HOST_FLAGS                                                                             \
+	(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |                      \
 		   CU_MEMHOSTALLOC_WRITECOMBINED)
-#define HOST_REGISTER_FLAGS \
-	(unsigned)(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
+#define HOST_REGISTER_FLAGS                                                                    \
+	(unsigned)(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                \
 		   CU_MEMHOSTREGISTER_READ_ONLY)
 
 struct segment {
@@ -43,8 +43,8 @@ struct segment {
 	size_t size;
 	uint32_t number;
 	bool shared;
-	_Atomic bool used;     /* by posts since the last time that a free waited */
-	struct blocks map;     /* shared ones */
+	_Atomic bool used; /* by posts since the last time that a free waited */
+	struct blocks map; /* shared ones */
 };
 
 struct piece {
@@ -54,7 +54,7 @@ struct piece {
 	uint64_t id;
 	uint16_t context;
 	struct segment *segment; /* NULL: registered */
-	uint64_t out_seq;        /* the last copy from the device that was not awaited; 0: none */
+	uint64_t out_seq; /* the last copy from the device that was not awaited; 0: none */
 	uint64_t out_stream;
 };
 
@@ -68,7 +68,7 @@ static uint64_t last_piece;
 
 static CUresult segment_new(size_t size, bool shared, struct segment **out)
 {
-	struct channel_request request = { .op = CHANNEL_PIN, .size = size };
+	struct channel_request request = {.op = CHANNEL_PIN, .size = size};
 	struct channel_answer answer;
 	struct segment *segment = calloc(1, sizeof(*segment));
 	int fd = -1;
@@ -82,8 +82,8 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 	if (answered && !answer.status && answer.size >= size) {
 		segment->base = attach_map(&answer, fd, size);
 		if (segment->base && answer.mode == CHANNEL_HOST) {
-			struct channel_request held = { .op = CHANNEL_HELD,
-				.segment = answer.segment };
+			struct channel_request held = {
+				.op = CHANNEL_HELD, .segment = answer.segment};
 
 			attach_tell(&held);
 		}
@@ -111,7 +111,7 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 
 static void segment_free(struct segment *segment)
 {
-	struct channel_request request = { .op = CHANNEL_UNPIN, .segment = segment->number };
+	struct channel_request request = {.op = CHANNEL_UNPIN, .segment = segment->number};
 	struct segment **at = &segments;
 
 	while (*at != segment)
@@ -149,8 +149,8 @@ static struct piece *piece_at(const void *host)
 	if (below < 0)
 		return NULL;
 	return (size_t)((const unsigned char *)host - pieces[below].base) < pieces[below].bytes
-			       ? &pieces[below]
-			       : NULL;
+		       ? &pieces[below]
+		       : NULL;
 }
 
 static bool piece_add(const struct piece *piece)
@@ -183,14 +183,14 @@ static void piece_remove(struct piece *piece)
 
 static CUresult host_take(size_t bytes, unsigned flags, void **out)
 {
-	struct piece piece = { .bytes = bytes, .flags = flags };
+	struct piece piece = {.bytes = bytes, .flags = flags};
 	uint32_t units = (uint32_t)((bytes + HOST_UNIT - 1) / HOST_UNIT);
 	uint32_t unit = BLOCKS_NONE;
 	CUresult status = CUDA_SUCCESS;
 
 	if (bytes > HOST_LARGEST) {
 		status = segment_new((bytes + HOST_PAGE - 1) & ~(size_t)(HOST_PAGE - 1), false,
-				&piece.segment);
+			&piece.segment);
 		if (status)
 			return status;
 		piece.base = piece.segment->base;
@@ -227,12 +227,12 @@ bool host_find(const void *host, struct host_range *range)
 	pthread_mutex_lock(&host_lock);
 	piece = piece_at(host);
 	if (piece)
-		*range = (struct host_range){ .base = piece->base,
+		*range = (struct host_range){.base = piece->base,
 			.bytes = piece->bytes,
 			.flags = piece->flags,
 			.id = piece->id,
 			.context = piece->context,
-			.registered = !piece->segment };
+			.registered = !piece->segment};
 	pthread_mutex_unlock(&host_lock);
 	return piece != NULL;
 }
@@ -248,11 +248,11 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 	pthread_mutex_lock(&host_lock);
 	piece = piece_at(host);
 	if (piece && piece->segment &&
-			n <= piece->bytes - (size_t)((const unsigned char *)host - piece->base)) {
-		*bulk = (struct frame_bulk){ .segment = piece->segment->number,
+		n <= piece->bytes - (size_t)((const unsigned char *)host - piece->base)) {
+		*bulk = (struct frame_bulk){.segment = piece->segment->number,
 			.length = (uint32_t)n,
-			.offset = (uint64_t)((const unsigned char *)host -
-					     piece->segment->base) };
+			.offset =
+				(uint64_t)((const unsigned char *)host - piece->segment->base)};
 		atomic_store(&piece->segment->used, true);
 		found = true;
 	}
@@ -286,9 +286,9 @@ bool host_unsettled(const void *host)
 	if (piece) {
 		struct stream *stream = stream_find(piece->out_stream);
 
-		if (piece->out_seq && ((stream && atomic_load(&stream->synced) >= piece->out_seq) ||
-						  (context && atomic_load(&context->synced) >=
-								       piece->out_seq)))
+		if (piece->out_seq &&
+			((stream && atomic_load(&stream->synced) >= piece->out_seq) ||
+				(context && atomic_load(&context->synced) >= piece->out_seq)))
 			piece->out_seq = 0;
 		unsettled = piece->out_seq || callback_outstanding();
 	}
@@ -322,8 +322,8 @@ CUresult hand_cuMemAllocHost_v2(void **pp, size_t bytesize)
 	return hand_cuMemHostAlloc(pp, bytesize, 0);
 }
 
-/* Frames that name the segment must be acknowledged, and what lands in it must have landed, before
- * it goes: one synchronisation of every context says both. */
+/* Frames that name the segment must be acknowledged, and what lands in it must have landed,
+ * before it goes: one synchronisation of every context says both. */
 static CUresult host_settle(void)
 {
 	struct context *context = context_current();
@@ -354,9 +354,8 @@ CUresult hand_cuMemFreeHost(void *p)
 		segment = piece->segment;
 		if (segment->shared)
 			blocks_give(&segment->map,
-					(uint32_t)((size_t)(piece->base - segment->base) /
-						   HOST_UNIT),
-					(uint32_t)((piece->bytes + HOST_UNIT - 1) / HOST_UNIT));
+				(uint32_t)((size_t)(piece->base - segment->base) / HOST_UNIT),
+				(uint32_t)((piece->bytes + HOST_UNIT - 1) / HOST_UNIT));
 		else
 			segment_free(segment);
 		piece_remove(piece);
@@ -368,7 +367,7 @@ CUresult hand_cuMemFreeHost(void *p)
 
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
-	struct piece piece = { .base = p, .bytes = bytesize, .flags = Flags };
+	struct piece piece = {.base = p, .bytes = bytesize, .flags = Flags};
 	CUresult status = CUDA_SUCCESS;
 	long below;
 
@@ -407,7 +406,8 @@ CUresult hand_cuMemHostUnregister(void *p)
 	return status;
 }
 
-/* Kernels cannot reach the app's memory: it lies in another machine. CAN_MAP_HOST_MEMORY is 0. */
+/* Kernels cannot reach the app's memory: it lies in another machine. CAN_MAP_HOST_MEMORY is 0.
+ */
 CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
 {
 	struct host_range range;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an image is (PTX text, machine code, a fat binary, the wrapper around one), how long, and
- * the part of it that goes to the worker.
+ * What an image is (PTX text, machine code, a fat binary, the wrapper around one), how long,
+ * and the part of it that goes to the worker.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static CUresult image_fatbin(const void *data, int device, struct image *out)
 		return CUDA_ERROR_INVALID_IMAGE;
 	if (!fatbin_pick(data, bytes, &target, &entry)) {
 		session_debug("a fat binary holds nothing for compute capability %d.%d",
-				target.major, target.minor);
+			target.major, target.minor);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
 	memcpy(&header, data, sizeof(header));

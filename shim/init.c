@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuInit: joins the sidecar, opens the session on the worker, learns the devices.  And the end: at
- * exit everything that was posted is on its way before the process goes.
+ * cuInit: joins the sidecar, opens the session on the worker, learns the devices.  And the end:
+ * at exit everything that was posted is on its way before the process goes.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -30,14 +30,14 @@ static void perf_open(void)
 		const char *word;
 		unsigned bit;
 	} words[] = {
-		{ "no_post", PERF_POST },
-		{ "no_cache", PERF_CACHE },
-		{ "no_learn", PERF_LEARN },
-		{ "no_batch", PERF_BATCH },
-		{ "no_slab", PERF_SLAB },
-		{ "no_push", PERF_PUSH },
-		{ "no_zerocopy", PERF_ZEROCOPY },
-		{ "no_module_cache", PERF_MODULE_CACHE },
+		{"no_post", PERF_POST},
+		{"no_cache", PERF_CACHE},
+		{"no_learn", PERF_LEARN},
+		{"no_batch", PERF_BATCH},
+		{"no_slab", PERF_SLAB},
+		{"no_push", PERF_PUSH},
+		{"no_zerocopy", PERF_ZEROCOPY},
+		{"no_module_cache", PERF_MODULE_CACHE},
 	};
 	const char *perf = secure_getenv("VCUDA_PERF");
 	const char *strict = secure_getenv("VCUDA_STRICT");
@@ -53,9 +53,10 @@ static void perf_open(void)
 				known = true;
 			}
 		if (!known)
-			session_debug("VCUDA_PERF: \"%.*s\" is none of no_post no_cache no_learn "
-				      "no_batch no_slab no_push no_zerocopy no_module_cache",
-					(int)n, perf);
+			session_debug(
+				"VCUDA_PERF: \"%.*s\" is none of no_post no_cache no_learn "
+				"no_batch no_slab no_push no_zerocopy no_module_cache",
+				(int)n, perf);
 		perf += n + (perf[n] == ',');
 	}
 	if ((strict && !strcmp(strict, "1")) || (blocking && !strcmp(blocking, "1")))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches: checked here against the device's and the function's limits, written straight into the
- * ring, not awaited.  This is the hottest path of the library: no allocation, one lock, and no
- * system call unless the sidecar sleeps.
+ * Launches: checked here against the device's and the function's limits, written straight into
+ * the ring, not awaited.  This is the hottest path of the library: no allocation, one lock, and
+ * no system call unless the sidecar sleeps.
  */
 #include <string.h>
 
@@ -24,8 +24,8 @@ struct launch {
 	uint32_t flags;
 	CUlaunchAttribute attributes[LAUNCH_ATTRIBUTES];
 	uint32_t attribute_count;
-	void **params;       /* one pointer a parameter … */
-	const void *packed;  /* … or all of them as one block */
+	void **params;	    /* one pointer a parameter … */
+	const void *packed; /* … or all of them as one block */
 	size_t param_bytes;
 };
 
@@ -33,24 +33,48 @@ struct launch {
 static CUresult launch_check(const struct launch *l)
 {
 	const struct function_info *info = &l->function->info;
-	const int *limits = devices[module_context(l->function->module)->device].open.attributes;
+	const int *limits =
+		devices[module_context(l->function->module)->device].open.attributes;
 	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
 
 	for (int i = 0; i < 3; i++)
 		if (!l->grid[i] || !l->block[i] ||
-				l->grid[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i] ||
-				l->block[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i])
+			l->grid[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i] ||
+			l->block[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i])
 			return CUDA_ERROR_INVALID_VALUE;
 	if (threads > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
 		return CUDA_ERROR_INVALID_VALUE;
 	if (info->attribute_known >> CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK & 1 &&
-			threads > (unsigned)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
+		threads > (unsigned)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	if (info->attribute_known >> CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES & 1 &&
-			l->shared > (unsigned)info->attributes
-						[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
+		l->shared >
+			(unsigned)info
+				->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
+}
+
+/* All blocks of a cooperative launch must be resident at once. The occupancy is a cached call.
+ */
+static CUresult launch_check_cooperative(const struct launch *l)
+{
+	const int *limits =
+		devices[module_context(l->function->module)->device].open.attributes;
+	uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+	int resident;
+	CUresult status;
+
+	status = cuOccupancyMaxActiveBlocksPerMultiprocessor(
+		&resident, (CUfunction)(uintptr_t)l->function->handle, (int)threads, l->shared);
+	if (status)
+		return status;
+	return blocks > (uint64_t)resident *
+				       (uint64_t)
+					       limits[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
+		       ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+		       : CUDA_SUCCESS;
 }
 
 /* kernelParams or extra. */
@@ -79,7 +103,7 @@ static CUresult launch_params(struct launch *l, void **params, void **extra)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (l->param_bytes > FRAME_BODY_MAX / 2 || (l->param_bytes && !l->packed) ||
-			l->param_bytes < info->param_bytes)
+		l->param_bytes < info->param_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -92,7 +116,7 @@ static void launch_write(const struct launch *l, unsigned char *to)
 	unsigned char *params = to + sizeof(*body) + attribute_bytes;
 	const struct function *f = l->function;
 
-	*body = (struct wire_vcudaLaunch){ .function = f->handle,
+	*body = (struct wire_vcudaLaunch){.function = f->handle,
 		.gridX = l->grid[0],
 		.gridY = l->grid[1],
 		.gridZ = l->grid[2],
@@ -103,10 +127,10 @@ static void launch_write(const struct launch *l, unsigned char *to)
 		.stream = l->stream,
 		.flags = l->flags,
 		.attribute_bytes = attribute_bytes,
-		.attributes = { sizeof(*body), attribute_bytes },
+		.attributes = {sizeof(*body), attribute_bytes},
 		.param_bytes = (uint32_t)l->param_bytes,
-		.params = { (uint32_t)sizeof(*body) + attribute_bytes,
-				(uint32_t)l->param_bytes } };
+		.params = {
+			(uint32_t)sizeof(*body) + attribute_bytes, (uint32_t)l->param_bytes}};
 	if (attribute_bytes)
 		memcpy(to + sizeof(*body), l->attributes, attribute_bytes);
 	if (l->packed) {
@@ -134,6 +158,8 @@ static CUresult launch_send(const struct launch *l)
 	struct shim_call call;
 	void *body;
 
+	if (!status && l->flags & LAUNCH_COOPERATIVE)
+		status = launch_check_cooperative(l);
 	if (status)
 		return status;
 	if (__builtin_expect(shim_perf & PERF_POST, 1)) {
@@ -151,9 +177,9 @@ static CUresult launch_send(const struct launch *l)
 }
 
 CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-		unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-		unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-		void **kernelParams, void **extra)
+	unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+	unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+	void **kernelParams, void **extra)
 {
 	struct function *function;
 	struct launch l;
@@ -181,15 +207,15 @@ CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 }
 
 CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
-		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-		CUstream hStream, void **kernelParams)
+	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+	CUstream hStream, void **kernelParams)
 {
 	struct function *function;
-	struct launch l = { .grid = { gridDimX, gridDimY, gridDimZ },
-		.block = { blockDimX, blockDimY, blockDimZ },
+	struct launch l = {.grid = {gridDimX, gridDimY, gridDimZ},
+		.block = {blockDimX, blockDimY, blockDimZ},
 		.shared = sharedMemBytes,
-		.flags = LAUNCH_COOPERATIVE };
+		.flags = LAUNCH_COOPERATIVE};
 	CUresult status = function_find(f, &function);
 
 	if (status)
@@ -201,8 +227,8 @@ CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 	return status ? status : launch_send(&l);
 }
 
-/* Attributes whose value is a plain number travel; those with handles or pointers are not served,
- * and those that ask for nothing are left out. */
+/* Attributes whose value is a plain number travel; those with handles or pointers are not
+ * served, and those that ask for nothing are left out. */
 static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attribute)
 {
 	switch (attribute->id) {
@@ -230,10 +256,10 @@ static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attr
 }
 
 CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
-		void **extra, CUstream null_stream)
+	void **extra, CUstream null_stream)
 {
 	struct function *function;
-	struct launch l = { 0 };
+	struct launch l = {0};
 	CUresult status;
 
 	if (!config || (config->numAttrs && !config->attrs))
@@ -252,7 +278,8 @@ CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
 	for (unsigned i = 0; !status && i < config->numAttrs; i++)
 		status = launch_attribute(&l, &config->attrs[i]);
 	if (!status)
-		status = stream_number(config->hStream ? config->hStream : null_stream, &l.stream);
+		status = stream_number(
+			config->hStream ? config->hStream : null_stream, &l.stream);
 	if (!status)
 		status = launch_params(&l, kernelParams, extra);
 	return status ? status : launch_send(&l);

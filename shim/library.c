@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Libraries: modules that belong to no context.  The image is kept, and loaded into a context when
- * one of its kernels or variables is first used there.
+ * Libraries: modules that belong to no context.  The image is kept, and loaded into a context
+ * when one of its kernels or variables is first used there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ struct kernel {
 
 struct loaded {
 	struct loaded *next;
-	uint16_t number;      /* of the context … */
-	uint64_t context_id;  /* … and which one of that number */
+	uint16_t number;     /* of the context … */
+	uint64_t context_id; /* … and which one of that number */
 	uint64_t module;
 };
 
@@ -44,9 +44,8 @@ static struct library *library_of(CUlibrary library)
 }
 
 CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
-		void **jitOptionsValues, unsigned int numJitOptions,
-		CUlibraryOption *libraryOptions, void **libraryOptionValues,
-		unsigned int numLibraryOptions)
+	void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+	void **libraryOptionValues, unsigned int numLibraryOptions)
 {
 	struct library *made;
 	bool preserved = false;
@@ -83,9 +82,9 @@ CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 }
 
 CUresult hand_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
-		CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
-		CUlibraryOption *libraryOptions, void **libraryOptionValues,
-		unsigned int numLibraryOptions)
+	CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
+	CUlibraryOption *libraryOptions, void **libraryOptionValues,
+	unsigned int numLibraryOptions)
 {
 	void *image;
 	CUresult status;
@@ -98,8 +97,8 @@ CUresult hand_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 	status = image_read(fileName, &image);
 	if (status)
 		return status;
-	status = hand_cuLibraryLoadData(library, image, jitOptions, jitOptionsValues,
-			numJitOptions, NULL, NULL, 0);
+	status = hand_cuLibraryLoadData(
+		library, image, jitOptions, jitOptionsValues, numJitOptions, NULL, NULL, 0);
 	free(image);
 	return status;
 }
@@ -231,8 +230,8 @@ static CUresult kernel_make(struct library *library, const char *name, CUkernel 
 	return status;
 }
 
-/* CUDA answers NOT_FOUND for a name that the image lacks. Where a context is current, ask; where
- * none is, the name is looked at when the kernel is first used. */
+/* CUDA answers NOT_FOUND for a name that the image lacks. Where a context is current, ask;
+ * where none is, the name is looked at when the kernel is first used. */
 CUresult hand_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
 	struct library *from = library_of(library);
@@ -270,7 +269,8 @@ CUresult hand_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 	return hand_cuModuleGetFunctionCount(count, (CUmodule)(uintptr_t)module_handle(module));
 }
 
-CUresult hand_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+CUresult hand_cuLibraryEnumerateKernels(
+	CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
 	struct library *library = library_of(lib);
 	struct module *module;
@@ -284,8 +284,8 @@ CUresult hand_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKerne
 		return CUDA_ERROR_INVALID_HANDLE;
 	status = library_module(library, &module);
 	if (!status)
-		status = hand_cuModuleGetFunctionCount(&count,
-				(CUmodule)(uintptr_t)module_handle(module));
+		status = hand_cuModuleGetFunctionCount(
+			&count, (CUmodule)(uintptr_t)module_handle(module));
 	if (status)
 		return status;
 	if (numKernels > count)
@@ -295,8 +295,8 @@ CUresult hand_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKerne
 	functions = calloc(numKernels, sizeof(CUfunction));
 	if (!functions)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = hand_cuModuleEnumerateFunctions(functions, numKernels,
-			(CUmodule)(uintptr_t)module_handle(module));
+	status = hand_cuModuleEnumerateFunctions(
+		functions, numKernels, (CUmodule)(uintptr_t)module_handle(module));
 	for (unsigned i = 0; !status && i < numKernels; i++) {
 		const char *name;
 
@@ -324,8 +324,8 @@ CUresult hand_cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	return status;
 }
 
-CUresult hand_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
-		const char *name)
+CUresult hand_cuLibraryGetGlobal(
+	CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
 	struct library *from = library_of(library);
 	struct module *module;
@@ -396,8 +396,8 @@ static CUresult kernel_on(CUkernel kernel, CUdevice dev, struct function **out)
 	return status;
 }
 
-CUresult hand_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel,
-		CUdevice dev)
+CUresult hand_cuKernelGetAttribute(
+	int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
 {
 	struct function *function;
 	CUresult status;
@@ -408,8 +408,8 @@ CUresult hand_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkerne
 	return status ? status : function_attribute(function, (int)attrib, pi);
 }
 
-CUresult hand_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
-		CUdevice dev)
+CUresult hand_cuKernelSetAttribute(
+	CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
 {
 	struct function *function;
 	CUresult status = kernel_on(kernel, dev, &function);
@@ -425,8 +425,8 @@ CUresult hand_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdev
 	return status ? status : function_cache_config(function, config);
 }
 
-CUresult hand_cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset,
-		size_t *paramSize)
+CUresult hand_cuKernelGetParamInfo(
+	CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct function *function;
 	CUresult status = library_function((uint64_t)(uintptr_t)kernel, &function);

@@ -23,7 +23,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-#define SLAB_UNIT  512u                    /* alignment that CUDA programs rely on is 256 */
+#define SLAB_UNIT 512u			    /* alignment that CUDA programs rely on is 256 */
 #define SLAB_BYTES (BLOCKS_MAX * SLAB_UNIT) /* 2 MiB: the granularity of NVIDIA's devices */
 /* Larger ones get granules of their own: half a slab, so at most half of one is lost. */
 #define SLAB_LARGEST (SLAB_BYTES / 2)
@@ -34,10 +34,10 @@ enum block_kind { BLOCK_WHOLE, BLOCK_SLAB, BLOCK_RESERVED };
 
 struct slab {
 	struct blocks map;
-	uint64_t starts[BLOCKS_MAX / 64];  /* bit u: a live chunk starts at unit u */
-	uint32_t bytes[BLOCKS_MAX];        /* by first unit: as asked for */
+	uint64_t starts[BLOCKS_MAX / 64]; /* bit u: a live chunk starts at unit u */
+	uint32_t bytes[BLOCKS_MAX];	  /* by first unit: as asked for */
 	uint64_t id[BLOCKS_MAX];
-	uint32_t live;                     /* chunks not yet given back to the map */
+	uint32_t live; /* chunks not yet given back to the map */
 };
 
 struct block {
@@ -46,7 +46,7 @@ struct block {
 	uint16_t context;
 	bool async;
 	uint64_t base;
-	uint64_t size;  /* granules, in bytes */
+	uint64_t size; /* granules, in bytes */
 	uint64_t bytes;
 	uint64_t id;
 	struct slab *slab;
@@ -74,12 +74,12 @@ struct window {
 	uint64_t granularity;
 	uint64_t slab_size;
 	uint64_t lease;
-	uint64_t mapped;  /* counted against the lease, until its unmapping is confirmed */
+	uint64_t mapped; /* counted against the lease, until its unmapping is confirmed */
 	struct block **granule;
 	struct hole *holes; /* free granules, by address */
 	size_t hole_count, hole_room;
 	struct block *slabs;
-	bool reserved;    /* the app's own mappings are kept out */
+	bool reserved; /* the app's own mappings are kept out */
 };
 
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -110,7 +110,7 @@ static bool hole_insert(struct window *w, uint64_t first, uint64_t count)
 		if (at < w->hole_count && first + count == w->holes[at].first) {
 			w->holes[at - 1].count += w->holes[at].count;
 			memmove(&w->holes[at], &w->holes[at + 1],
-					(--w->hole_count - at) * sizeof(*w->holes));
+				(--w->hole_count - at) * sizeof(*w->holes));
 		}
 		return true;
 	}
@@ -129,7 +129,7 @@ static bool hole_insert(struct window *w, uint64_t first, uint64_t count)
 		w->hole_room = room;
 	}
 	memmove(&w->holes[at + 1], &w->holes[at], (w->hole_count - at) * sizeof(*w->holes));
-	w->holes[at] = (struct hole){ first, count };
+	w->holes[at] = (struct hole){first, count};
 	w->hole_count++;
 	return true;
 }
@@ -184,18 +184,18 @@ static bool window_open(struct window *w, const struct open_device *open)
 	w->granularity = open->granularity;
 	w->lease = open->lease;
 	if (!w->granularity || w->base % w->granularity || w->bytes < w->granularity ||
-			w->base + w->bytes < w->base)
+		w->base + w->bytes < w->base)
 		return false;
 	w->slab_size = (SLAB_BYTES + w->granularity - 1) / w->granularity * w->granularity;
 	count = w->bytes / w->granularity;
 	w->granule = mmap(NULL, count * sizeof(*w->granule), PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (w->granule == MAP_FAILED)
 		return false;
 	/* So that no malloc of the app lies where device addresses are. Best effort: a limit on
 	 * address space must not cost the GPU. */
 	at = mmap((void *)(uintptr_t)w->base, w->bytes, PROT_NONE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	w->reserved = at == (void *)(uintptr_t)w->base;
 	if (at != MAP_FAILED && !w->reserved)
 		munmap(at, w->bytes);
@@ -216,7 +216,7 @@ static bool freed_push(const struct freed *freed)
 {
 	if (freed_next == freed_room && freed_first) {
 		memmove(freed_list, freed_list + freed_first,
-				(freed_next - freed_first) * sizeof(*freed_list));
+			(freed_next - freed_first) * sizeof(*freed_list));
 		freed_next -= freed_first;
 		freed_first = 0;
 	}
@@ -256,8 +256,9 @@ static void freed_done(const struct freed *freed)
 	if (freed->slab) {
 		struct slab *slab = freed->slab->slab;
 
-		blocks_give(&slab->map, (uint32_t)((freed->address - freed->slab->base) / SLAB_UNIT),
-				(uint32_t)(freed->size / SLAB_UNIT));
+		blocks_give(&slab->map,
+			(uint32_t)((freed->address - freed->slab->base) / SLAB_UNIT),
+			(uint32_t)(freed->size / SLAB_UNIT));
 		if (!--slab->live)
 			slab_free(freed->slab);
 		return;
@@ -265,7 +266,7 @@ static void freed_done(const struct freed *freed)
 	w->mapped -= freed->size;
 	if (freed->address_too)
 		hole_insert(w, (freed->address - w->base) / w->granularity,
-				freed->size / w->granularity);
+			freed->size / w->granularity);
 }
 
 static void reap(void)
@@ -301,11 +302,11 @@ static void unmap(struct window *w, uint64_t address, uint64_t size, bool addres
 	/* Chunks freed before wait for last_ticket + 1: this one is it. */
 	freed_unticketed = 0;
 	post_unmap(device, address, size, ++last_ticket);
-	freed_push(&(struct freed){ .ticket = last_ticket,
-			.address = address,
-			.size = size,
-			.address_too = address_too,
-			.device = device });
+	freed_push(&(struct freed){.ticket = last_ticket,
+		.address = address,
+		.size = size,
+		.address_too = address_too,
+		.device = device});
 }
 
 static bool all_unmapped(void *ticket)
@@ -383,8 +384,8 @@ static void granules_set(struct window *w, uint64_t base, uint64_t size, struct 
 		w->granule[first + i] = block;
 }
 
-static struct block *block_new(struct window *w, enum block_kind kind, uint64_t size,
-		CUresult *status)
+static struct block *block_new(
+	struct window *w, enum block_kind kind, uint64_t size, CUresult *status)
 {
 	struct block *block = calloc(1, sizeof(*block));
 	uint64_t first;
@@ -500,7 +501,8 @@ static uint32_t slab_start(const struct block *block, uint64_t address)
 	if (!bits)
 		return BLOCKS_NONE;
 	unit = word * 64 + 63 - (uint32_t)__builtin_clzll(bits);
-	return offset - (uint64_t)unit * SLAB_UNIT < block->slab->bytes[unit] ? unit : BLOCKS_NONE;
+	return offset - (uint64_t)unit * SLAB_UNIT < block->slab->bytes[unit] ? unit
+									      : BLOCKS_NONE;
 }
 
 static struct window *window_of(CUdeviceptr address)
@@ -535,8 +537,8 @@ CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address)
 		status = slab_take(w, bytes, address);
 	} else {
 		block = block_new(w, BLOCK_WHOLE,
-				(bytes + w->granularity - 1) / w->granularity * w->granularity,
-				&status);
+			(bytes + w->granularity - 1) / w->granularity * w->granularity,
+			&status);
 		if (block) {
 			block->bytes = bytes;
 			block->async = async;
@@ -562,14 +564,15 @@ CUresult memory_give(CUdeviceptr address)
 		status = CUDA_SUCCESS;
 	} else if (block && block->kind == BLOCK_SLAB) {
 		unit = slab_start(block, address);
-		if (unit != BLOCKS_NONE && block->base + (uint64_t)unit * SLAB_UNIT == address) {
+		if (unit != BLOCKS_NONE &&
+			block->base + (uint64_t)unit * SLAB_UNIT == address) {
 			block->slab->starts[unit / 64] &= ~(1ull << unit % 64);
-			freed_push(&(struct freed){ .ticket = last_ticket + 1,
-					.address = address,
-					.size = (block->slab->bytes[unit] + SLAB_UNIT - 1) /
-						SLAB_UNIT * SLAB_UNIT,
-					.slab = block,
-					.device = block->device });
+			freed_push(&(struct freed){.ticket = last_ticket + 1,
+				.address = address,
+				.size = (block->slab->bytes[unit] + SLAB_UNIT - 1) / SLAB_UNIT *
+					SLAB_UNIT,
+				.slab = block,
+				.device = block->device});
 			if (++freed_unticketed >= FREED_BATCH)
 				ticket_chunks();
 			status = CUDA_SUCCESS;
@@ -611,30 +614,30 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 		unit = slab_start(block, address);
 		found = unit != BLOCKS_NONE;
 		if (found)
-			*range = (struct memory_range){ .base = block->base +
-								(uint64_t)unit * SLAB_UNIT,
+			*range = (struct memory_range){
+				.base = block->base + (uint64_t)unit * SLAB_UNIT,
 				.bytes = block->slab->bytes[unit],
 				.id = block->slab->id[unit],
 				.device = block->device,
-				.context = block->context };
-	} else if (block && (block->kind == BLOCK_RESERVED ||
-					    address - block->base < block->bytes)) {
-		*range = (struct memory_range){ .base = block->base,
+				.context = block->context};
+	} else if (block &&
+		   (block->kind == BLOCK_RESERVED || address - block->base < block->bytes)) {
+		*range = (struct memory_range){.base = block->base,
 			.bytes = block->bytes,
 			.id = block->id,
 			.device = block->device,
 			.context = block->context,
-			.async = block->async };
+			.async = block->async};
 		found = true;
 	} else if (!w) {
 		below = global_below(address);
 		if (below >= 0 && address - globals[below].address < globals[below].bytes) {
-			*range = (struct memory_range){ .base = globals[below].address,
+			*range = (struct memory_range){.base = globals[below].address,
 				.bytes = globals[below].bytes,
 				.id = globals[below].id,
 				.device = globals[below].device,
 				.context = (uint16_t)CONTEXT_PRIMARY(globals[below].device),
-				.global = true };
+				.global = true};
 			found = true;
 		}
 	}
@@ -696,11 +699,9 @@ void memory_global(int device, CUdeviceptr address, size_t bytes)
 		}
 		below++;
 		memmove(&globals[below + 1], &globals[below],
-				(global_count - (size_t)below) * sizeof(*globals));
-		globals[below] = (struct global){ .address = address,
-			.bytes = bytes,
-			.id = ++last_id,
-			.device = device };
+			(global_count - (size_t)below) * sizeof(*globals));
+		globals[below] = (struct global){
+			.address = address, .bytes = bytes, .id = ++last_id, .device = device};
 		global_count++;
 	}
 out:
@@ -752,10 +753,10 @@ CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdevicept
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 		/* `wanted` is a hint: where it cannot be had, another place will do. */
 		if (window_of(wanted) == w && !(wanted % w->granularity) &&
-				hole_take_at(w, (wanted - w->base) / w->granularity,
-						bytes / w->granularity))
-			hole_insert(w, (wanted - w->base) / w->granularity,
-					bytes / w->granularity);
+			hole_take_at(
+				w, (wanted - w->base) / w->granularity, bytes / w->granularity))
+			hole_insert(
+				w, (wanted - w->base) / w->granularity, bytes / w->granularity);
 		block = block_new(w, BLOCK_RESERVED, bytes, &status);
 		if (block) {
 			*address = block->base;
@@ -775,17 +776,17 @@ CUresult memory_unreserve(CUdeviceptr address, size_t bytes)
 	pthread_mutex_lock(&memory_lock);
 	block = block_at(address, &w);
 	if (block && block->kind == BLOCK_RESERVED && block->base == address &&
-			block->size == bytes) {
+		block->size == bytes) {
 		granules_set(w, address, bytes, NULL);
 		/* Memory under it may be on its way out still: the addresses wait for that. */
 		freed_unticketed = 0;
 		post_unmap(block->device, 0, 0, ++last_ticket);
 		w->mapped += bytes; /* freed_done takes it off again */
-		freed_push(&(struct freed){ .ticket = last_ticket,
-				.address = address,
-				.size = bytes,
-				.address_too = true,
-				.device = block->device });
+		freed_push(&(struct freed){.ticket = last_ticket,
+			.address = address,
+			.size = bytes,
+			.address_too = true,
+			.device = block->device});
 		free(block);
 		status = CUDA_SUCCESS;
 	}

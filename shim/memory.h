@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device memory, addressed by the shim: each device has a window that the worker has reserved for
- * this process, and an allocation is a post that puts memory at the address chosen here.  Small
- * ones are cut from slabs.
+ * Device memory, addressed by the shim: each device has a window that the worker has reserved
+ * for this process, and an allocation is a post that puts memory at the address chosen here.
+ * Small ones are cut from slabs.
  *
  * What is freed is not given out again before the worker has said that everything posted before
  * the free is done (WORD_UNMAPPED tickets): so no work in flight, on whatever stream, meets the
@@ -18,12 +18,12 @@
 
 struct memory_range {
 	uint64_t base;
-	uint64_t bytes;  /* as asked for */
-	uint64_t id;     /* unique in the process */
+	uint64_t bytes; /* as asked for */
+	uint64_t id;	/* unique in the process */
 	int device;
 	uint16_t context; /* that was current when it was made */
-	bool async;      /* from a pool */
-	bool global;     /* a module's variable */
+	bool async;	  /* from a pool */
+	bool global;	  /* a module's variable */
 };
 
 /* After vcudaOpen: takes the windows over. */

@@ -28,7 +28,7 @@ struct module {
 	struct context *context;
 	uint64_t context_id;
 	struct library *library; /* the one that it was made for, or NULL */
-	pthread_mutex_t lock;    /* the buckets */
+	pthread_mutex_t lock;	 /* the buckets */
 	struct function *functions[MODULE_BUCKETS];
 };
 
@@ -80,12 +80,12 @@ static void log_tell(struct jit *jit, const char *log, size_t n)
 	if (jit->error && jit->error_room)
 		snprintf(jit->error, jit->error_room, "%.*s", (int)n, log ? log : "");
 	if (jit->error_used)
-		*jit->error_used = (void *)(uintptr_t)(
-				n < jit->error_room ? n : jit->error_room);
+		*jit->error_used =
+			(void *)(uintptr_t)(n < jit->error_room ? n : jit->error_room);
 }
 
 static CUresult load_once(const struct image *image, const uint8_t digest[32], uint64_t handle,
-		struct jit *jit, bool *needed)
+	struct jit *jit, bool *needed)
 {
 	struct shim_call call;
 	struct wire_vcudaModuleLoad *body;
@@ -115,7 +115,7 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 }
 
 CUresult module_load(const struct image *image, struct jit *jit, struct library *library,
-		struct module **out)
+	struct module **out)
 {
 	struct context *context = context_current();
 	struct module *module;
@@ -207,7 +207,7 @@ void module_reset(struct context *context)
 	struct gone gone;
 
 	do {
-		gone = (struct gone){ .context = context };
+		gone = (struct gone){.context = context};
 		handle_each(KIND_CUmodule, module_gone, &gone);
 		for (unsigned i = 0; i < gone.count; i++) {
 			struct module *module = shim_object_of(gone.handles[i], KIND_CUmodule);
@@ -238,7 +238,7 @@ static bool layout_good(const struct function *function)
 		const struct function_param *p = &function->layout[i];
 
 		if (p->offset > function->info.param_bytes ||
-				p->size > function->info.param_bytes - p->offset)
+			p->size > function->info.param_bytes - p->offset)
 			return false;
 	}
 	return true;
@@ -321,8 +321,8 @@ CUresult module_function(struct module *module, const char *name, struct functio
 	return status;
 }
 
-CUresult module_global(struct module *module, const char *name, CUdeviceptr *address,
-		size_t *bytes)
+CUresult module_global(
+	struct module *module, const char *name, CUdeviceptr *address, size_t *bytes)
 {
 	struct shim_call call;
 	struct wire_vcudaGlobalGet *body;
@@ -344,7 +344,7 @@ CUresult module_global(struct module *module, const char *name, CUdeviceptr *add
 }
 
 CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
-		void (*each)(const char *name, void *argument), void *argument)
+	void (*each)(const char *name, void *argument), void *argument)
 {
 	CUresult status;
 	uint32_t left;
@@ -399,7 +399,7 @@ CUresult function_find(CUfunction function, struct function **out)
 /* ---- the interface ---- */
 
 CUresult hand_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
-		CUjit_option *options, void **optionValues)
+	CUjit_option *options, void **optionValues)
 {
 	struct context *context = context_current();
 	struct module *loaded;
@@ -532,13 +532,12 @@ static void name_keep(const char *name, void *argument)
 		list->names[list->count++] = strdup(name);
 }
 
-CUresult hand_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions,
-		CUmodule mod)
+CUresult hand_cuModuleEnumerateFunctions(
+	CUfunction *functions, unsigned int numFunctions, CUmodule mod)
 {
-	struct enumeration e = { .module = module_of(mod),
-		.functions = functions,
-		.room = numFunctions };
-	struct name_list list = { .room = numFunctions };
+	struct enumeration e = {
+		.module = module_of(mod), .functions = functions, .room = numFunctions};
+	struct name_list list = {.room = numFunctions};
 	uint32_t total = 0;
 	CUresult status;
 
@@ -559,8 +558,8 @@ CUresult hand_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int num
 	return status ? status : e.status;
 }
 
-CUresult hand_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
-		const char *name)
+CUresult hand_cuModuleGetGlobal_v2(
+	CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
 {
 	struct module *module = module_of(hmod);
 

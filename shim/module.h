@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Modules, libraries and their functions.  An image is named by its SHA-256 and travels only where
- * nobody has it; a function comes back with all that can be asked of it and is kept.
+ * Modules, libraries and their functions.  An image is named by its SHA-256 and travels only
+ * where nobody has it; a function comes back with all that can be asked of it and is kept.
  */
 #ifndef VCUDA_SHIM_MODULE_H
 #define VCUDA_SHIM_MODULE_H
@@ -22,7 +22,7 @@ struct library;
 struct function {
 	uint64_t handle;
 	struct module *module;
-	struct function *next;   /* of the module's bucket */
+	struct function *next; /* of the module's bucket */
 	char *name;
 	struct function_info info;
 	struct function_param *layout;
@@ -31,7 +31,7 @@ struct function {
 
 /* An image as it goes to the worker: `bytes` behind `head` bytes of our own. */
 struct image {
-	uint32_t kind; /* enum image_kind */
+	uint32_t kind;	      /* enum image_kind */
 	unsigned char *bytes; /* malloc'ed */
 	size_t size;
 };
@@ -47,20 +47,20 @@ CUresult image_read(const char *path, void **bytes);
 struct jit {
 	struct image_option options[24];
 	uint32_t count;
-	char *info, *error; /* the app's buffers, or NULL */
+	char *info, *error;		/* the app's buffers, or NULL */
 	void **info_used, **error_used; /* where the lengths are told */
 	size_t info_room, error_room;
 };
 CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values);
 
 CUresult module_load(const struct image *image, struct jit *jit, struct library *library,
-		struct module **out);
+	struct module **out);
 CUresult module_unload(struct module *module);
 CUresult module_function(struct module *module, const char *name, struct function **out);
-CUresult module_global(struct module *module, const char *name, CUdeviceptr *address,
-		size_t *bytes);
+CUresult module_global(
+	struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
 CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
-		void (*each)(const char *name, void *argument), void *argument);
+	void (*each)(const char *name, void *argument), void *argument);
 uint64_t module_handle(const struct module *module);
 struct context *module_context(const struct module *module);
 /* The context is gone, and the worker has dropped what it held. */

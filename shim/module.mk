@@ -42,9 +42,13 @@ $(OBJ)/preload-stub/%.so: | $(CACHE)/.complete
 	$(Q)echo 'extern int vcuda_stub; int vcuda_stub;' | $(PRELOAD_CC) -shared -fPIC -x c - \
 		-Wl,-soname,$(@F) -o $@
 
-$(LIB)/libvcuda.so: $(PRELOAD_STUBS) | $(addprefix $(LIB)/,$(PRELOAD_FRONTS))
+# While a program is loaded it stands for libcudart.so.13 (SONAME and symbol version), as
+# libutilities.so does for 12 (shim/utilities/utilities.mk says why). dlsym on that handle searches
+# what it needs in this order: the front of 13 comes first.
+$(LIB)/libvcuda.so: $(PRELOAD_STUBS) shim/libvcuda.map | $(addprefix $(LIB)/,$(PRELOAD_FRONTS))
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)echo 'extern int vcuda_stub; int vcuda_stub;' | $(PRELOAD_CC) $(PRELOAD_LDFLAGS) -fPIC \
-		-fvisibility=hidden -x c - -x none -Wl,--no-as-needed $(PRELOAD_STUBS) \
-		-Wl,-soname,libvcuda.so -o $@
+		-fvisibility=hidden -x c - -x none -Wl,--no-as-needed \
+		$(OBJ)/preload-stub/libvcuda-cudart13.so $(PRELOAD_STUBS) \
+		-Wl,--version-script=shim/libvcuda.map -Wl,-soname,libcudart.so.13 -o $@

@@ -8,8 +8,8 @@
 #include "shim/module.h"
 
 CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize,
-		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
+	CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+	int blockSizeLimit, unsigned int flags)
 {
 	struct context *context = context_current();
 	const int *device;
@@ -39,15 +39,15 @@ CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *b
 							   : dynamicSMemSize;
 		int blocks;
 
-		status = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, func,
-				threads, shared, flags);
+		status = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+			&blocks, func, threads, shared, flags);
 		if (status)
 			return status;
 		if (blocks * threads > best_threads) {
 			best_threads = blocks * threads;
 			best = threads;
-			*minGridSize = blocks *
-				       device[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+			*minGridSize =
+				blocks * device[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
 		}
 		/* More cannot be resident. */
 		if (best_threads == device[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR])
@@ -59,10 +59,10 @@ CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *b
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
-		CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
-		int blockSizeLimit)
+CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
+	CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+	int blockSizeLimit)
 {
 	return hand_cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func,
-			blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
+		blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
 }

@@ -32,7 +32,7 @@ struct pointer {
 
 static struct pointer pointer_look(CUdeviceptr ptr)
 {
-	struct pointer p = { 0 };
+	struct pointer p = {0};
 
 	p.device = memory_find(ptr, &p.range);
 	if (!p.device)
@@ -56,7 +56,7 @@ static void number_matches(void *object, void *argument)
 
 static uint64_t context_by_number(uint16_t number)
 {
-	struct number_wanted wanted = { number, 0 };
+	struct number_wanted wanted = {number, 0};
 
 	handle_each(KIND_CUcontext, number_matches, &wanted);
 	return wanted.handle;
@@ -72,8 +72,8 @@ static int pointer_device(const struct pointer *p)
 	return number && number < CONTEXT_CREATED ? number - CONTEXT_PRIMARY(0) : 0;
 }
 
-static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
-		const struct pointer *p)
+static CUresult pointer_attribute(
+	void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const struct pointer *p)
 {
 	uint64_t base = p->device ? p->range.base : (uint64_t)(uintptr_t)p->pinned.base;
 	size_t bytes = p->device ? p->range.bytes : p->pinned.bytes;
@@ -84,7 +84,7 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUd
 			*(CUcontext *)data = NULL;
 		else
 			*(CUcontext *)data = (CUcontext)(uintptr_t)context_by_number(
-					p->device ? p->range.context : p->pinned.context);
+				p->device ? p->range.context : p->pinned.context);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(unsigned *)data = p->device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
@@ -104,8 +104,8 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUd
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED: *(bool *)data = p->device; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		*(unsigned long long *)data = p->device ? p->range.id << 1
-							: (p->pinned.id << 1 | 1);
+		*(unsigned long long *)data =
+			p->device ? p->range.id << 1 : (p->pinned.id << 1 | 1);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		*(int *)data = pointer_device(p);
@@ -164,8 +164,8 @@ static CUresult pointer_null(void *data, CUpointer_attribute attribute)
 	}
 }
 
-CUresult hand_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
-		void **data, CUdeviceptr ptr)
+CUresult hand_cuPointerGetAttributes(unsigned int numAttributes,
+	CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
 	struct pointer p = pointer_look(ptr);
 
@@ -187,13 +187,15 @@ CUresult hand_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attri
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
-		CUdeviceptr ptr)
+CUresult hand_cuPointerSetAttribute(
+	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct memory_range range;
 
-	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !memory_find(ptr, &range))
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+		!memory_find(ptr, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Copies that CUDA calls synchronous are ordered anyway; the flag changes nothing here. */
+	/* Copies that CUDA calls synchronous are ordered anyway; the flag changes nothing here.
+	 */
 	return CUDA_SUCCESS;
 }

@@ -19,9 +19,9 @@ struct pool {
 	int device;
 	bool is_default;
 	uint64_t threshold;
-	uint64_t used, used_high;         /* bytes that the app has */
+	uint64_t used, used_high;	  /* bytes that the app has */
 	uint64_t reserved, reserved_high; /* and those that are kept for reuse too */
-	uint32_t policies[4];             /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
+	uint32_t policies[4];		  /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
 };
 
 /* A live allocation, or one that was freed and is kept. */
@@ -35,7 +35,7 @@ struct piece {
 
 #define POOL_BUCKETS 1024
 /* A kept block may serve a request of half its size or more. */
-#define POOL_WASTE   2
+#define POOL_WASTE 2
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct piece *live[POOL_BUCKETS];
@@ -207,8 +207,8 @@ static struct piece *kept_take(const struct pool *pool, size_t bytes, uint64_t s
 
 	for (struct piece **at = &kept; *at; at = &(*at)->next)
 		if ((*at)->pool == pool && (*at)->stream == stream && (*at)->bytes >= bytes &&
-				(*at)->bytes / POOL_WASTE <= bytes &&
-				(!best || (*at)->bytes < (*best)->bytes))
+			(*at)->bytes / POOL_WASTE <= bytes &&
+			(!best || (*at)->bytes < (*best)->bytes))
 			best = at;
 	if (!best)
 		return NULL;
@@ -277,8 +277,8 @@ CUresult hand_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStre
 	return pool ? pool_alloc(pool, dptr, bytesize, hStream) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult hand_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
-		CUstream hStream)
+CUresult hand_cuMemAllocFromPoolAsync(
+	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
 	struct pool *from = pool_of(pool);
 
@@ -318,8 +318,8 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-			poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			poolProps->handleTypes)
+		poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		poolProps->handleTypes)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!device_of(poolProps->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -428,7 +428,7 @@ CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, 
 		bool own = map[i].location.id == p->device;
 
 		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-				!device_of(map[i].location.id))
+			!device_of(map[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
 		/* Its own device always has it; others cannot (context.c: peers). */
 		if (!own && map[i].flags)
@@ -439,8 +439,8 @@ CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, 
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
-		CUmemLocation *location)
+CUresult hand_cuMemPoolGetAccess(
+	CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
 {
 	struct pool *p = pool_of(memPool);
 
@@ -502,23 +502,24 @@ static CUresult location_check(const CUmemLocation *location, CUmemAllocationTyp
 		       : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult hand_cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
-		CUmemAllocationType type)
+CUresult hand_cuMemGetDefaultMemPool(
+	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
 {
 	CUresult status = location_check(location, type);
 
 	return status ? status : hand_cuDeviceGetDefaultMemPool(pool_out, location->id);
 }
 
-CUresult hand_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
-		CUmemAllocationType type)
+CUresult hand_cuMemGetMemPool(
+	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
 	CUresult status = location_check(location, type);
 
 	return status ? status : hand_cuDeviceGetMemPool(pool, location->id);
 }
 
-CUresult hand_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+CUresult hand_cuMemSetMemPool(
+	CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
 	CUresult status = location_check(location, type);
 

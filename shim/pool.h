@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stream-ordered memory: what was freed on a stream may be given out again on the same stream at
- * once, which is what pools are for; elsewhere it goes the way of memory.c.
+ * Stream-ordered memory: what was freed on a stream may be given out again on the same stream
+ * at once, which is what pools are for; elsewhere it goes the way of memory.c.
  */
 #ifndef VCUDA_SHIM_POOL_H
 #define VCUDA_SHIM_POOL_H

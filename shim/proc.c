@@ -13,7 +13,7 @@
 #include "protocol/generated/cuda_hand.h"
 
 CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
-		cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
+	cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
 	const struct cuda_proc *proc;
 	const struct cuda_proc_version *best = NULL;
@@ -21,8 +21,8 @@ CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersio
 	CUdriverProcAddressQueryResult result = CU_GET_PROC_ADDRESS_SUCCESS;
 
 	if (!symbol || !pfn ||
-			flags & ~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM |
-					      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
+		flags & ~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM |
+				      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
 		return CUDA_ERROR_INVALID_VALUE;
 	*pfn = NULL;
 	proc = cuda_proc_find(symbol);
@@ -42,14 +42,15 @@ CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersio
 	return result == CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult hand_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+CUresult hand_cuGetProcAddress(
+	const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
 	return hand_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
 }
 
 /* The tables are asked for by a statically linked CUDA runtime only: ours needs none, and the
- * loader guard redirects the others where it finds their symbols. So this is one that cannot work,
- * and its user must learn why: the one line that is printed without being asked for. */
+ * loader guard redirects the others where it finds their symbols. So this is one that cannot
+ * work, and its user must learn why: the one line that is printed without being asked for. */
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	static int told;
@@ -59,8 +60,8 @@ CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExport
 	*ppExportTable = NULL;
 	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
 		dprintf(STDERR_FILENO,
-				"vcuda: %s is linked with a static CUDA runtime; rebuild with "
-				"-cudart shared\n",
-				program_invocation_name);
+			"vcuda: %s is linked with a static CUDA runtime; rebuild with "
+			"-cudart shared\n",
+			program_invocation_name);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -8,7 +8,7 @@
 
 #include "common/wait.h"
 
-#define RING_ALIGN  16u
+#define RING_ALIGN 16u
 #define ARENA_ALIGN 64u
 /* Tries before the lock's waiter sleeps: the lock is held for some 100 ns. */
 #define RING_LOCK_SPINS 200
@@ -26,25 +26,24 @@ static bool power_of_two(uint64_t n)
 bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_bytes)
 {
 	if (page->magic != CHANNEL_MAGIC || page->version != CHANNEL_VERSION ||
-			page->size > segment_bytes)
+		page->size > segment_bytes)
 		return false;
 	if (!power_of_two(page->ring_size) || page->ring_size < 4u * (FRAME_BODY_MAX + 64u) ||
-			!power_of_two(page->arena_size) || page->arena_size < 2u * FRAME_CHUNK ||
-			page->landing_size < FRAME_CHUNK)
+		!power_of_two(page->arena_size) || page->arena_size < 2u * FRAME_CHUNK ||
+		page->landing_size < FRAME_CHUNK)
 		return false;
 	if (!range_inside(page->ring, page->ring_size, segment_bytes) ||
-			!range_inside(page->arena, page->arena_size, segment_bytes) ||
-			!range_inside(page->landing, page->landing_size, segment_bytes) ||
-			!range_inside(page->slots, CHANNEL_SLOTS * sizeof(struct channel_slot),
-					segment_bytes) ||
-			!range_inside(page->words, CHANNEL_WORDS * sizeof(uint64_t),
-					segment_bytes) ||
-			!range_inside(page->upcalls,
-					CHANNEL_UPCALLS * sizeof(struct channel_upcall),
-					segment_bytes))
+		!range_inside(page->arena, page->arena_size, segment_bytes) ||
+		!range_inside(page->landing, page->landing_size, segment_bytes) ||
+		!range_inside(page->slots, CHANNEL_SLOTS * sizeof(struct channel_slot),
+			segment_bytes) ||
+		!range_inside(page->words, CHANNEL_WORDS * sizeof(uint64_t), segment_bytes) ||
+		!range_inside(page->upcalls, CHANNEL_UPCALLS * sizeof(struct channel_upcall),
+			segment_bytes))
 		return false;
 	if ((page->ring | page->arena | page->landing | page->slots | page->words |
-			    page->upcalls) % 64)
+		    page->upcalls) %
+		64)
 		return false;
 
 	memset(ring, 0, sizeof(*ring));
@@ -61,15 +60,15 @@ void ring_lock(struct ring *ring)
 {
 	uint32_t free = 0;
 
-	if (atomic_compare_exchange_strong_explicit(&ring->lock, &free, 1, memory_order_acquire,
-			    memory_order_relaxed))
+	if (atomic_compare_exchange_strong_explicit(
+		    &ring->lock, &free, 1, memory_order_acquire, memory_order_relaxed))
 		return;
 	for (int i = 0; i < RING_LOCK_SPINS; i++) {
 		wait_relax();
 		free = 0;
 		if (!atomic_load_explicit(&ring->lock, memory_order_relaxed) &&
-				atomic_compare_exchange_strong_explicit(&ring->lock, &free, 1,
-						memory_order_acquire, memory_order_relaxed))
+			atomic_compare_exchange_strong_explicit(&ring->lock, &free, 1,
+				memory_order_acquire, memory_order_relaxed))
 			return;
 	}
 	while (atomic_exchange_explicit(&ring->lock, 2, memory_order_acquire))
@@ -128,17 +127,17 @@ struct frame_header *ring_begin(struct ring *ring, uint32_t *body, bool bulk)
 
 	if (skip) {
 		header = (struct frame_header *)(ring->bytes + (ring->tail & (ring->size - 1)));
-		*header = (struct frame_header){ .length = (uint32_t)(skip - sizeof(*header)),
+		*header = (struct frame_header){.length = (uint32_t)(skip - sizeof(*header)),
 			.kind = FRAME_PAD,
-			.magic = FRAME_MAGIC };
+			.magic = FRAME_MAGIC};
 	}
 	at = ring->bytes + position;
 	header = (struct frame_header *)at;
-	*header = (struct frame_header){ .seq = ++ring->seq,
+	*header = (struct frame_header){.seq = ++ring->seq,
 		.length = *body,
 		.body = *body,
 		.flags = bulk ? FRAME_BULK : 0,
-		.magic = FRAME_MAGIC };
+		.magic = FRAME_MAGIC};
 	ring->tail += skip + frame;
 	return header;
 }
@@ -171,10 +170,10 @@ void *ring_arena(struct ring *ring, uint32_t n, uint64_t *offset, uint32_t *bloc
 	uint64_t skip = size > ring->arena_size - position ? ring->arena_size - position : 0;
 
 	if (ring->arena_size - (ring->arena_tail - ring->arena_head) < skip + size ||
-			ring->block_next - ring->block_first >= RING_BLOCKS) {
+		ring->block_next - ring->block_first >= RING_BLOCKS) {
 		arena_release(ring);
 		if (ring->arena_size - (ring->arena_tail - ring->arena_head) < skip + size ||
-				ring->block_next - ring->block_first >= RING_BLOCKS)
+			ring->block_next - ring->block_first >= RING_BLOCKS)
 			return NULL;
 	}
 	if (skip)
@@ -182,7 +181,7 @@ void *ring_arena(struct ring *ring, uint32_t n, uint64_t *offset, uint32_t *bloc
 	ring->arena_tail += skip + size;
 	*block = ring->block_next++;
 	ring->blocks[*block % RING_BLOCKS] =
-			(struct ring_block){ .end = ring->arena_tail, .frame_end = RING_PENDING };
+		(struct ring_block){.end = ring->arena_tail, .frame_end = RING_PENDING};
 	*offset = ring->arena_offset + position;
 	return ring->arena + position;
 }

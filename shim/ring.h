@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The producer's half of the channel: frames into the ring, captured bytes into the arena.
- * Nothing here waits: where there is no room the answer is NULL, and the engine decides how long
- * to be patient.  One short lock orders the frames of all threads; bytes are copied into the arena
- * outside of it, so blocks of the arena are given out in one order and may be published in another;
- * they are released first in, first out, once the frame that named them is acknowledged.
+ * Nothing here waits: where there is no room the answer is NULL, and the engine decides how
+ * long to be patient.  One short lock orders the frames of all threads; bytes are copied into
+ * the arena outside of it, so blocks of the arena are given out in one order and may be
+ * published in another; they are released first in, first out, once the frame that named them
+ * is acknowledged.
  */
 #ifndef VCUDA_SHIM_RING_H
 #define VCUDA_SHIM_RING_H
@@ -21,8 +22,9 @@
 #define RING_BLOCKS 8192u
 
 struct ring_block {
-	uint64_t end;       /* arena count behind it */
-	uint64_t frame_end; /* ring count behind the frame that names it; RING_PENDING before that */
+	uint64_t end;	    /* arena count behind it */
+	uint64_t frame_end; /* ring count behind the frame that names it; RING_PENDING before
+			       that */
 };
 #define RING_PENDING UINT64_MAX
 
@@ -35,9 +37,9 @@ struct ring {
 	uint64_t arena_offset; /* of the arena in the segment */
 
 	_Alignas(64) _Atomic uint32_t lock; /* 0 free, 1 held, 2 held and someone sleeps */
-	uint64_t tail;  /* free-running, like page->tail */
-	uint64_t head;  /* page->head as last looked at */
-	uint64_t seq;   /* number of the last frame */
+	uint64_t tail;			    /* free-running, like page->tail */
+	uint64_t head;			    /* page->head as last looked at */
+	uint64_t seq;			    /* number of the last frame */
 	uint64_t arena_tail;
 	uint64_t arena_head;
 	uint32_t block_first; /* free-running indices into blocks */
@@ -45,7 +47,8 @@ struct ring {
 	struct ring_block blocks[RING_BLOCKS];
 };
 
-/* Checks the sizes that the page claims against the segment's real size. False: do not use it. */
+/* Checks the sizes that the page claims against the segment's real size. False: do not use it.
+ */
 bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_bytes);
 
 void ring_lock(struct ring *ring);

@@ -15,29 +15,29 @@
 #include "shim/ring.h"
 
 enum session_phase {
-	SESSION_NONE = 0,    /* cuInit has not succeeded */
+	SESSION_NONE = 0, /* cuInit has not succeeded */
 	SESSION_READY = 1,
-	SESSION_LOST = 2,    /* `lost` says what every call answers */
-	SESSION_FORKED = 3,  /* this is a child: the session is the parent's */
-	SESSION_ENDED = 4,   /* the process is exiting */
+	SESSION_LOST = 2,   /* `lost` says what every call answers */
+	SESSION_FORKED = 3, /* this is a child: the session is the parent's */
+	SESSION_ENDED = 4,  /* the process is exiting */
 };
 
 struct session {
 	_Atomic uint32_t phase;
-	_Atomic uint32_t lost;     /* CUresult */
+	_Atomic uint32_t lost; /* CUresult */
 	struct channel_page *page;
 	struct channel_slot *slots;
 	_Atomic uint64_t *words;
 	struct channel_upcall *upcalls;
 	int socket;
 	int doorbell;
-	uint32_t mode;             /* enum channel_mode */
-	uint64_t bytes;            /* of the segment */
+	uint32_t mode;	/* enum channel_mode */
+	uint64_t bytes; /* of the segment */
 	uint64_t spin_ns;
 	pthread_mutex_t socket_lock; /* one request and its answer at a time */
 	struct ring ring;
 	char agent[128];
-	char text[320];            /* why attaching failed, or the session was lost */
+	char text[320]; /* why attaching failed, or the session was lost */
 };
 extern struct session session;
 
@@ -49,12 +49,14 @@ CUresult attach(void);
 struct channel_request;
 struct channel_answer;
 bool attach_ask(struct channel_request *request, struct channel_answer *answer, int *fd,
-		int timeout_ms);
+	int timeout_ms);
 bool attach_tell(struct channel_request *request);
-/* Maps what an answer names: a segment of SIZE bytes by descriptor or by name. NULL: could not. */
+/* Maps what an answer names: a segment of SIZE bytes by descriptor or by name. NULL: could not.
+ */
 void *attach_map(const struct channel_answer *answer, int fd, uint64_t size);
 
-/* Looks at the page and at the socket; marks the session lost where either says so. True: lost. */
+/* Looks at the page and at the socket; marks the session lost where either says so. True: lost.
+ */
 bool session_check(void);
 /* What calls answer now; CUDA_SUCCESS while READY (or while attaching). */
 CUresult session_status(void);

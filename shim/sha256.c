@@ -13,15 +13,69 @@
 #endif
 
 static const uint32_t constants[64] = {
-	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
-	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
-	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
-	0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
-	0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
-	0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
-	0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
-	0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+	0x428a2f98,
+	0x71374491,
+	0xb5c0fbcf,
+	0xe9b5dba5,
+	0x3956c25b,
+	0x59f111f1,
+	0x923f82a4,
+	0xab1c5ed5,
+	0xd807aa98,
+	0x12835b01,
+	0x243185be,
+	0x550c7dc3,
+	0x72be5d74,
+	0x80deb1fe,
+	0x9bdc06a7,
+	0xc19bf174,
+	0xe49b69c1,
+	0xefbe4786,
+	0x0fc19dc6,
+	0x240ca1cc,
+	0x2de92c6f,
+	0x4a7484aa,
+	0x5cb0a9dc,
+	0x76f988da,
+	0x983e5152,
+	0xa831c66d,
+	0xb00327c8,
+	0xbf597fc7,
+	0xc6e00bf3,
+	0xd5a79147,
+	0x06ca6351,
+	0x14292967,
+	0x27b70a85,
+	0x2e1b2138,
+	0x4d2c6dfc,
+	0x53380d13,
+	0x650a7354,
+	0x766a0abb,
+	0x81c2c92e,
+	0x92722c85,
+	0xa2bfe8a1,
+	0xa81a664b,
+	0xc24b8b70,
+	0xc76c51a3,
+	0xd192e819,
+	0xd6990624,
+	0xf40e3585,
+	0x106aa070,
+	0x19a4c116,
+	0x1e376c08,
+	0x2748774c,
+	0x34b0bcb5,
+	0x391c0cb3,
+	0x4ed8aa4a,
+	0x5b9cca4f,
+	0x682e6ff3,
+	0x748f82ee,
+	0x78a5636f,
+	0x84c87814,
+	0x8cc70208,
+	0x90befffa,
+	0xa4506ceb,
+	0xbef9a3f7,
 	0xc67178f2,
 };
 
@@ -46,7 +100,8 @@ static void rounds_plain(uint32_t state[8], const uint8_t *at, size_t blocks)
 		}
 		memcpy(s, state, sizeof(s));
 		for (int i = 0; i < 64; i++) {
-			uint32_t t1 = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
+			uint32_t t1 = s[7] +
+				      (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
 				      ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + w[i];
 			uint32_t t2 = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) +
 				      ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
@@ -71,7 +126,7 @@ static int has_sha(void)
 }
 
 __attribute__((target("sha,sse4.1,ssse3"))) static void rounds_sha(
-		uint32_t state[8], const uint8_t *at, size_t blocks)
+	uint32_t state[8], const uint8_t *at, size_t blocks)
 {
 	const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
 	__m128i abef, cdgh, t;
@@ -86,11 +141,13 @@ __attribute__((target("sha,sse4.1,ssse3"))) static void rounds_sha(
 		__m128i w[4];
 
 		for (int i = 0; i < 4; i++)
-			w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const void *)(at + 16 * i)), swap);
+			w[i] = _mm_shuffle_epi8(
+				_mm_loadu_si128((const void *)(at + 16 * i)), swap);
 		for (int i = 0; i < 16; i++) {
 			__m128i now = w[i % 4];
 
-			t = _mm_add_epi32(now, _mm_loadu_si128((const void *)&constants[4 * i]));
+			t = _mm_add_epi32(
+				now, _mm_loadu_si128((const void *)&constants[4 * i]));
 			cdgh = _mm_sha256rnds2_epu32(cdgh, abef, t);
 			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(t, 0x0e));
 			/* The schedule of four rounds that come sixteen later. */
@@ -99,7 +156,7 @@ __attribute__((target("sha,sse4.1,ssse3"))) static void rounds_sha(
 					n3 = w[(i + 3) % 4];
 
 				t = _mm_add_epi32(_mm_sha256msg1_epu32(now, n1),
-						_mm_alignr_epi8(n3, n2, 4));
+					_mm_alignr_epi8(n3, n2, 4));
 				w[i % 4] = _mm_sha256msg2_epu32(t, n3);
 			}
 		}
@@ -127,9 +184,9 @@ static void rounds(uint32_t state[8], const uint8_t *at, size_t blocks)
 
 void sha256(const void *bytes, size_t n, uint8_t digest[32])
 {
-	uint32_t state[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
-		0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
-	uint8_t tail[128] = { 0 };
+	uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+		0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+	uint8_t tail[128] = {0};
 	size_t left = n % 64;
 	size_t tail_bytes = left < 56 ? 64 : 128;
 	uint64_t bits = (uint64_t)n * 8;

@@ -22,10 +22,10 @@ static _Atomic uint64_t copies[STATS_COPIES];
 static _Atomic uint64_t copy_bytes[STATS_COPIES];
 static const char *where;
 
-static const char *const copy_names[] = { "host_to_device", "device_to_host",
-	"device_to_device" };
-static const char *const event_names[] = { "round_trips", "local_round_trips", "stalls",
-	"errors" };
+static const char *const copy_names[] = {
+	"host_to_device", "device_to_host", "device_to_device"};
+static const char *const event_names[] = {
+	"round_trips", "local_round_trips", "stalls", "errors"};
 
 void stats_open(void)
 {
@@ -69,11 +69,11 @@ static struct wire wire_counters(void)
 	struct channel_page *page = session.page;
 
 	if (!page)
-		return (struct wire){ 0 };
-	return (struct wire){ .frames = atomic_load(&page->frames_sent) +
-					atomic_load(&page->frames_received),
+		return (struct wire){0};
+	return (struct wire){
+		.frames = atomic_load(&page->frames_sent) + atomic_load(&page->frames_received),
 		.sent = atomic_load(&page->bytes_sent),
-		.received = atomic_load(&page->bytes_received) };
+		.received = atomic_load(&page->bytes_received)};
 }
 
 static void print_json(FILE *out)
@@ -86,21 +86,20 @@ static void print_json(FILE *out)
 		if (!calls[i])
 			continue;
 		fprintf(out, "%s\n  \"%s\": {\"verb\": \"%s\", \"count\": %llu}", comma,
-				cuda_calls[i].name, cuda_calls[i].verb,
-				(unsigned long long)calls[i]);
+			cuda_calls[i].name, cuda_calls[i].verb, (unsigned long long)calls[i]);
 		comma = ",";
 	}
 	fprintf(out, "},\n");
 	for (int i = 0; i < STATS_EVENTS; i++)
 		fprintf(out, " \"%s\": %llu,\n", event_names[i], (unsigned long long)events[i]);
 	fprintf(out, " \"frames\": %llu,\n \"bytes_sent\": %llu,\n \"bytes_received\": %llu,\n",
-			(unsigned long long)wire.frames, (unsigned long long)wire.sent,
-			(unsigned long long)wire.received);
+		(unsigned long long)wire.frames, (unsigned long long)wire.sent,
+		(unsigned long long)wire.received);
 	fprintf(out, " \"copies\": {");
 	for (int i = 0; i < STATS_COPIES; i++)
 		fprintf(out, "%s\"%s\": {\"count\": %llu, \"bytes\": %llu}", i ? ", " : "",
-				copy_names[i], (unsigned long long)copies[i],
-				(unsigned long long)copy_bytes[i]);
+			copy_names[i], (unsigned long long)copies[i],
+			(unsigned long long)copy_bytes[i]);
 	fprintf(out, "}}\n");
 }
 
@@ -112,18 +111,17 @@ static void print_table(FILE *out)
 	for (unsigned i = 0; i < STATS_CALLS && i < CALL_LAST; i++)
 		if (calls[i])
 			fprintf(out, "  %-44s %-8s %10llu\n", cuda_calls[i].name,
-					cuda_calls[i].verb, (unsigned long long)calls[i]);
+				cuda_calls[i].verb, (unsigned long long)calls[i]);
 	for (int i = 0; i < STATS_EVENTS; i++)
 		fprintf(out, "  %-53s %10llu\n", event_names[i], (unsigned long long)events[i]);
 	fprintf(out, "  %-53s %10llu\n  %-53s %10llu\n  %-53s %10llu\n", "frames",
-			(unsigned long long)wire.frames, "bytes_sent",
-			(unsigned long long)wire.sent, "bytes_received",
-			(unsigned long long)wire.received);
+		(unsigned long long)wire.frames, "bytes_sent", (unsigned long long)wire.sent,
+		"bytes_received", (unsigned long long)wire.received);
 	for (int i = 0; i < STATS_COPIES; i++)
 		if (copies[i])
 			fprintf(out, "  copies %-37s %8llu %10llu bytes\n", copy_names[i],
-					(unsigned long long)copies[i],
-					(unsigned long long)copy_bytes[i]);
+				(unsigned long long)copies[i],
+				(unsigned long long)copy_bytes[i]);
 }
 
 /* WHERE with %p replaced by the process's number. */
@@ -132,7 +130,8 @@ static void stats_path(char *path, size_t n)
 	const char *mark = strstr(where, "%p");
 
 	if (mark)
-		snprintf(path, n, "%.*s%d%s", (int)(mark - where), where, (int)getpid(), mark + 2);
+		snprintf(path, n, "%.*s%d%s", (int)(mark - where), where, (int)getpid(),
+			mark + 2);
 	else
 		snprintf(path, n, "%s", where);
 }

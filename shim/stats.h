@@ -7,13 +7,18 @@
 
 #include <stdint.h>
 
-enum stats_copy { STATS_HOST_TO_DEVICE, STATS_DEVICE_TO_HOST, STATS_DEVICE_TO_DEVICE, STATS_COPIES };
+enum stats_copy {
+	STATS_HOST_TO_DEVICE,
+	STATS_DEVICE_TO_HOST,
+	STATS_DEVICE_TO_DEVICE,
+	STATS_COPIES
+};
 
 enum stats_event {
-	STATS_ROUND_TRIPS,       /* an app call waited for an answer of the agent */
+	STATS_ROUND_TRIPS,	 /* an app call waited for an answer of the agent */
 	STATS_LOCAL_ROUND_TRIPS, /* … of the sidecar alone */
-	STATS_STALLS,            /* … for room or for memory that is being unmapped */
-	STATS_ERRORS,            /* calls that returned an error that is not NOT_READY */
+	STATS_STALLS,		 /* … for room or for memory that is being unmapped */
+	STATS_ERRORS,		 /* calls that returned an error that is not NOT_READY */
 	STATS_EVENTS
 };
 

@@ -12,6 +12,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine.h"
 #include "shim/handle.h"
+#include "shim/order.h"
 #include "shim/pool.h"
 #include "shim/session.h"
 #include "shim/thread.h"
@@ -42,8 +43,8 @@ struct stream *stream_legacy(struct context *context)
 	return stream;
 }
 
-static CUresult stream_create(struct context *context, unsigned flags, int priority,
-		uint64_t *number)
+static CUresult stream_create(
+	struct context *context, unsigned flags, int priority, uint64_t *number)
 {
 	struct shim_call call;
 	struct wire_vcudaStreamCreate *body;
@@ -76,6 +77,7 @@ CUresult stream_number(CUstream stream, uint64_t *number)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)stream;
 	struct context *context = context_current();
+	struct stream *found;
 
 	*number = 0;
 	if (!context)
@@ -92,12 +94,13 @@ CUresult stream_number(CUstream stream, uint64_t *number)
 			if (!thread_stream_keep(context->number, context->id, *number))
 				return CUDA_ERROR_OUT_OF_MEMORY;
 		}
-		return CUDA_SUCCESS;
+		handle = *number;
 	}
-	if (!shim_object_of(handle, KIND_CUstream))
+	found = shim_object_of(handle, KIND_CUstream);
+	if (!found)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*number = handle;
-	return CUDA_SUCCESS;
+	return order_join(found->context, found);
 }
 
 struct stream *stream_find(uint64_t number)
@@ -134,6 +137,7 @@ static CUresult stream_destroy(struct stream *stream)
 
 	if (!handle_release(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
+	order_stream_gone(stream->context, handle);
 	pool_stream_gone(handle);
 	words_give(stream->watch.word);
 	free(stream);
@@ -148,6 +152,56 @@ void stream_end(uint64_t number)
 
 	if (stream && atomic_load(&session.phase) == SESSION_READY)
 		stream_destroy(stream);
+}
+
+struct gone {
+	struct context *context;
+	enum handle_kind kind;
+	void *objects[256];
+	uint64_t handles[256];
+	unsigned count;
+};
+
+static void stream_gone(void *object, void *argument)
+{
+	struct gone *gone = argument;
+	struct context *context;
+	uint64_t handle;
+
+	if (!object)
+		return; /* order.c's own event */
+	if (gone->kind == KIND_CUstream) {
+		context = ((struct stream *)object)->context;
+		handle = ((struct stream *)object)->handle;
+	} else {
+		context = ((struct event *)object)->context;
+		handle = ((struct event *)object)->handle;
+	}
+	if (context != gone->context || gone->count == 256)
+		return;
+	gone->objects[gone->count] = object;
+	gone->handles[gone->count++] = handle;
+}
+
+void stream_reset(struct context *context)
+{
+	static const enum handle_kind kinds[] = {KIND_CUstream, KIND_CUevent};
+	struct gone gone;
+
+	for (int k = 0; k < 2; k++) {
+		do {
+			gone = (struct gone){.context = context, .kind = kinds[k]};
+			handle_each(kinds[k], stream_gone, &gone);
+			for (unsigned i = 0; i < gone.count; i++)
+				if (handle_release(gone.handles[i]))
+					free(gone.objects[i]);
+		} while (gone.count);
+	}
+	if (context->order_event)
+		handle_release(context->order_event);
+	context->order_event = 0;
+	context->loose_stream = 0;
+	atomic_store(&context->loose, 0);
 }
 
 CUresult hand_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
@@ -287,17 +341,16 @@ CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captu
 	return status;
 }
 
-CUresult hand_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-		cuuint64_t *id_out)
+CUresult hand_cuStreamGetCaptureInfo(
+	CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
 	(void)id_out; /* only written while capturing */
 	return hand_cuStreamIsCapturing(hStream, captureStatus_out);
 }
 
 CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
-		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-		CUgraph *graph_out, const CUgraphNode **dependencies_out,
-		size_t *numDependencies_out)
+	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
+	const CUgraphNode **dependencies_out, size_t *numDependencies_out)
 {
 	(void)id_out;
 	(void)graph_out;
@@ -307,13 +360,13 @@ CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
 }
 
 CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
-		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-		CUgraph *graph_out, const CUgraphNode **dependencies_out,
-		const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
+	const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
+	size_t *numDependencies_out)
 {
 	(void)edgeData_out;
 	return hand_cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out,
-			dependencies_out, numDependencies_out);
+		dependencies_out, numDependencies_out);
 }
 
 CUresult hand_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

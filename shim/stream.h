@@ -14,9 +14,9 @@
 
 /* A word that the agent will set when something is done. */
 struct watch {
-	uint32_t word;          /* 0: none yet */
+	uint32_t word;		/* 0: none yet */
 	_Atomic uint64_t value; /* what it will be set to; 0: not armed */
-	_Atomic uint64_t seq;   /* frames up to here are covered */
+	_Atomic uint64_t seq;	/* frames up to here are covered */
 };
 
 struct stream {
@@ -27,6 +27,7 @@ struct stream {
 	unsigned flags;
 	int priority;
 	_Atomic uint64_t synced; /* frames up to here are known to be done in this stream */
+	_Atomic uint64_t joined; /* order.c: it waits for such copies up to this frame */
 	struct watch watch;
 };
 
@@ -36,9 +37,12 @@ struct event {
 	unsigned flags;
 	_Atomic uint64_t recorded; /* number of the frame that recorded it last; 0: never */
 	_Atomic uint64_t stream;   /* where: handle, 0 = legacy */
-	_Atomic uint64_t done;     /* the recording known to be done */
+	_Atomic uint64_t done;	   /* the recording known to be done */
 	struct watch watch;
 };
+
+/* The context is gone: its streams and events are stale. */
+void stream_reset(struct context *context);
 
 /* What crosses for a stream of the app's. INVALID_CONTEXT, INVALID_HANDLE. */
 CUresult stream_number(CUstream stream, uint64_t *number);
@@ -46,14 +50,15 @@ CUresult stream_number(CUstream stream, uint64_t *number);
 struct stream *stream_find(uint64_t number);
 /* A thread's own stream, at the thread's end. */
 void stream_end(uint64_t number);
-/* Work up to frame SEQ is known to be done in that stream (0 = legacy of the current context). */
+/* Work up to frame SEQ is known to be done in that stream (0 = legacy of the current context).
+ */
 void stream_synced(uint64_t number, uint64_t seq);
 
 /* For context.c: the legacy stream of a context, which has no handle. NULL: no memory. */
 struct stream *stream_legacy(struct context *context);
 
-/* Asks, or knows: SUCCESS, NOT_READY or an error. KNOWN: the frame whose end decides. A watch that
- * was armed for something else must be disarmed first (value = 0). */
+/* Asks, or knows: SUCCESS, NOT_READY or an error. KNOWN: the frame whose end decides. A watch
+ * that was armed for something else must be disarmed first (value = 0). */
 CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known);
 
 /* vcudaSync; *seq (may be NULL) is its number. */

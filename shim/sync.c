@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Waiting for the device, and asking whether it is done.  A query that has to ask arms a word,
- * which the agent sets when the work is done: a program that polls costs one round trip, not one
- * a turn.
+ * which the agent sets when the work is done: a program that polls costs one round trip, not
+ * one a turn.
  */
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
@@ -42,7 +42,8 @@ CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint6
 	if (shim_perf & PERF_PUSH && value) {
 		bool set = words_read(watch->word) >= value;
 
-		/* Not even what was asked about then is done; or that, and nothing came after. */
+		/* Not even what was asked about then is done; or that, and nothing came after.
+		 */
 		if (!set)
 			return CUDA_ERROR_NOT_READY;
 		if (set && atomic_load(&watch->seq) >= known)

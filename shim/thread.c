@@ -62,8 +62,8 @@ unsigned char *thread_scratch(void)
 
 	if (__builtin_expect(scratch != NULL, 1))
 		return scratch;
-	scratch = mmap(NULL, THREAD_SCRATCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			-1, 0);
+	scratch = mmap(NULL, THREAD_SCRATCH, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (scratch == MAP_FAILED)
 		return NULL;
 	thread_self.scratch = scratch;
@@ -128,7 +128,8 @@ uint64_t thread_stream(uint16_t number, uint64_t context_id)
 	const struct thread_rest *rest = thread_self.rest;
 
 	for (unsigned i = 0; rest && i < rest->streams; i++)
-		if (rest->stream[i].number == number && rest->stream[i].context_id == context_id)
+		if (rest->stream[i].number == number &&
+			rest->stream[i].context_id == context_id)
 			return rest->stream[i].stream;
 	return 0;
 }
@@ -142,7 +143,7 @@ bool thread_stream_keep(uint16_t number, uint64_t context_id, uint64_t stream)
 	/* Full: contexts that are gone have left their streams behind; the oldest goes. */
 	if (rest->streams == THREAD_STREAMS) {
 		memmove(&rest->stream[0], &rest->stream[1],
-				sizeof(rest->stream) - sizeof(rest->stream[0]));
+			sizeof(rest->stream) - sizeof(rest->stream[0]));
 		rest->streams--;
 	}
 	rest->stream[rest->streams].number = number;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the shim keeps for each thread of the app: the current context and its stack, the scratch
- * in which frames are built, the thread's own stream of each context.  Small and initial-exec, so
- * that reaching it is one load; the rest is allocated on first use and freed with the thread.
+ * What the shim keeps for each thread of the app: the current context and its stack, the
+ * scratch in which frames are built, the thread's own stream of each context.  Small and
+ * initial-exec, so that reaching it is one load; the rest is allocated on first use and freed
+ * with the thread.
  */
 #ifndef VCUDA_SHIM_THREAD_H
 #define VCUDA_SHIM_THREAD_H
@@ -11,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define THREAD_STACK   64 /* pushed contexts */
+#define THREAD_STACK 64	  /* pushed contexts */
 #define THREAD_STREAMS 16 /* contexts in which a thread can have its own default stream */
 
 struct context;
@@ -19,16 +20,16 @@ struct context;
 struct thread_rest;
 
 struct thread {
-	struct context *current;  /* NULL: none */
-	uint16_t number;          /* of `current`, for frame_header.context */
-	bool in_callback;         /* runs a host function: CUDA calls are refused */
-	unsigned char *scratch;   /* THREAD_SCRATCH bytes; thread_scratch() */
+	struct context *current; /* NULL: none */
+	uint16_t number;	 /* of `current`, for frame_header.context */
+	bool in_callback;	 /* runs a host function: CUDA calls are refused */
+	unsigned char *scratch;	 /* THREAD_SCRATCH bytes; thread_scratch() */
 	struct thread_rest *rest;
 };
 
 /* FRAME_BODY_MAX for the body, then room for the answer of a cached call. */
 #define THREAD_SCRATCH (64u * 1024)
-#define THREAD_ANSWER  (62u * 1024) /* where that room begins */
+#define THREAD_ANSWER (62u * 1024) /* where that room begins */
 
 extern _Thread_local struct thread thread_self __attribute__((tls_model("initial-exec")));
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Virtual memory management: address ranges in the device's window, memory that is named before it
- * has a place.  Such memory comes into being when it is mapped (vcudaMemMap puts fresh memory
- * there), so it can be mapped once at a time and only as a whole, and what it held is gone when it
- * is unmapped: CUDA keeps it as long as the handle lives.  What needs that is refused.
+ * Virtual memory management: address ranges in the device's window, memory that is named before
+ * it has a place.  Such memory comes into being when it is mapped (vcudaMemMap puts fresh
+ * memory there), so it can be mapped once at a time and only as a whole, and what it held is
+ * gone when it is unmapped: CUDA keeps it as long as the handle lives.  What needs that is
+ * refused.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,14 +48,14 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 	if (!prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
-			prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			prop->requestedHandleTypes)
+		prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		prop->requestedHandleTypes)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return device_of(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
-		CUdeviceptr addr, unsigned long long flags)
+	CUdeviceptr addr, unsigned long long flags)
 {
 	struct context *context = context_current();
 	int device = context ? context->device : 0;
@@ -83,7 +84,7 @@ CUresult hand_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 }
 
 CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-		const CUmemAllocationProp *prop, unsigned long long flags)
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	struct vmm_memory *m;
 	CUresult status = prop_check(prop);
@@ -137,7 +138,7 @@ CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)
 }
 
 CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
-		CUmemGenericAllocationHandle handle, unsigned long long flags)
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	struct memory_range range;
 	struct vmm_memory *m;
@@ -148,11 +149,11 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	pthread_mutex_lock(&vmm_lock);
 	m = memory_of(handle);
 	if (!m || !memory_find(ptr, &range) || ptr + size < ptr ||
-			ptr + size > range.base + range.bytes ||
-			ptr % devices[range.device].open.granularity) {
+		ptr + size > range.base + range.bytes ||
+		ptr % devices[range.device].open.granularity) {
 		status = CUDA_ERROR_INVALID_VALUE;
 	} else if (offset || size != m->size || m->mapped || m->was_mapped ||
-			range.device != m->device) {
+		   range.device != m->device) {
 		status = CUDA_ERROR_NOT_SUPPORTED; /* see the top of this file */
 	} else {
 		status = CUDA_SUCCESS;
@@ -207,8 +208,8 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 }
 
 /* The worker maps for the memory's own device, read and write; nothing else can be had. */
-CUresult hand_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
-		size_t count)
+CUresult hand_cuMemSetAccess(
+	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	CUresult status = CUDA_SUCCESS;
 	const struct vmm_memory *m;
@@ -221,28 +222,28 @@ CUresult hand_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc
 		status = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !status && i < count; i++)
 		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-				desc[i].location.id != m->device ||
-				desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			desc[i].location.id != m->device ||
+			desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			status = CUDA_ERROR_NOT_SUPPORTED;
 	pthread_mutex_unlock(&vmm_lock);
 	return status;
 }
 
-CUresult hand_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
-		CUdeviceptr ptr)
+CUresult hand_cuMemGetAccess(
+	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
 	struct memory_range range;
 
 	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			!memory_find(ptr, &range))
+		!memory_find(ptr, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = range.device == location->id ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 					      : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-		CUmemAllocationGranularity_flags option)
+CUresult hand_cuMemGetAllocationGranularity(size_t *granularity,
+	const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
 {
 	CUresult status = prop_check(prop);
 
@@ -253,8 +254,8 @@ CUresult hand_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllo
 	return status;
 }
 
-CUresult hand_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
-		CUmemGenericAllocationHandle handle)
+CUresult hand_cuMemGetAllocationPropertiesFromHandle(
+	CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
 {
 	struct vmm_memory *m = memory_of(handle);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See words.h.  The value that a word is armed with is never used twice by the process, so a word
- * that is given back while the agent still owes it a push does no harm to its next owner.
+ * See words.h.  The value that a word is armed with is never used twice by the process, so a
+ * word that is given back while the agent still owes it a push does no harm to its next owner.
  */
 #include "shim/words.h"
 

@@ -326,8 +326,8 @@ static CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned
 		__builtin_add_overflow(size, row, &size))
 		goto out;
 	if (!memory_mapped(dst, size)) {
-		log_note("fill refused: 0x%llx+0x%llx is not all mapped", (unsigned long long)dst,
-			(unsigned long long)size);
+		log_note("fill refused: 0x%llx+0x%llx is not all mapped",
+			(unsigned long long)dst, (unsigned long long)size);
 		goto out;
 	}
 	ret = CUDA_ERROR_OUT_OF_MEMORY;

@@ -345,6 +345,8 @@ CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 static CUresult function_on(CUkernel kernel, CUdevice dev, struct CUfunc_st **function)
 {
 	struct CUctx_st *context;
+	unsigned flags;
+	int active;
 	CUresult ret = kernel_check(kernel);
 
 	if (ret)
@@ -354,11 +356,15 @@ static CUresult function_on(CUkernel kernel, CUdevice dev, struct CUfunc_st **fu
 	ret = context_current(&context);
 	if (!ret && context->device->ordinal == dev)
 		return library_function(kernel, context, function);
-	ret = cuDevicePrimaryCtxRetain(&context, dev);
+	/* What is set is kept in the context's module, so one that is made for it stays. */
+	ret = cuDevicePrimaryCtxGetState(dev, &flags, &active);
+	if (!ret)
+		ret = cuDevicePrimaryCtxRetain(&context, dev);
 	if (ret)
 		return ret;
 	ret = library_function(kernel, context, function);
-	/* The module keeps what was set only as long as the context lives, so it is kept. */
+	if (active)
+		cuDevicePrimaryCtxRelease_v2(dev);
 	return ret;
 }
 

@@ -6,7 +6,8 @@
 PTX_PLAIN := $(addprefix softgpu/, ptx_scan.c ptx_build.c ptx_parse.c ptx_operand.c ptx_decode.c \
 	ptx_decode_memory.c ptx_decode_flow.c ptx_decode_matrix.c ptx_module.c ptx_op.c ptx_run.c \
 	ptx_warp.c ptx_barrier.c ptx_builtin.c ptx_heap.c ptx_ops_flow.c ptx_ops_warp.c \
-	ptx_ops_atomic.c ptx_ops_half.c)
+	ptx_ops_atomic.c ptx_ops_half.c \
+	ptx_ops_matrix.c)
 PTX_TWICE := $(addprefix softgpu/, ptx_ops_int.c ptx_ops_float.c ptx_ops_cvt.c ptx_ops_memory.c)
 
 PTX_OBJS := $(call objects,$(PTX_PLAIN)) \
@@ -30,7 +31,7 @@ $(OBJ)/softgpu/%.v3.o: softgpu/%.c | $(CACHE)/.complete
 
 ##### Tests and benchmark #####
 
-PTX_TESTS := $(addprefix $(BUILD)/tests/ptx_,instructions execution faults)
+PTX_TESTS := $(addprefix $(BUILD)/tests/ptx_,instructions execution faults matrix)
 
 $(BUILD)/tests/ptx_%: $(OBJ)/softgpu/tests/ptx_%.o $(OBJ)/softgpu/tests/ptx_run_text.o $(PTX_OBJS)
 	$(call say,LD,$@)

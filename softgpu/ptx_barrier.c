@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Barriers of a block and of a cluster.  A block is run by one thread, so they need no locks: who
- * arrives marks its lanes, the last one lets everybody go.
+ * Barriers of a block and of a cluster.  A block is run by one thread, so they need no locks:
+ * who arrives marks its lanes, the last one lets everybody go.
  */
 #include "softgpu/ptx_internal.h"
 

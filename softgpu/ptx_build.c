@@ -141,7 +141,8 @@ void ptx_build_close(struct ptx_build *b)
 		if (fixup->depth == b->depth) {
 			struct ptx_symbol *symbol = ptx_build_find(b, fixup->label);
 
-			if (symbol && symbol->kind == PTX_SYM_LABEL && symbol->depth == b->depth) {
+			if (symbol && symbol->kind == PTX_SYM_LABEL &&
+				symbol->depth == b->depth) {
 				b->module->code[fixup->ins].imm = symbol->value;
 				continue;
 			}
@@ -268,8 +269,7 @@ struct ptx_ins *ptx_build_emit(struct ptx_build *b, const char *name)
 	if (!op) {
 		if (!strcmp(name, ptx_word_text(b, b->st.text)))
 			ptx_build_lacks(b, "%s", name);
-		ptx_build_lacks(
-			b, "%.*s (as %s)", (int)b->st.text.n, b->st.text.p, name);
+		ptx_build_lacks(b, "%.*s (as %s)", (int)b->st.text.n, b->st.text.p, name);
 	}
 	module->code = ptx_build_grow(
 		b, module->code, module->ncode, &b->code_room, sizeof(*module->code));
@@ -303,8 +303,8 @@ void ptx_build_target(struct ptx_build *b, struct ptx_word label)
 	uint32_t ins = b->module->ncode - 1;
 
 	add_branch(b, ins);
-	b->fixups = ptx_build_grow(
-		b, b->fixups, b->nfixups, &b->fixup_room, sizeof(*b->fixups));
+	b->fixups =
+		ptx_build_grow(b, b->fixups, b->nfixups, &b->fixup_room, sizeof(*b->fixups));
 	b->fixups[b->nfixups++] = (struct ptx_fixup){ins, label, b->depth, b->st.line};
 }
 
@@ -377,7 +377,8 @@ void ptx_statement_end(struct ptx_build *b)
 	for (uint32_t k = b->first; k < module->ncode; k++) {
 		ins = &module->code[k];
 		if ((ins->guard != PTX_NO_GUARD || ins->mode) && !ins->inner[0]) {
-			const struct ptx_op *wrap = ptx_op_find(ins->mode ? "wrap.mode" : "wrap");
+			const struct ptx_op *wrap =
+				ptx_op_find(ins->mode ? "wrap.mode" : "wrap");
 
 			memcpy(ins->inner, ins->run, sizeof(ins->run));
 			ins->run[0] = wrap->full;

@@ -13,13 +13,13 @@
 #include "softgpu/ptx_scan.h"
 
 enum ptx_symbol_kind {
-	PTX_SYM_REG,     /* value: operand; size */
-	PTX_SYM_RANGE,   /* slots[count] */
-	PTX_SYM_GLOBAL,  /* value: offset in the module's block */
-	PTX_SYM_SHARED,  /* value: offset; own: of the function, not of the module */
+	PTX_SYM_REG,	 /* value: operand; size */
+	PTX_SYM_RANGE,	 /* slots[count] */
+	PTX_SYM_GLOBAL,	 /* value: offset in the module's block */
+	PTX_SYM_SHARED,	 /* value: offset; own: of the function, not of the module */
 	PTX_SYM_DYNAMIC, /* the launch's shared memory */
-	PTX_SYM_FRAME,   /* value: offset in the frame: .local, and .param inside a function */
-	PTX_SYM_PARAM,   /* value: offset in the kernel's parameters */
+	PTX_SYM_FRAME,	 /* value: offset in the frame: .local, and .param inside a function */
+	PTX_SYM_PARAM,	 /* value: offset in the kernel's parameters */
 	PTX_SYM_FUNCTION,
 	PTX_SYM_PROTOTYPE,
 	PTX_SYM_TARGETS, /* .branchtargets */
@@ -31,7 +31,7 @@ struct ptx_symbol {
 	struct ptx_symbol *below; /* declared before it in this scope */
 	struct ptx_name *name;
 	enum ptx_symbol_kind kind;
-	uint32_t size;  /* bytes: of the register, or of the variable */
+	uint32_t size;	/* bytes: of the register, or of the variable */
 	uint32_t count; /* of a range, of targets */
 	uint64_t value;
 	bool own;
@@ -57,11 +57,11 @@ enum ptx_operand_kind {
 
 struct ptx_operand {
 	enum ptx_operand_kind kind;
-	bool negated;            /* ! */
-	bool minus;              /* - before a register */
+	bool negated; /* ! */
+	bool minus;   /* - before a register */
 	struct ptx_word word;
-	struct ptx_word part;    /* x of %tid.x */
-	struct ptx_word second;  /* q of p|q */
+	struct ptx_word part;	/* x of %tid.x */
+	struct ptx_word second; /* q of p|q */
 	struct ptx_number number;
 	int64_t offset;
 	struct ptx_operand *items;
@@ -128,7 +128,7 @@ struct ptx_build {
 	struct ptx_scan scan;
 	struct ptx_module *module;
 	struct ptx_error *error;
-	jmp_buf failed;      /* the text is wrong: no module */
+	jmp_buf failed;	     /* the text is wrong: no module */
 	jmp_buf unsupported; /* this statement: the function becomes unusable */
 	struct ptx_chunk *chunks;
 
@@ -149,9 +149,10 @@ struct ptx_build {
 	unsigned char *data; /* initial contents of the block */
 	size_t data_bytes, data_room;
 
-	uint32_t function; /* index of the one being read; UINT32_MAX at module scope */
+	uint32_t function;	   /* index of the one being read; UINT32_MAX at module scope */
 	struct ptx_word *ret_regs; /* .reg results of this function */
 	uint32_t nret_regs;
+	uint32_t matrix[2]; /* registers of mma, of 4 and of 8 bytes; 0: none yet */
 	uint32_t temps[PTX_SIZE_CLASSES][PTX_MAX_TEMPS];
 	uint32_t ntemps[PTX_SIZE_CLASSES], used_temps[PTX_SIZE_CLASSES];
 
@@ -159,7 +160,7 @@ struct ptx_build {
 	struct ptx_statement st;
 	struct ptx_word guard;
 	bool guarded, guard_not;
-	bool flow; /* it holds an instruction that a guard cannot wrap */
+	bool flow;	/* it holds an instruction that a guard cannot wrap */
 	uint32_t first; /* its first instruction */
 };
 
@@ -187,8 +188,8 @@ uint32_t ptx_build_constant(
 	struct ptx_build *b, uint32_t size, uint64_t value, enum ptx_relocation_kind kind);
 uint32_t ptx_build_frame(struct ptx_build *b, uint32_t size, uint32_t align);
 
-/* Appends an instruction; NULL name is not allowed.  The handler must exist, or the statement is
- * not supported. */
+/* Appends an instruction; NULL name is not allowed.  The handler must exist, or the statement
+ * is not supported. */
 struct ptx_ins *ptx_build_emit(struct ptx_build *b, const char *name);
 void ptx_build_target(struct ptx_build *b, struct ptx_word label); /* of the last instruction */
 bool ptx_build_register(struct ptx_build *b, struct ptx_word word, uint32_t *operand,
@@ -204,8 +205,8 @@ uint32_t ptx_in(struct ptx_build *b, const struct ptx_operand *o, uint32_t size)
 uint32_t ptx_in_signed(
 	struct ptx_build *b, const struct ptx_operand *o, uint32_t size, bool is_signed);
 struct ptx_out {
-	uint32_t operand;        /* write here */
-	uint32_t final;          /* then widen into this; 0: nothing to do */
+	uint32_t operand; /* write here */
+	uint32_t final;	  /* then widen into this; 0: nothing to do */
 	uint32_t size, final_size;
 	bool is_signed;
 };
@@ -219,20 +220,20 @@ bool ptx_is_sink(const struct ptx_operand *o);
 struct ptx_operand ptx_word_operand(struct ptx_word word);
 
 /* Families of instructions. */
-void ptx_decode_memory(struct ptx_build *b);   /* ld ldu st */
-void ptx_decode_atomic(struct ptx_build *b);   /* atom red */
+void ptx_decode_memory(struct ptx_build *b); /* ld ldu st */
+void ptx_decode_atomic(struct ptx_build *b); /* atom red */
 void ptx_decode_cvta(struct ptx_build *b);
 void ptx_decode_isspacep(struct ptx_build *b);
 void ptx_decode_mapa(struct ptx_build *b);
 void ptx_decode_cp_async(struct ptx_build *b);
 void ptx_decode_mbarrier(struct ptx_build *b);
-void ptx_decode_matrix(struct ptx_build *b);   /* ldmatrix stmatrix mma movmatrix */
+void ptx_decode_matrix(struct ptx_build *b); /* ldmatrix stmatrix mma movmatrix */
 void ptx_decode_call(struct ptx_build *b);
 void ptx_decode_ret(struct ptx_build *b);
 void ptx_decode_bra(struct ptx_build *b);
 void ptx_decode_brx(struct ptx_build *b);
 void ptx_decode_bar(struct ptx_build *b);
-void ptx_decode_sync(struct ptx_build *b);     /* shfl vote match redux elect */
+void ptx_decode_sync(struct ptx_build *b); /* shfl vote match redux elect */
 void ptx_decode_mov(struct ptx_build *b);
 void ptx_decode_cvt(struct ptx_build *b);
 void ptx_decode_setp(struct ptx_build *b);

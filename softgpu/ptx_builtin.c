@@ -109,10 +109,11 @@ static uint64_t next(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 
 /* One conversion, `spec` from % to the letter; the C library formats it. */
 static void convert(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
-	struct arguments *args, struct out *out, const char *flags, const char *length, char kind)
+	struct arguments *args, struct out *out, const char *flags, const char *length,
+	char kind)
 {
 	bool wide = strchr(length, 'l') || strchr(length, 'j') || strchr(length, 'z') ||
-		strchr(length, 't');
+		    strchr(length, 't');
 	char spec[80], text[1024], from[768];
 	uint64_t v;
 	double f;
@@ -145,9 +146,7 @@ static void convert(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 		v = next(w, i, lane, args, 8);
 		snprintf(spec, sizeof(spec), "%%#%slx", flags);
 		break;
-	case 'c':
-		v = next(w, i, lane, args, 4);
-		snprintf(spec, sizeof(spec), "%%%sc", flags);
+	case 'c': v = next(w, i, lane, args, 4); snprintf(spec, sizeof(spec), "%%%sc", flags);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 		n = snprintf(text, sizeof(text), spec, (int)v);
@@ -237,9 +236,9 @@ _Noreturn static void device_assert(
 	read_text(w, i, lane, argument(w, call, lane, 1), file, sizeof(file));
 	read_text(w, i, lane, argument(w, call, lane, 3), function, sizeof(function));
 	fprintf(stderr,
-		"%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
-		line, function, ctaid[0], ctaid[1], ctaid[2], w->tid[0][lane], w->tid[1][lane],
-		w->tid[2][lane], what);
+		"%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
+		file, line, function, ctaid[0], ctaid[1], ctaid[2], w->tid[0][lane],
+		w->tid[1][lane], w->tid[2][lane], what);
 	ptx_fault(w, i, PTX_ASSERT, "%s:%u: assertion `%.120s` failed", file, line, what);
 }
 

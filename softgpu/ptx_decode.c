@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One statement to instructions.  `rules` has a row for each opcode; most rows are `plain`: the
- * handler's name is the opcode with its modifiers and types (rounding, ftz and approximation taken
- * out), so that one more such instruction is a row here and a handler in ptx_ops_*.c.
+ * handler's name is the opcode with its modifiers and types (rounding, ftz and approximation
+ * taken out), so that one more such instruction is a row here and a handler in ptx_ops_*.c.
  */
 #include "softgpu/ptx_build.h"
 
@@ -42,8 +42,8 @@ static void parse_operand(struct ptx_build *b, struct ptx_operand *o)
 	if (c == '{' || c == '(' || c == '[') {
 		s->p++;
 		o->kind = c == '{'   ? PTX_OPERAND_LIST
-			: c == '(' ? PTX_OPERAND_GROUP
-				   : PTX_OPERAND_ADDRESS;
+			  : c == '(' ? PTX_OPERAND_GROUP
+				     : PTX_OPERAND_ADDRESS;
 		parse_items(b, o, c == '{' ? '}' : c == '(' ? ')' : ']');
 		return;
 	}
@@ -109,8 +109,8 @@ static void parse_statement(struct ptx_build *b)
 		return;
 	do {
 		if (st->noperands == PTX_MAX_OPERANDS)
-			ptx_build_lacks(b, "%.*s has too many operands", (int)st->text.n,
-				st->text.p);
+			ptx_build_lacks(
+				b, "%.*s has too many operands", (int)st->text.n, st->text.p);
 		memset(&st->operands[st->noperands], 0, sizeof(st->operands[0]));
 		parse_operand(b, &st->operands[st->noperands++]);
 	} while (ptx_scan_accept(s, ','));
@@ -133,39 +133,101 @@ static void nothing(struct ptx_build *b)
 }
 
 static const struct rule rules[] = {
-	{"abs", plain, "z"}, {"activemask", plain, ""}, {"add", plain, "s"},
-	{"addc", plain, "s"}, {"alloca", plain, ""}, {"and", plain, "b"},
-	{"applypriority", nothing, ""}, {"atom", ptx_decode_atomic, ""},
-	{"bar", ptx_decode_bar, ""}, {"barrier", ptx_decode_bar, ""}, {"bfe", plain, ""},
-	{"bfi", plain, "b"}, {"bfind", plain, ""}, {"bmsk", plain, "b"},
-	{"bra", ptx_decode_bra, ""}, {"brev", plain, "b"}, {"brkpt", plain, ""},
-	{"brx", ptx_decode_brx, ""}, {"call", ptx_decode_call, ""}, {"clz", plain, "b"},
-	{"cnot", plain, "b"}, {"copysign", plain, ""}, {"cos", plain, ""},
-	{"cp", ptx_decode_cp_async, ""}, {"cvt", ptx_decode_cvt, ""},
-	{"cvta", ptx_decode_cvta, ""}, {"discard", nothing, ""}, {"div", plain, ""},
-	{"dp2a", plain, ""}, {"dp4a", plain, ""}, {"elect", ptx_decode_sync, ""},
-	{"ex2", plain, ""}, {"exit", plain, ""}, {"fence", plain, ""}, {"fma", plain, ""},
-	{"fns", plain, "b"}, {"getctarank", ptx_decode_mapa, ""},
-	{"griddepcontrol", nothing, ""}, {"isspacep", ptx_decode_isspacep, ""},
-	{"ld", ptx_decode_memory, ""}, {"ldmatrix", ptx_decode_matrix, ""},
-	{"ldu", ptx_decode_memory, ""}, {"lg2", plain, ""}, {"lop3", plain, "b"},
-	{"mad", plain, "S"}, {"mad24", plain, ""}, {"madc", plain, "S"},
-	{"mapa", ptx_decode_mapa, ""}, {"match", ptx_decode_sync, ""}, {"max", plain, "z"},
-	{"mbarrier", ptx_decode_mbarrier, ""}, {"membar", plain, ""}, {"min", plain, "z"},
-	{"mma", ptx_decode_matrix, ""}, {"mov", ptx_decode_mov, ""},
-	{"movmatrix", ptx_decode_matrix, ""}, {"mul", plain, "S"}, {"mul24", plain, ""},
-	{"nanosleep", plain, ""}, {"neg", plain, "z"}, {"not", plain, "b"}, {"or", plain, "b"},
-	{"pmevent", nothing, ""}, {"popc", plain, "b"}, {"prefetch", nothing, ""},
-	{"prefetchu", nothing, ""}, {"prmt", plain, "b"}, {"rcp", plain, ""},
-	{"red", ptx_decode_atomic, ""}, {"redux", ptx_decode_sync, ""}, {"rem", plain, ""},
-	{"ret", ptx_decode_ret, ""}, {"rsqrt", plain, ""}, {"sad", plain, ""},
-	{"selp", plain, "b"}, {"set", ptx_decode_set, ""}, {"setmaxnreg", nothing, ""},
-	{"setp", ptx_decode_setp, ""}, {"shf", plain, "b"}, {"shfl", ptx_decode_sync, ""},
-	{"shl", plain, "b"}, {"shr", plain, ""}, {"sin", plain, ""}, {"slct", plain, ""},
-	{"sqrt", plain, ""}, {"st", ptx_decode_memory, ""},
-	{"stmatrix", ptx_decode_matrix, ""}, {"sub", plain, "s"}, {"subc", plain, "s"},
-	{"szext", plain, ""}, {"tanh", plain, ""}, {"testp", plain, ""}, {"trap", plain, ""},
-	{"vote", ptx_decode_sync, ""}, {"xor", plain, "b"},
+	{"abs", plain, "z"},
+	{"activemask", plain, ""},
+	{"add", plain, "s"},
+	{"addc", plain, "s"},
+	{"alloca", plain, ""},
+	{"and", plain, "b"},
+	{"applypriority", nothing, ""},
+	{"atom", ptx_decode_atomic, ""},
+	{"bar", ptx_decode_bar, ""},
+	{"barrier", ptx_decode_bar, ""},
+	{"bfe", plain, ""},
+	{"bfi", plain, "b"},
+	{"bfind", plain, ""},
+	{"bmsk", plain, "b"},
+	{"bra", ptx_decode_bra, ""},
+	{"brev", plain, "b"},
+	{"brkpt", plain, ""},
+	{"brx", ptx_decode_brx, ""},
+	{"call", ptx_decode_call, ""},
+	{"clz", plain, "b"},
+	{"cnot", plain, "b"},
+	{"copysign", plain, ""},
+	{"cos", plain, ""},
+	{"cp", ptx_decode_cp_async, ""},
+	{"cvt", ptx_decode_cvt, ""},
+	{"cvta", ptx_decode_cvta, ""},
+	{"discard", nothing, ""},
+	{"div", plain, ""},
+	{"dp2a", plain, ""},
+	{"dp4a", plain, ""},
+	{"elect", ptx_decode_sync, ""},
+	{"ex2", plain, ""},
+	{"exit", plain, ""},
+	{"fence", plain, ""},
+	{"fma", plain, ""},
+	{"fns", plain, "b"},
+	{"getctarank", ptx_decode_mapa, ""},
+	{"griddepcontrol", nothing, ""},
+	{"isspacep", ptx_decode_isspacep, ""},
+	{"ld", ptx_decode_memory, ""},
+	{"ldmatrix", ptx_decode_matrix, ""},
+	{"ldu", ptx_decode_memory, ""},
+	{"lg2", plain, ""},
+	{"lop3", plain, "b"},
+	{"mad", plain, "S"},
+	{"mad24", plain, ""},
+	{"madc", plain, "S"},
+	{"mapa", ptx_decode_mapa, ""},
+	{"match", ptx_decode_sync, ""},
+	{"max", plain, "z"},
+	{"mbarrier", ptx_decode_mbarrier, ""},
+	{"membar", plain, ""},
+	{"min", plain, "z"},
+	{"mma", ptx_decode_matrix, ""},
+	{"mov", ptx_decode_mov, ""},
+	{"movmatrix", ptx_decode_matrix, ""},
+	{"mul", plain, "S"},
+	{"mul24", plain, ""},
+	{"nanosleep", plain, ""},
+	{"neg", plain, "z"},
+	{"not", plain, "b"},
+	{"or", plain, "b"},
+	{"pmevent", nothing, ""},
+	{"popc", plain, "b"},
+	{"prefetch", nothing, ""},
+	{"prefetchu", nothing, ""},
+	{"prmt", plain, "b"},
+	{"rcp", plain, ""},
+	{"red", ptx_decode_atomic, ""},
+	{"redux", ptx_decode_sync, ""},
+	{"rem", plain, ""},
+	{"ret", ptx_decode_ret, ""},
+	{"rsqrt", plain, ""},
+	{"sad", plain, ""},
+	{"selp", plain, "b"},
+	{"set", ptx_decode_set, ""},
+	{"setmaxnreg", nothing, ""},
+	{"setp", ptx_decode_setp, ""},
+	{"shf", plain, "b"},
+	{"shfl", ptx_decode_sync, ""},
+	{"shl", plain, "b"},
+	{"shr", plain, ""},
+	{"sin", plain, ""},
+	{"slct", plain, ""},
+	{"sqrt", plain, ""},
+	{"st", ptx_decode_memory, ""},
+	{"stmatrix", ptx_decode_matrix, ""},
+	{"sub", plain, "s"},
+	{"subc", plain, "s"},
+	{"szext", plain, ""},
+	{"tanh", plain, ""},
+	{"testp", plain, ""},
+	{"trap", plain, ""},
+	{"vote", ptx_decode_sync, ""},
+	{"xor", plain, "b"},
 };
 
 static int by_root(const void *key, const void *row)
@@ -179,7 +241,8 @@ static int by_root(const void *key, const void *row)
 
 static const struct rule *find_rule(struct ptx_word root)
 {
-	return bsearch(&root, rules, sizeof(rules) / sizeof(rules[0]), sizeof(rules[0]), by_root);
+	return bsearch(
+		&root, rules, sizeof(rules) / sizeof(rules[0]), sizeof(rules[0]), by_root);
 }
 
 void ptx_decode(struct ptx_build *b)
@@ -209,7 +272,7 @@ static bool any_of(const char *mod, const char *list)
 static bool is_int(const char *type)
 {
 	return (type[0] == 'u' || type[0] == 's' || type[0] == 'b') && type[1] >= '0' &&
-		type[1] <= '9';
+	       type[1] <= '9';
 }
 
 static bool is_float(const char *type)
@@ -273,9 +336,8 @@ static void plain(struct ptx_build *b)
 		if (!ptx_type_bytes(mod))
 			continue;
 		if (ptx_type_bytes(mod) > 1 &&
-			(strchr(how, 'b') ||
-				((strchr(how, 's') || (strchr(how, 'S') && low)) && is_int(mod) &&
-					!ptx_has_mod(st, "sat")))) {
+			(strchr(how, 'b') || ((strchr(how, 's') || (strchr(how, 'S') && low)) &&
+						     is_int(mod) && !ptx_has_mod(st, "sat")))) {
 			snprintf(bare, sizeof(bare), "b%u", ptx_type_bytes(mod) * 8);
 			mod = bare;
 		}
@@ -303,8 +365,8 @@ static void plain(struct ptx_build *b)
 			in[n] = ptx_in(b, ptx_arg(b, arg), size);
 	}
 	if (st->noperands != (op->form[0] == '-' ? n - 1 : n) && n)
-		ptx_build_lacks(b, "%.*s with %u operands", (int)st->text.n, st->text.p,
-			st->noperands);
+		ptx_build_lacks(
+			b, "%.*s with %u operands", (int)st->text.n, st->text.p, st->noperands);
 	ins = ptx_build_emit(b, key);
 	ins->d = out.operand;
 	ins->a = in[1];
@@ -341,11 +403,12 @@ void ptx_decode_mov(struct ptx_build *b)
 	if (!size)
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	if (d->kind != PTX_OPERAND_LIST && a->kind != PTX_OPERAND_LIST) {
-		struct ptx_out out = ptx_out(b, d, size < 2 && strcmp(st->mod[0], "pred") ? 2 : size,
-			false);
+		struct ptx_out out =
+			ptx_out(b, d, size < 2 && strcmp(st->mod[0], "pred") ? 2 : size, false);
 
 		v[0] = ptx_in(b, a, out.size);
-		snprintf(key, sizeof(key), out.size == 1 ? "mov.pred" : "mov.b%u", out.size * 8);
+		snprintf(
+			key, sizeof(key), out.size == 1 ? "mov.pred" : "mov.b%u", out.size * 8);
 		ins = ptx_build_emit(b, key);
 		ins->d = out.operand;
 		ins->a = v[0];
@@ -353,7 +416,8 @@ void ptx_decode_mov(struct ptx_build *b)
 		return;
 	}
 	if (list->nitems < 1 || list->nitems > 4 || size % list->nitems)
-		ptx_build_lacks(b, "%.*s: a list of %u", (int)st->text.n, st->text.p, list->nitems);
+		ptx_build_lacks(
+			b, "%.*s: a list of %u", (int)st->text.n, st->text.p, list->nitems);
 	part = size / list->nitems;
 	if (part < 2)
 		part = 1;
@@ -546,10 +610,10 @@ void ptx_decode_set(struct ptx_build *b)
 /* cvt{.round}{.ftz}{.sat}.to.from: a fast handler by name, or the general one. */
 void ptx_decode_cvt(struct ptx_build *b)
 {
-	static const char *const kinds[] = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64",
-		"f16", "bf16", "f32", "f64", "tf32"};
-	static const char *const rounds[] = {"rn", "rm", "rp", "rz", "rna", "rni", "rmi", "rpi",
-		"rzi", "rs"};
+	static const char *const kinds[] = {"u8", "s8", "u16", "s16", "u32", "s32", "u64",
+		"s64", "f16", "bf16", "f32", "f64", "tf32"};
+	static const char *const rounds[] = {
+		"rn", "rm", "rp", "rz", "rna", "rni", "rmi", "rpi", "rzi", "rs"};
 	const struct ptx_statement *st = &b->st;
 	const char *to = "", *from = "", *round = "";
 	bool ftz = ptx_has_mod(st, "ftz"), sat = ptx_has_mod(st, "sat");
@@ -624,7 +688,7 @@ void ptx_decode_cvt(struct ptx_build *b)
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 		ins = ptx_build_emit(b, "cvt.any");
 		ins->imm = k_to | k_from << 8 | k_round << 16 | (uint32_t)sat << 24 |
-			(uint32_t)ftz << 25 | (uint32_t)relu << 26;
+			   (uint32_t)ftz << 25 | (uint32_t)relu << 26;
 	}
 	ins->d = out.operand;
 	ins->a = in;

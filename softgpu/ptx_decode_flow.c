@@ -10,7 +10,8 @@
 static struct ptx_word label_of(struct ptx_build *b, const struct ptx_operand *o)
 {
 	if (o->kind != PTX_OPERAND_WORD)
-		ptx_build_lacks(b, "%.*s: a label is expected", (int)b->st.text.n, b->st.text.p);
+		ptx_build_lacks(
+			b, "%.*s: a label is expected", (int)b->st.text.n, b->st.text.p);
 	return o->word;
 }
 
@@ -62,7 +63,8 @@ void ptx_decode_brx(struct ptx_build *b)
 }
 
 /* An argument is a .param variable, or a register or number that is stored in one first. */
-static struct ptx_slot argument(struct ptx_build *b, const struct ptx_operand *o, uint32_t bytes)
+static struct ptx_slot argument(
+	struct ptx_build *b, const struct ptx_operand *o, uint32_t bytes)
 {
 	const struct ptx_symbol *symbol;
 	struct ptx_slot slot = {0, bytes};
@@ -73,7 +75,8 @@ static struct ptx_slot argument(struct ptx_build *b, const struct ptx_operand *o
 	if (o->kind == PTX_OPERAND_WORD) {
 		symbol = ptx_build_find(b, o->word);
 		if (symbol && symbol->kind == PTX_SYM_FRAME)
-			return (struct ptx_slot){(uint32_t)symbol->value, (uint32_t)symbol->bytes};
+			return (struct ptx_slot){
+				(uint32_t)symbol->value, (uint32_t)symbol->bytes};
 		if (ptx_build_register(b, o->word, &operand, &size) && size > 1)
 			slot.size = size;
 	}
@@ -153,7 +156,8 @@ void ptx_decode_call(struct ptx_build *b)
 
 		symbol = ptx_build_find(b, o->word);
 		if (symbol && symbol->kind == PTX_SYM_FRAME) {
-			*slot = (struct ptx_slot){(uint32_t)symbol->value, (uint32_t)symbol->bytes};
+			*slot = (struct ptx_slot){
+				(uint32_t)symbol->value, (uint32_t)symbol->bytes};
 			continue;
 		}
 		size = 4;
@@ -224,7 +228,8 @@ void ptx_decode_bar(struct ptx_build *b)
 		return;
 	}
 	if (ptx_has_mod(st, "cluster")) {
-		ptx_build_emit(b, ptx_has_mod(st, "arrive") ? "cluster.arrive" : "cluster.wait");
+		ptx_build_emit(
+			b, ptx_has_mod(st, "arrive") ? "cluster.arrive" : "cluster.wait");
 		return;
 	}
 	if (ptx_has_mod(st, "red")) {
@@ -238,15 +243,16 @@ void ptx_decode_bar(struct ptx_build *b)
 		if (st->noperands > 3)
 			count = ptx_in(b, ptx_arg(b, 2), 4);
 		p = ptx_in(b, ptx_arg(b, st->noperands > 3 ? 3 : 2), 1);
-		ins = ptx_build_emit(b,
-			popc                       ? "bar.red.popc"
-			: ptx_has_mod(st, "and") ? "bar.red.and"
-						 : "bar.red.or");
+		ins = ptx_build_emit(b, popc			 ? "bar.red.popc"
+					: ptx_has_mod(st, "and") ? "bar.red.and"
+								 : "bar.red.or");
 		ins->d = out.operand;
 		ins->a = id;
 		ins->b = count;
 		ins->c = p;
-		ins->f = popc ? PTX_RED_POPC : ptx_has_mod(st, "and") ? PTX_RED_AND : PTX_RED_OR;
+		ins->f = popc			  ? PTX_RED_POPC
+			 : ptx_has_mod(st, "and") ? PTX_RED_AND
+						  : PTX_RED_OR;
 		return;
 	}
 	id = ptx_in(b, ptx_arg(b, 0), 4);
@@ -294,7 +300,7 @@ void ptx_decode_sync(struct ptx_build *b)
 		if (sync)
 			members = ptx_in(b, ptx_arg(b, 4), 4);
 		snprintf(key, sizeof(key), "shfl.%s",
-			ptx_has_mod(st, "up")     ? "up"
+			ptx_has_mod(st, "up")	  ? "up"
 			: ptx_has_mod(st, "down") ? "down"
 			: ptx_has_mod(st, "bfly") ? "bfly"
 						  : "idx");
@@ -306,7 +312,7 @@ void ptx_decode_sync(struct ptx_build *b)
 		if (sync)
 			members = ptx_in(b, ptx_arg(b, 2), 4);
 		snprintf(key, sizeof(key), "vote.%s",
-			ballot                   ? "ballot"
+			ballot			 ? "ballot"
 			: ptx_has_mod(st, "all") ? "all"
 			: ptx_has_mod(st, "any") ? "any"
 						 : "uni");
@@ -318,8 +324,8 @@ void ptx_decode_sync(struct ptx_build *b)
 			p = ptx_out(b, &second, 1, false);
 		v[0] = ptx_in(b, ptx_arg(b, 1), size);
 		members = ptx_in(b, ptx_arg(b, 2), 4);
-		snprintf(key, sizeof(key), "match.%s.b%u", ptx_has_mod(st, "all") ? "all" : "any",
-			size * 8);
+		snprintf(key, sizeof(key), "match.%s.b%u",
+			ptx_has_mod(st, "all") ? "all" : "any", size * 8);
 	} else {
 		bool minmax = ptx_has_mod(st, "min") || ptx_has_mod(st, "max");
 

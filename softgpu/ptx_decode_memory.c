@@ -58,7 +58,7 @@ void ptx_decode_memory(struct ptx_build *b)
 			!strcmp(st->mod[k], "v8"))
 			count = (uint32_t)(st->mod[k][1] - '0');
 		acquires |= !strcmp(st->mod[k], "volatile") || !strcmp(st->mod[k], "relaxed") ||
-			!strcmp(st->mod[k], "acquire");
+			    !strcmp(st->mod[k], "acquire");
 	}
 	if (value->kind == PTX_OPERAND_LIST) {
 		if (value->nitems != count)
@@ -119,7 +119,8 @@ void ptx_decode_memory(struct ptx_build *b)
 		const uint32_t *u = v + 4 * half;
 
 		if (store)
-			snprintf(key, sizeof(key), "st.%c.u%u.u%u", at.space, size * 8, width * 8);
+			snprintf(key, sizeof(key), "st.%c.u%u.u%u", at.space, size * 8,
+				width * 8);
 		else
 			snprintf(key, sizeof(key), "ld.%c.%c%u.u%u", at.space,
 				is_signed && size < width ? 's' : 'u', size * 8, width * 8);
@@ -172,8 +173,8 @@ static struct ptx_address generic(struct ptx_build *b, const struct ptx_operand 
 /* atom.add.f32 d, [a], b; red.add.f32 [a], b; atom.cas d, [a], b, c; .v2/.v4 of sm_90. */
 void ptx_decode_atomic(struct ptx_build *b)
 {
-	static const char *const ops[] = {"add", "min", "max", "inc", "dec", "exch", "cas", "and",
-		"or", "xor"};
+	static const char *const ops[] = {
+		"add", "min", "max", "inc", "dec", "exch", "cas", "and", "or", "xor"};
 	const struct ptx_statement *st = &b->st;
 	bool red = st->root.p[0] == 'r';
 	const char *op = NULL, *type = st->nmods ? st->mod[st->nmods - 1] : "";
@@ -212,12 +213,13 @@ void ptx_decode_atomic(struct ptx_build *b)
 
 		if (size == 16)
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
-		v = ptx_in(b, count > 1 ? &value->items[k < value->nitems ? k : 0] : value, size);
+		v = ptx_in(
+			b, count > 1 ? &value->items[k < value->nitems ? k : 0] : value, size);
 		if (!strcmp(op, "cas"))
 			c = ptx_in(b, ptx_arg(b, first + 2), size);
 		if (dst)
-			out = ptx_out(b, count > 1 && k < dst->nitems ? &dst->items[k] : dst, size,
-				type[0] == 's');
+			out = ptx_out(b, count > 1 && k < dst->nitems ? &dst->items[k] : dst,
+				size, type[0] == 's');
 		else
 			out.operand = ptx_build_temp(b, size);
 		ins = ptx_build_emit(b, key);
@@ -280,10 +282,9 @@ void ptx_decode_mapa(struct ptx_build *b)
 	in = ptx_in(b, a, size);
 	if (!rank)
 		ctarank = ptx_in(b, ptx_arg(b, 2), 4);
-	ins = ptx_build_emit(b,
-		rank ? size == 4 ? "getctarank.b32" : "getctarank.b64"
-		     : size == 4 ? "mapa.b32"
-				 : "mapa.b64");
+	ins = ptx_build_emit(b, rank	    ? size == 4 ? "getctarank.b32" : "getctarank.b64"
+				: size == 4 ? "mapa.b32"
+					    : "mapa.b64");
 	(void)shared;
 	ins->d = out.operand;
 	ins->a = in;
@@ -322,8 +323,8 @@ void ptx_decode_cp_async(struct ptx_build *b)
 		if (ptx_has_mod(st, "multicast::cluster") || ptx_has_mod(st, "prefetch"))
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 		to = generic(b, ptx_arg(b, 0), to_shared ? 'S' : 'G');
-		from = generic(b, ptx_arg(b, 1),
-			to_shared && ptx_has_mod(st, "global") ? 'G' : 'S');
+		from = generic(
+			b, ptx_arg(b, 1), to_shared && ptx_has_mod(st, "global") ? 'G' : 'S');
 		a = ptx_in(b, ptx_arg(b, 2), 4);
 		if (to_shared)
 			bar = generic(b, ptx_arg(b, 3), 'S');

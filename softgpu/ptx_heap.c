@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The heap of device malloc: first fit, with the book-keeping outside of the memory that it hands
- * out, where no kernel can reach it.
+ * The heap of device malloc: first fit, with the book-keeping outside of the memory that it
+ * hands out, where no kernel can reach it.
  */
 #include <pthread.h>
 #include <stdlib.h>

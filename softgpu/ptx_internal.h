@@ -3,10 +3,11 @@
  * What the interpreter's files share: the decoded form (struct ptx_ins), modules and functions,
  * and the running state (warp, block, launch).
  *
- * Registers are laid out lane by lane: register r of a warp is 32 values side by side, so that a
- * handler is a loop over 32 lanes that the compiler vectorises.  A predicate is one 32-bit mask.
- * An operand is a byte offset into the frame's registers, or, with bit 0 set, into the module's
- * pool of constants (an immediate is a register that holds the same value in every lane).
+ * Registers are laid out lane by lane: register r of a warp is 32 values side by side, so that
+ * a handler is a loop over 32 lanes that the compiler vectorises.  A predicate is one 32-bit
+ * mask. An operand is a byte offset into the frame's registers, or, with bit 0 set, into the
+ * module's pool of constants (an immediate is a register that holds the same value in every
+ * lane).
  */
 #ifndef VCUDA_SOFTGPU_PTX_INTERNAL_H
 #define VCUDA_SOFTGPU_PTX_INTERNAL_H
@@ -24,7 +25,8 @@
 #define PTX_LOCAL_BASE (UINT64_C(2) << 48)
 #define PTX_PARAM_BASE (UINT64_C(4) << 48)
 #define PTX_CODE_BASE (UINT64_C(8) << 48) /* function pointers: + 16 * index */
-/* Shared memory of another block of the cluster: (rank + 1) << PTX_RANK_SHIFT in the address. */
+/* Shared memory of another block of the cluster: (rank + 1) << PTX_RANK_SHIFT in the address.
+ */
 #define PTX_RANK_SHIFT 24
 
 #define PTX_MAX_THREADS 1024
@@ -56,13 +58,13 @@ struct ptx_op {
 };
 
 struct ptx_ins {
-	ptx_run run[2];   /* full, part */
-	ptx_run inner[2]; /* what a guard or a floating-point mode wraps */
+	ptx_run run[2];		   /* full, part */
+	ptx_run inner[2];	   /* what a guard or a floating-point mode wraps */
 	uint32_t d, a, b, c, e, f; /* operands */
-	uint32_t guard; /* operand of the predicate; PTX_NO_GUARD */
+	uint32_t guard;		   /* operand of the predicate; PTX_NO_GUARD */
 	uint16_t guard_not;
 	uint16_t mode; /* MXCSR that it runs under; 0: the default */
-	uint64_t imm; /* address offset, branch target (a pointer once linked), ... */
+	uint64_t imm;  /* address offset, branch target (a pointer once linked), ... */
 };
 
 #define PTX_NO_GUARD UINT32_MAX
@@ -93,10 +95,10 @@ struct ptx_function {
 	const struct ptx_module *module;
 	bool is_kernel, is_defined, is_recursive, has_indirect;
 	enum ptx_builtin builtin;
-	uint32_t entry;      /* index of its first instruction */
-	uint32_t reg_bytes;  /* of a warp's frame */
-	uint32_t frame_bytes; /* local memory a thread */
-	uint32_t stack_bytes; /* with what it calls */
+	uint32_t entry;	       /* index of its first instruction */
+	uint32_t reg_bytes;    /* of a warp's frame */
+	uint32_t frame_bytes;  /* local memory a thread */
+	uint32_t stack_bytes;  /* with what it calls */
 	uint32_t shared_bytes; /* of its own static variables */
 	uint32_t reg_count;
 	uint32_t param_bytes;
@@ -161,8 +163,8 @@ struct ptx_frame {
 
 enum ptx_wait {
 	PTX_READY,
-	PTX_AT_SYNC,    /* a .sync instruction, for the lanes in `members` */
-	PTX_AT_WARP,    /* past a bar.warp, for the lanes in `members` */
+	PTX_AT_SYNC,	/* a .sync instruction, for the lanes in `members` */
+	PTX_AT_WARP,	/* past a bar.warp, for the lanes in `members` */
 	PTX_AT_BARRIER, /* barrier `barrier` of the block */
 	PTX_AT_CLUSTER, /* barrier.cluster.wait */
 };
@@ -189,8 +191,8 @@ struct ptx_warp {
 	struct ptx_frame *frame;
 	int budget; /* backward branches before it must yield */
 	bool yielded;
-	bool forced;  /* the next .sync runs without the lanes that cannot come */
-	bool rotate;  /* the running fragment spun too long: another one's turn */
+	bool forced; /* the next .sync runs without the lanes that cannot come */
+	bool rotate; /* the running fragment spun too long: another one's turn */
 	uint64_t tick;
 	uint32_t live; /* lanes that have not exited */
 	uint32_t born;
@@ -292,8 +294,8 @@ const struct ptx_op *ptx_op_find(const char *name);
 void ptx_op_init(void);
 
 /* Decoding (ptx_parse.c, ptx_module.c). */
-struct ptx_module *ptx_parse(const char *text, size_t n, ptx_allocate allocate, void *arg,
-	struct ptx_error *error);
+struct ptx_module *ptx_parse(
+	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error);
 
 /* Scheduling (ptx_warp.c). */
 void ptx_warp_run(struct ptx_warp *w);

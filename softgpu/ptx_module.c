@@ -6,8 +6,8 @@
 
 #include "softgpu/ptx_internal.h"
 
-struct ptx_module *ptx_module_load(const char *text, size_t n, ptx_allocate allocate, void *arg,
-	struct ptx_error *error)
+struct ptx_module *ptx_module_load(
+	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error)
 {
 	struct ptx_module *module;
 
@@ -96,7 +96,9 @@ void ptx_kernel_info(const struct ptx_kernel *kernel, struct ptx_kernel_info *in
 		.static_shared = ptx_static_shared(module, f),
 		.local_bytes = f->frame_bytes,
 		.const_bytes = module->const_bytes,
-		.registers = f->reg_count < 16 ? 16 : f->reg_count > 128 ? 128 : f->reg_count,
+		.registers = f->reg_count < 16	  ? 16
+			     : f->reg_count > 128 ? 128
+						  : f->reg_count,
 		.max_threads = f->max_threads ? f->max_threads : PTX_MAX_THREADS,
 		.ptx_version = module->version,
 		.target = module->target,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of handlers: what OP() in ptx_ops_*.c put into the linker's sections, by name.  Of the
- * files compiled twice, the x86-64-v3 form is taken where the processor has it.
+ * The table of handlers: what OP() in ptx_ops_*.c put into the linker's sections, by name.  Of
+ * the files compiled twice, the x86-64-v3 form is taken where the processor has it.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void fill(void)
 
 	__builtin_cpu_init();
 	v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-		__builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi");
+	     __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi");
 	if (isa && !strcmp(isa, "base"))
 		v3 = false;
 	enter(__start_ptx_ops_any, __stop_ptx_ops_any);

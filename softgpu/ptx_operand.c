@@ -10,10 +10,31 @@ static const struct {
 	const char *name;
 	uint32_t bytes;
 } types[] = {
-	{"pred", 1}, {"b8", 1}, {"u8", 1}, {"s8", 1}, {"b16", 2}, {"u16", 2}, {"s16", 2},
-	{"f16", 2}, {"bf16", 2}, {"e4m3x2", 2}, {"e5m2x2", 2}, {"b32", 4}, {"u32", 4},
-	{"s32", 4}, {"f32", 4}, {"f16x2", 4}, {"bf16x2", 4}, {"tf32", 4}, {"b64", 8},
-	{"u64", 8}, {"s64", 8}, {"f64", 8}, {"f32x2", 8}, {"b128", 16}, {"u16x2", 4},
+	{"pred", 1},
+	{"b8", 1},
+	{"u8", 1},
+	{"s8", 1},
+	{"b16", 2},
+	{"u16", 2},
+	{"s16", 2},
+	{"f16", 2},
+	{"bf16", 2},
+	{"e4m3x2", 2},
+	{"e5m2x2", 2},
+	{"b32", 4},
+	{"u32", 4},
+	{"s32", 4},
+	{"f32", 4},
+	{"f16x2", 4},
+	{"bf16x2", 4},
+	{"tf32", 4},
+	{"b64", 8},
+	{"u64", 8},
+	{"s64", 8},
+	{"f64", 8},
+	{"f32x2", 8},
+	{"b128", 16},
+	{"u16x2", 4},
 	{"s16x2", 4},
 };
 
@@ -64,24 +85,59 @@ static const struct {
 	uint32_t size;
 } sregs[] = {
 	/* The order is that of enum ptx_sreg in ptx_ops_flow.c. */
-	{"%tid", "x", 4}, {"%tid", "y", 4}, {"%tid", "z", 4}, {"%ntid", "x", 4},
-	{"%ntid", "y", 4}, {"%ntid", "z", 4}, {"%ctaid", "x", 4}, {"%ctaid", "y", 4},
-	{"%ctaid", "z", 4}, {"%nctaid", "x", 4}, {"%nctaid", "y", 4}, {"%nctaid", "z", 4},
-	{"%laneid", "", 4}, {"%warpid", "", 4}, {"%nwarpid", "", 4}, {"%smid", "", 4},
-	{"%nsmid", "", 4}, {"%gridid", "", 8}, {"%lanemask_eq", "", 4},
-	{"%lanemask_le", "", 4}, {"%lanemask_lt", "", 4}, {"%lanemask_ge", "", 4},
-	{"%lanemask_gt", "", 4}, {"%clock", "", 4}, {"%clock_hi", "", 4}, {"%clock64", "", 8},
-	{"%globaltimer", "", 8}, {"%globaltimer_lo", "", 4}, {"%globaltimer_hi", "", 4},
-	{"%dynamic_smem_size", "", 4}, {"%total_smem_size", "", 4}, {"%clusterid", "x", 4},
-	{"%clusterid", "y", 4}, {"%clusterid", "z", 4}, {"%nclusterid", "x", 4},
-	{"%nclusterid", "y", 4}, {"%nclusterid", "z", 4}, {"%cluster_ctaid", "x", 4},
-	{"%cluster_ctaid", "y", 4}, {"%cluster_ctaid", "z", 4}, {"%cluster_nctaid", "x", 4},
-	{"%cluster_nctaid", "y", 4}, {"%cluster_nctaid", "z", 4}, {"%cluster_ctarank", "", 4},
-	{"%cluster_nctarank", "", 4}, {"%is_explicit_cluster", "", 1},
-	{"%aggr_smem_size", "", 4}, {"%reserved_smem_offset_begin", "", 4},
-	{"%reserved_smem_offset_end", "", 4}, {"%current_graph_exec", "", 8},
+	{"%tid", "x", 4},
+	{"%tid", "y", 4},
+	{"%tid", "z", 4},
+	{"%ntid", "x", 4},
+	{"%ntid", "y", 4},
+	{"%ntid", "z", 4},
+	{"%ctaid", "x", 4},
+	{"%ctaid", "y", 4},
+	{"%ctaid", "z", 4},
+	{"%nctaid", "x", 4},
+	{"%nctaid", "y", 4},
+	{"%nctaid", "z", 4},
+	{"%laneid", "", 4},
+	{"%warpid", "", 4},
+	{"%nwarpid", "", 4},
+	{"%smid", "", 4},
+	{"%nsmid", "", 4},
+	{"%gridid", "", 8},
+	{"%lanemask_eq", "", 4},
+	{"%lanemask_le", "", 4},
+	{"%lanemask_lt", "", 4},
+	{"%lanemask_ge", "", 4},
+	{"%lanemask_gt", "", 4},
+	{"%clock", "", 4},
+	{"%clock_hi", "", 4},
+	{"%clock64", "", 8},
+	{"%globaltimer", "", 8},
+	{"%globaltimer_lo", "", 4},
+	{"%globaltimer_hi", "", 4},
+	{"%dynamic_smem_size", "", 4},
+	{"%total_smem_size", "", 4},
+	{"%clusterid", "x", 4},
+	{"%clusterid", "y", 4},
+	{"%clusterid", "z", 4},
+	{"%nclusterid", "x", 4},
+	{"%nclusterid", "y", 4},
+	{"%nclusterid", "z", 4},
+	{"%cluster_ctaid", "x", 4},
+	{"%cluster_ctaid", "y", 4},
+	{"%cluster_ctaid", "z", 4},
+	{"%cluster_nctaid", "x", 4},
+	{"%cluster_nctaid", "y", 4},
+	{"%cluster_nctaid", "z", 4},
+	{"%cluster_ctarank", "", 4},
+	{"%cluster_nctarank", "", 4},
+	{"%is_explicit_cluster", "", 1},
+	{"%aggr_smem_size", "", 4},
+	{"%reserved_smem_offset_begin", "", 4},
+	{"%reserved_smem_offset_end", "", 4},
+	{"%current_graph_exec", "", 8},
 	/* Where a cooperative launch has its workspace, high half first. */
-	{"%envreg1", "", 4}, {"%envreg2", "", 4},
+	{"%envreg1", "", 4},
+	{"%envreg2", "", 4},
 };
 
 /* A cheap move between sizes: narrowing keeps the low bits. */
@@ -109,15 +165,15 @@ static uint32_t special(struct ptx_build *b, const struct ptx_operand *o, uint32
 		struct ptx_ins *ins;
 		uint32_t d;
 
-		if (!ptx_word_is(o->word, sregs[k].name) || !ptx_word_is(o->part, sregs[k].part))
+		if (!ptx_word_is(o->word, sregs[k].name) ||
+			!ptx_word_is(o->part, sregs[k].part))
 			continue;
 		if (!strncmp(sregs[k].name, "%envreg", 7))
 			b->module->wants_workspace = true;
 		d = ptx_build_temp(b, sregs[k].size);
-		ins = ptx_build_emit(b,
-			sregs[k].size == 8   ? "mov.sreg.b64"
-			: sregs[k].size == 4 ? "mov.sreg.b32"
-					     : "mov.sreg.pred");
+		ins = ptx_build_emit(b, sregs[k].size == 8   ? "mov.sreg.b64"
+					: sregs[k].size == 4 ? "mov.sreg.b32"
+							     : "mov.sreg.pred");
 		ins->d = d;
 		ins->imm = k;
 		return resize(b, d, sregs[k].size, size, false);
@@ -162,12 +218,13 @@ static uint32_t symbol_address(struct ptx_build *b, const struct ptx_symbol *sym
 	switch (symbol->kind) {
 	case PTX_SYM_GLOBAL:
 		if (symbol->value == UINT64_MAX)
-			ptx_build_lacks(b, "no definition of the variable %.*s",
-				(int)o->word.n, o->word.p);
+			ptx_build_lacks(b, "no definition of the variable %.*s", (int)o->word.n,
+				o->word.p);
 		d = ptx_build_constant(b, 8, value, PTX_IN_BLOCK);
 		return resize(b, d, 8, size, false);
 	case PTX_SYM_SHARED:
-		return ptx_build_constant(b, size, value, symbol->own ? PTX_IN_SHARED : PTX_FIXED);
+		return ptx_build_constant(
+			b, size, value, symbol->own ? PTX_IN_SHARED : PTX_FIXED);
 	case PTX_SYM_PARAM:
 		d = ptx_build_constant(b, 8, PTX_PARAM_BASE + value, PTX_FIXED);
 		return resize(b, d, 8, size, false);
@@ -186,8 +243,7 @@ static uint32_t symbol_address(struct ptx_build *b, const struct ptx_symbol *sym
 		ins->d = d;
 		ins->imm = (uint64_t)o->offset;
 		return resize(b, d, 8, size, false);
-	default:
-		ptx_build_lacks(b, "%.*s is no value", (int)o->word.n, o->word.p);
+	default: ptx_build_lacks(b, "%.*s is no value", (int)o->word.n, o->word.p);
 	}
 }
 
@@ -286,8 +342,8 @@ struct ptx_address ptx_address(struct ptx_build *b, const struct ptx_operand *o,
 
 	if (o->kind == PTX_OPERAND_ADDRESS) {
 		if (o->nitems != 1)
-			ptx_build_lacks(
-				b, "%.*s: this form of address", (int)b->st.text.n, b->st.text.p);
+			ptx_build_lacks(b, "%.*s: this form of address", (int)b->st.text.n,
+				b->st.text.p);
 		base = &o->items[0];
 		at.imm = (uint64_t)base->offset;
 	}

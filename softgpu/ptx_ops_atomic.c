@@ -11,34 +11,34 @@
 #define AT(size) ptx_generic(w, i, l, REG(const uint64_t, a)[l] + i->imm, size)
 
 /* Lanes one after the other: each sees what the one before left. */
-#define ATOM(op, t, T, ...)                                                                     \
-	OP(atom_##op##_##t, "atom." #op "." #t, "x")                                            \
-	{                                                                                       \
-		DST(T);                                                                         \
-		const T *b = REG(const T, b), *c = REG(const T, c);                             \
-		(void)c;                                                                        \
-		EACH(w->mask)                                                                   \
-		{                                                                               \
-			T *p = AT(sizeof(T)), v = b[l];                                         \
-			d[l] = (__VA_ARGS__);                                                   \
-		}                                                                               \
+#define ATOM(op, t, T, ...)                                                                    \
+	OP(atom_##op##_##t, "atom." #op "." #t, "x")                                           \
+	{                                                                                      \
+		DST(T);                                                                        \
+		const T *b = REG(const T, b), *c = REG(const T, c);                            \
+		(void)c;                                                                       \
+		EACH(w->mask)                                                                  \
+		{                                                                              \
+			T *p = AT(sizeof(T)), v = b[l];                                        \
+			d[l] = (__VA_ARGS__);                                                  \
+		}                                                                              \
 	}
 #define SEQ __ATOMIC_SEQ_CST
 
 /* By compare and swap: `next` of `old` and v. */
-#define SWAP(op, t, T, ...)                                                                     \
-	OP(atom_##op##_##t, "atom." #op "." #t, "x")                                            \
-	{                                                                                       \
-		DST(T);                                                                         \
-		const T *b = REG(const T, b);                                                   \
-		EACH(w->mask)                                                                   \
-		{                                                                               \
-			T *p = AT(sizeof(T)), v = b[l], old = __atomic_load_n(p, SEQ), next;    \
-			do {                                                                    \
-				next = (T)(__VA_ARGS__);                                        \
-			} while (!__atomic_compare_exchange_n(p, &old, next, true, SEQ, SEQ));  \
-			d[l] = old;                                                             \
-		}                                                                               \
+#define SWAP(op, t, T, ...)                                                                    \
+	OP(atom_##op##_##t, "atom." #op "." #t, "x")                                           \
+	{                                                                                      \
+		DST(T);                                                                        \
+		const T *b = REG(const T, b);                                                  \
+		EACH(w->mask)                                                                  \
+		{                                                                              \
+			T *p = AT(sizeof(T)), v = b[l], old = __atomic_load_n(p, SEQ), next;   \
+			do {                                                                   \
+				next = (T)(__VA_ARGS__);                                       \
+			} while (!__atomic_compare_exchange_n(p, &old, next, true, SEQ, SEQ)); \
+			d[l] = old;                                                            \
+		}                                                                              \
 	}
 
 INLINE bool swap_in(void *p, size_t size, uint64_t *old, uint64_t next)
@@ -61,29 +61,29 @@ INLINE bool swap_in(void *p, size_t size, uint64_t *old, uint64_t next)
 	return ok;
 }
 
-#define INTEGER(n, T)                                                                           \
-	ATOM(add, b##n, T, __atomic_fetch_add(p, v, SEQ))                                       \
-	ATOM(and, b##n, T, __atomic_fetch_and(p, v, SEQ))                                       \
-	ATOM(or, b##n, T, __atomic_fetch_or(p, v, SEQ))                                         \
-	ATOM(xor, b##n, T, __atomic_fetch_xor(p, v, SEQ))                                       \
-	ATOM(exch, b##n, T, __atomic_exchange_n(p, v, SEQ))                                     \
-	OP(atom_cas_b##n, "atom.cas.b" #n, "x")                                                 \
-	{                                                                                       \
-		DST(T);                                                                         \
-		const T *b = REG(const T, b), *c = REG(const T, c);                             \
-		EACH(w->mask)                                                                   \
-		{                                                                               \
-			T *p = AT(sizeof(T)), old = b[l], next = c[l];                          \
-			__atomic_compare_exchange_n(p, &old, next, false, SEQ, SEQ);            \
-			d[l] = old;                                                             \
-		}                                                                               \
+#define INTEGER(n, T)                                                                          \
+	ATOM(add, b##n, T, __atomic_fetch_add(p, v, SEQ))                                      \
+	ATOM(and, b##n, T, __atomic_fetch_and(p, v, SEQ))                                      \
+	ATOM(or, b##n, T, __atomic_fetch_or(p, v, SEQ))                                        \
+	ATOM(xor, b##n, T, __atomic_fetch_xor(p, v, SEQ))                                      \
+	ATOM(exch, b##n, T, __atomic_exchange_n(p, v, SEQ))                                    \
+	OP(atom_cas_b##n, "atom.cas.b" #n, "x")                                                \
+	{                                                                                      \
+		DST(T);                                                                        \
+		const T *b = REG(const T, b), *c = REG(const T, c);                            \
+		EACH(w->mask)                                                                  \
+		{                                                                              \
+			T *p = AT(sizeof(T)), old = b[l], next = c[l];                         \
+			__atomic_compare_exchange_n(p, &old, next, false, SEQ, SEQ);           \
+			d[l] = old;                                                            \
+		}                                                                              \
 	}
 INTEGER(16, uint16_t)
 INTEGER(32, uint32_t)
 INTEGER(64, uint64_t)
 
-#define ORDERED(t, T)                                                                           \
-	SWAP(min, t, T, v < old ? v : old)                                                      \
+#define ORDERED(t, T)                                                                          \
+	SWAP(min, t, T, v < old ? v : old)                                                     \
 	SWAP(max, t, T, v > old ? v : old)
 ORDERED(u32, uint32_t)
 ORDERED(s32, int32_t)
@@ -125,10 +125,10 @@ INLINE uint64_t half_step(uint64_t x, uint64_t y, bool bf, enum half_op op)
 	float a = bf ? ptx_bf16_to_float((uint16_t)x) : ptx_half_to_float((uint16_t)x);
 	float b = bf ? ptx_bf16_to_float((uint16_t)y) : ptx_half_to_float((uint16_t)y);
 	double r = op == HALF_ADD ? (double)a + (double)b
-		: isnan(a)            ? (double)b
-		: isnan(b)            ? (double)a
-		: (a < b || (a == b && signbit(a))) == (op == HALF_MIN) ? (double)a
-									 : (double)b;
+		   : isnan(a)	  ? (double)b
+		   : isnan(b)	  ? (double)a
+		   : (a < b || (a == b && signbit(a))) == (op == HALF_MIN) ? (double)a
+									   : (double)b;
 
 	return bf ? ptx_bf16_from(r) : ptx_half_from(r);
 }
@@ -136,23 +136,23 @@ INLINE uint64_t half_step(uint64_t x, uint64_t y, bool bf, enum half_op op)
 INLINE uint64_t half_pair(uint64_t x, uint64_t y, bool bf, enum half_op op)
 {
 	return half_step(x >> 16, y >> 16, bf, op) << 16 |
-		half_step(x & 0xffff, y & 0xffff, bf, op);
+	       half_step(x & 0xffff, y & 0xffff, bf, op);
 }
 
-#define FLOATING(op, t, T, size, ...)                                                           \
-	OP(atom_##op##_##t, "atom." #op "." #t, "x")                                            \
-	{                                                                                       \
-		DST(T);                                                                         \
-		const T *b = REG(const T, b);                                                   \
-		EACH(w->mask)                                                                   \
-		{                                                                               \
-			void *p = AT(size);                                                     \
-			uint64_t old = 0, v = b[l];                                             \
-			memcpy(&old, p, size);                                                  \
-			while (!swap_in(p, size, &old, (__VA_ARGS__)))                          \
-				;                                                               \
-			d[l] = (T)old;                                                          \
-		}                                                                               \
+#define FLOATING(op, t, T, size, ...)                                                          \
+	OP(atom_##op##_##t, "atom." #op "." #t, "x")                                           \
+	{                                                                                      \
+		DST(T);                                                                        \
+		const T *b = REG(const T, b);                                                  \
+		EACH(w->mask)                                                                  \
+		{                                                                              \
+			void *p = AT(size);                                                    \
+			uint64_t old = 0, v = b[l];                                            \
+			memcpy(&old, p, size);                                                 \
+			while (!swap_in(p, size, &old, (__VA_ARGS__)))                         \
+				;                                                              \
+			d[l] = (T)old;                                                         \
+		}                                                                              \
 	}
 FLOATING(add, f32, uint32_t, 4, add_f32(old, v))
 FLOATING(add, f64, uint64_t, 8, add_f64(old, v))
@@ -216,20 +216,20 @@ static uint64_t mbarrier_write(uint64_t *p, struct mbarrier bar)
 		bar.pending = bar.expected;
 	}
 	*p = bar.pending | (uint64_t)bar.expected << 20 |
-		(uint64_t)((uint32_t)bar.bytes & 0x7fffffu) << 40 | (uint64_t)bar.phase << 63;
+	     (uint64_t)((uint32_t)bar.bytes & 0x7fffffu) << 40 | (uint64_t)bar.phase << 63;
 	return *p;
 }
 
-#define MBARRIER(id, name, ...)                                                                 \
-	OP(mbarrier_##id, "mbarrier." name, "x")                                                \
-	{                                                                                       \
-		EACH(w->mask)                                                                   \
-		{                                                                               \
-			uint64_t *p = AT(8);                                                    \
-			struct mbarrier bar = mbarrier_read(p);                                 \
-			(void)bar;                                                              \
-			__VA_ARGS__                                                             \
-		}                                                                               \
+#define MBARRIER(id, name, ...)                                                                \
+	OP(mbarrier_##id, "mbarrier." name, "x")                                               \
+	{                                                                                      \
+		EACH(w->mask)                                                                  \
+		{                                                                              \
+			uint64_t *p = AT(8);                                                   \
+			struct mbarrier bar = mbarrier_read(p);                                \
+			(void)bar;                                                             \
+			__VA_ARGS__                                                            \
+		}                                                                              \
 	}
 #define COUNT (REG(const uint32_t, b)[l])
 MBARRIER(init, "init", {
@@ -278,7 +278,7 @@ MBARRIER(cp_async, "cp_async", {
 		bar.pending--;
 	mbarrier_write(p, bar);
 })
-#define PUT_LANE(is)                                                                            \
+#define PUT_LANE(is)                                                                           \
 	(*ptx_pred(w, i->d) = (*ptx_pred(w, i->d) & ~(1u << l)) | (uint32_t)(is) << l)
 MBARRIER(wait, "wait", { PUT_LANE((REG(const uint64_t, b)[l] ^ *p) >> 63); })
 MBARRIER(wait_parity, "wait.parity", { PUT_LANE((COUNT & 1) != bar.phase); })
@@ -288,7 +288,8 @@ OP(mbarrier_pending_count, "mbarrier.pending_count", "x")
 	EACH(m) REG(uint32_t, d)[l] = (uint32_t)REG(const uint64_t, a)[l] & COUNT_BITS;
 }
 
-/* cp.async.bulk: b bytes from [a + imm] to [d + f], then off the mbarrier [c] where e is set. */
+/* cp.async.bulk: b bytes from [a + imm] to [d + f], then off the mbarrier [c] where e is set.
+ */
 OP(cp_bulk, "cp.bulk", "x")
 {
 	EACH(w->mask)

@@ -7,9 +7,9 @@
 #include "softgpu/ptx_round.h"
 
 /* Between integer registers: narrowing keeps low bits. */
-#define MOVES(to, form, T)                                                                      \
-	UNARY(cvt_##to##_u16, "cvt." #to ".u16", form, T, uint16_t, a[l])                       \
-	UNARY(cvt_##to##_u32, "cvt." #to ".u32", form, T, uint32_t, a[l])                       \
+#define MOVES(to, form, T)                                                                     \
+	UNARY(cvt_##to##_u16, "cvt." #to ".u16", form, T, uint16_t, a[l])                      \
+	UNARY(cvt_##to##_u32, "cvt." #to ".u32", form, T, uint32_t, a[l])                      \
 	UNARY(cvt_##to##_u64, "cvt." #to ".u64", form, T, uint64_t, a[l])
 MOVES(u16, "x", uint16_t)
 MOVES(u32, "x", uint32_t)
@@ -53,12 +53,12 @@ UNARY(cvt_f16_f32, "cvt.rn.f16.f32", "x", uint16_t, float, ptx_half_from((double
 UNARY(cvt_bf16_f32, "cvt.rn.bf16.f32", "x", uint16_t, float, ptx_bf16_from((double)a[l]))
 
 /* To an integer: NaN is 0, too large and too small clamp. */
-#define TRUNC(to, from, T, S, least, above)                                                     \
-	UNARY(cvt_rzi_##to##_##from, "cvt.rzi." #to "." #from, "x", T, S,                       \
-		a[l] != a[l]        ? (T)0                                                      \
-			: a[l] >= (above) ? (T)((above) > (S)4e9 ? INT64_MAX : INT32_MAX)       \
-			: a[l] <= (least) ? (T)((above) > (S)4e9 ? INT64_MIN : INT32_MIN)       \
-					  : (T)a[l])
+#define TRUNC(to, from, T, S, least, above)                                                    \
+	UNARY(cvt_rzi_##to##_##from, "cvt.rzi." #to "." #from, "x", T, S,                      \
+		a[l] != a[l]	  ? (T)0                                                       \
+		: a[l] >= (above) ? (T)((above) > (S)4e9 ? INT64_MAX : INT32_MAX)              \
+		: a[l] <= (least) ? (T)((above) > (S)4e9 ? INT64_MIN : INT32_MIN)              \
+				  : (T)a[l])
 TRUNC(s32, f32, int32_t, float, -0x1p31f, 0x1p31f)
 TRUNC(s32, f64, int32_t, double, -0x1p31, 0x1p31)
 
@@ -66,8 +66,19 @@ TRUNC(s32, f64, int32_t, double, -0x1p31, 0x1p31)
 
 /* The order of `kinds` in ptx_decode_cvt. */
 enum kind {
-	KIND_U8, KIND_S8, KIND_U16, KIND_S16, KIND_U32, KIND_S32, KIND_U64, KIND_S64,
-	KIND_F16, KIND_BF16, KIND_F32, KIND_F64, KIND_TF32
+	KIND_U8,
+	KIND_S8,
+	KIND_U16,
+	KIND_S16,
+	KIND_U32,
+	KIND_S32,
+	KIND_U64,
+	KIND_S64,
+	KIND_F16,
+	KIND_BF16,
+	KIND_F32,
+	KIND_F64,
+	KIND_TF32
 };
 
 struct value {
@@ -176,7 +187,7 @@ static double to_double(const struct value *v, bool to_f32, enum ptx_rounding mo
 		rest = m & (((unsigned __int128)1 << drop) - 1);
 		half = (unsigned __int128)1 << (drop - 1);
 		m >>= drop;
-		if (mode == PTX_RP ? rest && !v->minus
+		if (mode == PTX_RP	 ? rest && !v->minus
 			: mode == PTX_RM ? rest && v->minus
 			: mode == PTX_RZ ? false
 					 : rest > half || (rest == half && m & 1))
@@ -239,8 +250,13 @@ OP(cvt_any, "cvt.any", "x")
 				result &= 255;
 			else if (to == KIND_S8)
 				result = (uint64_t)(int64_t)(int8_t)result;
-			memcpy(d + l * (to < KIND_U32 ? 2 : to < KIND_U64 ? 4 : 8), &result,
-				to < KIND_U32 ? 2 : to < KIND_U64 ? 4 : 8);
+			memcpy(d + l * (to < KIND_U32	       ? 2
+					       : to < KIND_U64 ? 4
+							       : 8),
+				&result,
+				to < KIND_U32	? 2
+				: to < KIND_U64 ? 4
+						: 8);
 			continue;
 		}
 		/* A float rounded to an integral value stays a float. */
@@ -284,12 +300,11 @@ INLINE uint32_t pair(float high, float low, const struct ptx_format *f, enum ptx
 		low = low > 0.0f || low != low ? low : 0.0f;
 	}
 	return ptx_round((double)high, f, mode, finite) << bits |
-		ptx_round((double)low, f, mode, finite);
+	       ptx_round((double)low, f, mode, finite);
 }
 
-#define PAIR(id, mode, relu, T, f, bits, finite, name)                                          \
-	BINARY(pair_##id, name, "x", T, float,                                                  \
-		pair(a[l], b[l], f, mode, relu, finite, bits))
+#define PAIR(id, mode, relu, T, f, bits, finite, name)                                         \
+	BINARY(pair_##id, name, "x", T, float, pair(a[l], b[l], f, mode, relu, finite, bits))
 PAIR(f16_rn, PTX_RN, false, uint32_t, &ptx_f16, 16, false, "cvt.rn.f16x2.f32")
 PAIR(f16_rz, PTX_RZ, false, uint32_t, &ptx_f16, 16, false, "cvt.rz.f16x2.f32")
 PAIR(f16_rn_relu, PTX_RN, true, uint32_t, &ptx_f16, 16, false, "cvt.rn.relu.f16x2.f32")
@@ -299,14 +314,14 @@ PAIR(bf16_rn_relu, PTX_RN, true, uint32_t, &ptx_bf16, 16, false, "cvt.rn.relu.bf
 PAIR(e4m3, PTX_RN, false, uint16_t, &ptx_e4m3, 8, true, "cvt.rn.e4m3x2.f32")
 PAIR(e5m2, PTX_RN, false, uint16_t, &ptx_e5m2, 8, true, "cvt.rn.e5m2x2.f32")
 
-#define FROM8(id, f, name)                                                                      \
-	OP(from_##id, name, "x")                                                                \
-	{                                                                                       \
-		DST(uint32_t);                                                                  \
-		SRC_A(uint16_t);                                                                \
-		EACH(m)                                                                         \
-		d[l] = (uint32_t)ptx_half_from(ptx_unround(a[l] >> 8, f)) << 16 |               \
-			ptx_half_from(ptx_unround(a[l] & 255u, f));                             \
+#define FROM8(id, f, name)                                                                     \
+	OP(from_##id, name, "x")                                                               \
+	{                                                                                      \
+		DST(uint32_t);                                                                 \
+		SRC_A(uint16_t);                                                               \
+		EACH(m)                                                                        \
+		d[l] = (uint32_t)ptx_half_from(ptx_unround(a[l] >> 8, f)) << 16 |              \
+		       ptx_half_from(ptx_unround(a[l] & 255u, f));                             \
 	}
 FROM8(e4m3, &ptx_e4m3, "cvt.rn.f16x2.e4m3x2")
 FROM8(e5m2, &ptx_e5m2, "cvt.rn.f16x2.e5m2x2")

@@ -190,13 +190,58 @@ OP_FLOW(cluster_wait, "cluster.wait", "!")
 
 /* Special registers; the order is that of `sregs` in ptx_operand.c. */
 enum ptx_sreg {
-	TID_X, TID_Y, TID_Z, NTID_X, NTID_Y, NTID_Z, CTAID_X, CTAID_Y, CTAID_Z, NCTAID_X,
-	NCTAID_Y, NCTAID_Z, LANEID, WARPID, NWARPID, SMID, NSMID, GRIDID, MASK_EQ, MASK_LE,
-	MASK_LT, MASK_GE, MASK_GT, CLOCK, CLOCK_HI, CLOCK64, TIMER, TIMER_LO, TIMER_HI,
-	DYNAMIC_SMEM, TOTAL_SMEM, CLUSTERID_X, CLUSTERID_Y, CLUSTERID_Z, NCLUSTERID_X,
-	NCLUSTERID_Y, NCLUSTERID_Z, CTAID_IN_X, CTAID_IN_Y, CTAID_IN_Z, NCTAID_IN_X,
-	NCTAID_IN_Y, NCTAID_IN_Z, CTARANK, NCTARANK, EXPLICIT_CLUSTER, AGGR_SMEM, RESERVED_BEGIN,
-	RESERVED_END, GRAPH_EXEC, ENVREG1, ENVREG2,
+	TID_X,
+	TID_Y,
+	TID_Z,
+	NTID_X,
+	NTID_Y,
+	NTID_Z,
+	CTAID_X,
+	CTAID_Y,
+	CTAID_Z,
+	NCTAID_X,
+	NCTAID_Y,
+	NCTAID_Z,
+	LANEID,
+	WARPID,
+	NWARPID,
+	SMID,
+	NSMID,
+	GRIDID,
+	MASK_EQ,
+	MASK_LE,
+	MASK_LT,
+	MASK_GE,
+	MASK_GT,
+	CLOCK,
+	CLOCK_HI,
+	CLOCK64,
+	TIMER,
+	TIMER_LO,
+	TIMER_HI,
+	DYNAMIC_SMEM,
+	TOTAL_SMEM,
+	CLUSTERID_X,
+	CLUSTERID_Y,
+	CLUSTERID_Z,
+	NCLUSTERID_X,
+	NCLUSTERID_Y,
+	NCLUSTERID_Z,
+	CTAID_IN_X,
+	CTAID_IN_Y,
+	CTAID_IN_Z,
+	NCTAID_IN_X,
+	NCTAID_IN_Y,
+	NCTAID_IN_Z,
+	CTARANK,
+	NCTARANK,
+	EXPLICIT_CLUSTER,
+	AGGR_SMEM,
+	RESERVED_BEGIN,
+	RESERVED_END,
+	GRAPH_EXEC,
+	ENVREG1,
+	ENVREG2,
 };
 
 /* Of those that are the same for all lanes. */
@@ -271,9 +316,7 @@ OP(mov_sreg_b32, "mov.sreg.b32", "x")
 	case MASK_LT: PUT(uint32_t, (1u << l) - 1); return;
 	case MASK_GE: PUT(uint32_t, ~((1u << l) - 1)); return;
 	case MASK_GT: PUT(uint32_t, ~((2u << l) - 1)); return;
-	default:
-		v = (uint32_t)uniform(w, (enum ptx_sreg)i->imm);
-		PUT(uint32_t, v);
+	default: v = (uint32_t)uniform(w, (enum ptx_sreg)i->imm); PUT(uint32_t, v);
 	}
 }
 
@@ -340,7 +383,9 @@ OP(isspacep, "isspacep", "x")
 
 	switch (i->imm) {
 	case 'G': PUT_PRED(d, a[l] - wb < ws); break;
-	case 'C': PUT_PRED(d, module->const_bytes && a[l] - module->block < module->block_bytes); break;
+	case 'C':
+		PUT_PRED(d, module->const_bytes && a[l] - module->block < module->block_bytes);
+		break;
 	case 'S': PUT_PRED(d, a[l] - PTX_SHARED_BASE < (1u << PTX_RANK_SHIFT)); break;
 	case 's': PUT_PRED(d, a[l] - PTX_SHARED_BASE < UINT32_MAX); break;
 	case 'L': PUT_PRED(d, a[l] - PTX_LOCAL_BASE < UINT32_MAX); break;
@@ -349,21 +394,21 @@ OP(isspacep, "isspacep", "x")
 }
 
 #define RANK_OF(v) ((uint32_t)((v) >> PTX_RANK_SHIFT & 0xff))
-#define MAPA(n, T)                                                                              \
-	OP(mapa_b##n, "mapa.b" #n, "x")                                                         \
-	{                                                                                       \
-		DST(T);                                                                         \
-		SRC_A(T);                                                                       \
-		SRC_B(uint32_t);                                                                \
-		PUT(T, (a[l] & ~((T)0xff << PTX_RANK_SHIFT)) |                                  \
-				(T)(b[l] + 1) << PTX_RANK_SHIFT);                               \
-	}                                                                                       \
-	OP(getctarank_b##n, "getctarank.b" #n, "x")                                             \
-	{                                                                                       \
-		DST(uint32_t);                                                                  \
-		SRC_A(T);                                                                       \
-		const uint32_t own = w->block->rank;                                            \
-		PUT(uint32_t, RANK_OF(a[l]) ? RANK_OF(a[l]) - 1 : own);                         \
+#define MAPA(n, T)                                                                             \
+	OP(mapa_b##n, "mapa.b" #n, "x")                                                        \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(uint32_t);                                                               \
+		PUT(T, (a[l] & ~((T)0xff << PTX_RANK_SHIFT)) | (T)(b[l] + 1)                   \
+								       << PTX_RANK_SHIFT);     \
+	}                                                                                      \
+	OP(getctarank_b##n, "getctarank.b" #n, "x")                                            \
+	{                                                                                      \
+		DST(uint32_t);                                                                 \
+		SRC_A(T);                                                                      \
+		const uint32_t own = w->block->rank;                                           \
+		PUT(uint32_t, RANK_OF(a[l]) ? RANK_OF(a[l]) - 1 : own);                        \
 	}
 MAPA(32, uint32_t)
 MAPA(64, uint64_t)

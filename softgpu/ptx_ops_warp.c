@@ -3,46 +3,7 @@
  * What the lanes of a warp do together: shuffle, vote, match, reduce, elect, bar.warp.  Each
  * names its members; lanes that have come wait until the others stand at the same instruction.
  */
-#include "softgpu/ptx_ops.h"
-
-/* Brings the members together.  Lanes may name different sets (each its own tile): every set is
- * served on its own, as a fragment.  False: wait, and return NULL. */
-static bool gather(struct ptx_warp *w, const struct ptx_ins *i)
-{
-	const uint32_t *e = REG(const uint32_t, e);
-	uint32_t members = e[ptx_first(w->mask)], others = 0;
-
-	EACH(w->mask)
-	if (e[l] != members)
-		others |= 1u << l;
-	if (others) {
-		struct ptx_fragment *rest;
-
-		if (!(members & w->live & ~(w->mask & ~others))) {
-			/* Complete without the others; they run it after us. */
-			rest = ptx_warp_split(w, others, i);
-			(void)rest;
-			w->part = 1;
-			return true;
-		}
-		ptx_warp_split(w, others, i);
-	}
-	return ptx_warp_gather(w, i, members);
-}
-
-/* The next instruction: through the scheduler where the fragment was split on the way. */
-#define NEXT(before) ((before) == w->mask ? i + 1 : ptx_warp_branch(w, i, i + 1, w->mask))
-
-#define SYNC_OP(id, name, ...)                                                                  \
-	OP_FLOW(id, name, "x!")                                                                 \
-	{                                                                                       \
-		const uint32_t before = w->mask;                                                \
-		if (!gather(w, i))                                                              \
-			return NULL;                                                            \
-		const uint32_t mask = w->mask;                                                  \
-		__VA_ARGS__                                                                     \
-		return NEXT(before);                                                            \
-	}
+#include "softgpu/ptx_ops_sync.h"
 
 static void put_mask(struct ptx_warp *w, uint32_t operand, uint32_t value)
 {
@@ -52,28 +13,28 @@ static void put_mask(struct ptx_warp *w, uint32_t operand, uint32_t value)
 }
 
 /* c: clamp in bits 0-4, segment mask in bits 8-12. */
-#define SHFL(mode, reach, inside)                                                               \
-	SYNC_OP(shfl_##mode, "shfl." #mode, {                                                   \
-		uint32_t *d = REG(uint32_t, d);                                                 \
-		const uint32_t *a = REG(const uint32_t, a), *b = REG(const uint32_t, b);        \
-		const uint32_t *c = REG(const uint32_t, c);                                     \
-		uint32_t from[PTX_LANES], ok = 0;                                               \
-		memcpy(from, a, sizeof(from));                                                  \
-		EACH(mask)                                                                      \
-		{                                                                               \
-			int lane = (int)l, by = (int)(b[l] & 31), clamp = (int)(c[l] & 31);     \
-			int segment = (int)(c[l] >> 8 & 31);                                    \
-			int most = (lane & segment) | (clamp & ~segment);                       \
-			int least = lane & segment;                                             \
-			int j = (reach);                                                        \
-			bool in = (inside);                                                     \
-			(void)least, (void)most;                                                \
-			if (!in)                                                                \
-				j = lane;                                                       \
-			ok |= (uint32_t)in << l;                                                \
-			d[l] = from[j & 31];                                                    \
-		}                                                                               \
-		put_mask(w, i->f, ok);                                                          \
+#define SHFL(mode, reach, inside)                                                              \
+	SYNC_OP(shfl_##mode, "shfl." #mode, {                                                  \
+		uint32_t *d = REG(uint32_t, d);                                                \
+		const uint32_t *a = REG(const uint32_t, a), *b = REG(const uint32_t, b);       \
+		const uint32_t *c = REG(const uint32_t, c);                                    \
+		uint32_t from[PTX_LANES], ok = 0;                                              \
+		memcpy(from, a, sizeof(from));                                                 \
+		EACH(mask)                                                                     \
+		{                                                                              \
+			int lane = (int)l, by = (int)(b[l] & 31), clamp = (int)(c[l] & 31);    \
+			int segment = (int)(c[l] >> 8 & 31);                                   \
+			int most = (lane & segment) | (clamp & ~segment);                      \
+			int least = lane & segment;                                            \
+			int j = (reach);                                                       \
+			bool in = (inside);                                                    \
+			(void)least, (void)most;                                               \
+			if (!in)                                                               \
+				j = lane;                                                      \
+			ok |= (uint32_t)in << l;                                               \
+			d[l] = from[j & 31];                                                   \
+		}                                                                              \
+		put_mask(w, i->f, ok);                                                         \
 	})
 SHFL(up, lane - by, j >= most)
 SHFL(down, lane + by, j <= most)
@@ -93,34 +54,34 @@ SYNC_OP(vote_uni, "vote.uni", {
 	put_mask(w, i->d, p == 0 || p == mask ? UINT32_MAX : 0);
 })
 
-#define MATCH(n, T)                                                                             \
-	SYNC_OP(match_any_b##n, "match.any.b" #n, {                                             \
-		uint32_t *d = REG(uint32_t, d);                                                 \
-		const T *a = REG(const T, a);                                                   \
-		uint32_t result[PTX_LANES] = {0};                                               \
-		EACH(mask)                                                                      \
-		for (unsigned k = 0; k < PTX_LANES; k++)                                        \
-			result[l] |= (uint32_t)(a[k] == a[l]) << k;                             \
-		EACH(mask) d[l] = result[l] & mask;                                             \
-	})                                                                                      \
-	SYNC_OP(match_all_b##n, "match.all.b" #n, {                                             \
-		uint32_t *d = REG(uint32_t, d);                                                 \
-		const T *a = REG(const T, a), first = a[ptx_first(mask)];                       \
-		bool same = true;                                                               \
-		EACH(mask) same &= a[l] == first;                                               \
-		EACH(mask) d[l] = same ? mask : 0;                                              \
-		put_mask(w, i->f, same ? UINT32_MAX : 0);                                       \
+#define MATCH(n, T)                                                                            \
+	SYNC_OP(match_any_b##n, "match.any.b" #n, {                                            \
+		uint32_t *d = REG(uint32_t, d);                                                \
+		const T *a = REG(const T, a);                                                  \
+		uint32_t result[PTX_LANES] = {0};                                              \
+		EACH(mask)                                                                     \
+		for (unsigned k = 0; k < PTX_LANES; k++)                                       \
+			result[l] |= (uint32_t)(a[k] == a[l]) << k;                            \
+		EACH(mask) d[l] = result[l] & mask;                                            \
+	})                                                                                     \
+	SYNC_OP(match_all_b##n, "match.all.b" #n, {                                            \
+		uint32_t *d = REG(uint32_t, d);                                                \
+		const T *a = REG(const T, a), first = a[ptx_first(mask)];                      \
+		bool same = true;                                                              \
+		EACH(mask) same &= a[l] == first;                                              \
+		EACH(mask) d[l] = same ? mask : 0;                                             \
+		put_mask(w, i->f, same ? UINT32_MAX : 0);                                      \
 	})
 MATCH(32, uint32_t)
 MATCH(64, uint64_t)
 
-#define REDUX(op, t, T, ...)                                                                    \
-	SYNC_OP(redux_##op##_##t, "redux." #op "." #t, {                                        \
-		uint32_t *d = REG(uint32_t, d);                                                 \
-		const T *a = REG(const T, a);                                                   \
-		T r = a[ptx_first(mask)];                                                       \
-		EACH(mask &(mask - 1)) r = (T)(__VA_ARGS__);                                    \
-		EACH(mask) d[l] = (uint32_t)r;                                                  \
+#define REDUX(op, t, T, ...)                                                                   \
+	SYNC_OP(redux_##op##_##t, "redux." #op "." #t, {                                       \
+		uint32_t *d = REG(uint32_t, d);                                                \
+		const T *a = REG(const T, a);                                                  \
+		T r = a[ptx_first(mask)];                                                      \
+		EACH(mask &(mask - 1)) r = (T)(__VA_ARGS__);                                   \
+		EACH(mask) d[l] = (uint32_t)r;                                                 \
 	})
 REDUX(add, b32, uint32_t, r + a[l])
 REDUX(and, b32, uint32_t, r &a[l])

@@ -58,7 +58,8 @@ static void read_declaration(struct ptx_build *b, struct declaration *decl)
 		if (ptx_word_is(word, "align")) {
 			decl->align = (uint32_t)read_int(b);
 			decl->has_align = true;
-			if (!decl->align || decl->align > 65536 || decl->align & (decl->align - 1))
+			if (!decl->align || decl->align > 65536 ||
+				decl->align & (decl->align - 1))
 				ptx_build_fail(b, s->line, ".align is not a power of two");
 		} else if (ptx_word_is(word, "v2") || ptx_word_is(word, "v4")) {
 			decl->vector = (uint32_t)(word.p[1] - '0');
@@ -66,15 +67,15 @@ static void read_declaration(struct ptx_build *b, struct declaration *decl)
 			decl->element = 1;
 			decl->is_pred = true;
 		} else if (ptx_word_is(word, "texref") || ptx_word_is(word, "samplerref") ||
-			ptx_word_is(word, "surfref")) {
+			   ptx_word_is(word, "surfref")) {
 			decl->element = 8;
 			decl->is_opaque = true;
 		} else if (ptx_word_is(word, "attribute")) {
 			expect(b, '(');
 			ptx_scan_past(s, ')');
 		} else if (ptx_word_is(word, "ptr") || ptx_word_is(word, "global") ||
-			ptx_word_is(word, "const") || ptx_word_is(word, "shared") ||
-			ptx_word_is(word, "local") || ptx_word_is(word, "noreturn")) {
+			   ptx_word_is(word, "const") || ptx_word_is(word, "shared") ||
+			   ptx_word_is(word, "local") || ptx_word_is(word, "noreturn")) {
 			/* what a pointer parameter points to */
 		} else {
 			char text[16] = {0};
@@ -219,8 +220,8 @@ static void add_global(
 
 	module->globals = ptx_build_grow(b, module->globals, module->nglobals, &b->global_room,
 		sizeof(*module->globals));
-	module->globals[module->nglobals++] =
-		(struct ptx_global){strndup(decl->name.p, decl->name.n), offset, decl->bytes, is_const};
+	module->globals[module->nglobals++] = (struct ptx_global){
+		strndup(decl->name.p, decl->name.n), offset, decl->bytes, is_const};
 }
 
 static void read_global(struct ptx_build *b, bool is_const, bool is_extern)
@@ -277,8 +278,8 @@ static void read_shared(struct ptx_build *b, bool is_extern)
 	do {
 		bool inside = b->function != UINT32_MAX;
 		bool own = inside && ptx_build_function(b)->is_kernel;
-		uint32_t *total = own ? &ptx_build_function(b)->shared_bytes
-				      : &b->module->shared_bytes;
+		uint32_t *total =
+			own ? &ptx_build_function(b)->shared_bytes : &b->module->shared_bytes;
 		uint64_t at;
 
 		read_declaration(b, &decl);
@@ -359,7 +360,8 @@ static void read_frame_variable(struct ptx_build *b)
 				symbol = ptx_build_symbol(
 					b, (struct ptx_word){text, (uint32_t)n}, PTX_SYM_FRAME);
 				symbol->bytes = decl.bytes;
-				symbol->value = ptx_build_frame(b, (uint32_t)decl.bytes, decl.align);
+				symbol->value =
+					ptx_build_frame(b, (uint32_t)decl.bytes, decl.align);
 			}
 			continue;
 		}
@@ -406,7 +408,8 @@ static void read_parameters(struct ptx_build *b, bool rets)
 			symbol->value = ptx_build_reg(b, symbol->size);
 			if (rets) {
 				if (!b->ret_regs)
-					b->ret_regs = ptx_build_alloc(b, 64 * sizeof(*b->ret_regs));
+					b->ret_regs =
+						ptx_build_alloc(b, 64 * sizeof(*b->ret_regs));
 				if (nret < 64)
 					b->ret_regs[nret++] = decl.name;
 				b->nret_regs = nret;
@@ -465,8 +468,7 @@ static uint32_t find_or_add_function(struct ptx_build *b, struct ptx_word word)
 	if (symbol && symbol->kind == PTX_SYM_FUNCTION)
 		return (uint32_t)symbol->value;
 	if (symbol)
-		ptx_build_fail(
-			b, b->scan.line, "%.*s is not a function", (int)word.n, word.p);
+		ptx_build_fail(b, b->scan.line, "%.*s is not a function", (int)word.n, word.p);
 	module->functions = ptx_build_grow(b, module->functions, module->nfunctions,
 		&b->function_room, sizeof(*module->functions));
 	f = &module->functions[module->nfunctions];
@@ -503,23 +505,23 @@ static void read_tuning(struct ptx_build *b, struct ptx_function *f)
 
 			read_three(b, v);
 			product = (uint64_t)v[0] * v[1] * v[2];
-			f->max_threads = product < PTX_MAX_THREADS ? (unsigned)product
-								   : PTX_MAX_THREADS;
+			f->max_threads =
+				product < PTX_MAX_THREADS ? (unsigned)product : PTX_MAX_THREADS;
 			if (word.p[0] == 'r')
 				memcpy(f->required, v, sizeof(v));
 		} else if (ptx_word_is(word, "reqnctapercluster")) {
 			read_three(b, f->cluster);
 		} else if (ptx_word_is(word, "minnctapersm") || ptx_word_is(word, "maxnreg") ||
-			ptx_word_is(word, "maxnctapersm") ||
-			ptx_word_is(word, "maxclusterrank") ||
-			ptx_word_is(word, "abi_preserve") ||
-			ptx_word_is(word, "abi_preserve_control")) {
+			   ptx_word_is(word, "maxnctapersm") ||
+			   ptx_word_is(word, "maxclusterrank") ||
+			   ptx_word_is(word, "abi_preserve") ||
+			   ptx_word_is(word, "abi_preserve_control")) {
 			(void)read_int(b);
 		} else if (ptx_word_is(word, "pragma")) {
 			ptx_scan_past(s, ';');
 		} else if (!ptx_word_is(word, "noreturn") &&
-			!ptx_word_is(word, "explicitcluster") &&
-			!ptx_word_is(word, "blocksareclusters")) {
+			   !ptx_word_is(word, "explicitcluster") &&
+			   !ptx_word_is(word, "blocksareclusters")) {
 			ptx_build_fail(
 				b, s->line, "unknown directive .%.*s", (int)word.n, word.p);
 		}
@@ -565,6 +567,7 @@ static void read_function(struct ptx_build *b, bool is_kernel)
 	b->nret_regs = 0;
 	b->ret_regs = NULL;
 	memset(b->ntemps, 0, sizeof(b->ntemps));
+	memset(b->matrix, 0, sizeof(b->matrix));
 	f->is_defined = true;
 	f->builtin = PTX_NOT_BUILTIN;
 	f->entry = b->module->ncode;
@@ -652,8 +655,8 @@ static void read_local_directive(struct ptx_build *b)
 		expect(b, '.');
 		ptx_scan_tail(s, &word);
 		if (!ptx_word_is(word, "shared"))
-			ptx_build_fail(b, s->line, ".extern .%.*s in a function", (int)word.n,
-				word.p);
+			ptx_build_fail(
+				b, s->line, ".extern .%.*s in a function", (int)word.n, word.p);
 		read_shared(b, true);
 	} else if (ptx_word_is(word, "global") || ptx_word_is(word, "const")) {
 		read_global(b, word.p[0] == 'c', false);
@@ -761,7 +764,8 @@ static void read_module(struct ptx_build *b)
 			ptx_scan_skip(s);
 			if (!ptx_scan_tail(s, &text) || text.n < 3)
 				ptx_build_fail(b, s->line, ".version without a number");
-			b->module->version = 10 * atoi(text.p) +
+			b->module->version =
+				10 * atoi(text.p) +
 				atoi((const char *)memchr(text.p, '.', text.n) + 1);
 		} else if (ptx_word_is(word, "target")) {
 			struct ptx_word text;
@@ -775,7 +779,7 @@ static void read_module(struct ptx_build *b)
 			if (read_int(b) != 64)
 				ptx_build_fail(b, s->line, "only .address_size 64 is served");
 		} else if (ptx_word_is(word, "extern") || ptx_word_is(word, "visible") ||
-			ptx_word_is(word, "weak") || ptx_word_is(word, "common")) {
+			   ptx_word_is(word, "weak") || ptx_word_is(word, "common")) {
 			is_extern = word.p[0] == 'e';
 			continue;
 		} else if (ptx_word_is(word, "entry") || ptx_word_is(word, "func")) {
@@ -832,7 +836,8 @@ static void link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 		if (!module->block) {
 			b->error->status = PTX_NO_MEMORY;
 			snprintf(b->error->text, sizeof(b->error->text),
-				"no device memory for %zu bytes of variables", module->block_bytes);
+				"no device memory for %zu bytes of variables",
+				module->block_bytes);
 			longjmp(b->failed, 1);
 		}
 	}
@@ -851,7 +856,7 @@ static void link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 		if (symbol && symbol->kind == PTX_SYM_FUNCTION) {
 			value += PTX_CODE_BASE + 16 * symbol->value;
 		} else if (symbol && symbol->kind == PTX_SYM_GLOBAL &&
-			symbol->value != UINT64_MAX) {
+			   symbol->value != UINT64_MAX) {
 			value += module->block + symbol->value;
 		} else if (symbol && symbol->kind == PTX_SYM_SHARED) {
 			value += symbol->value;
@@ -929,8 +934,8 @@ static void find_kernels(struct ptx_build *b)
 				(struct ptx_kernel){module, &module->functions[k]};
 }
 
-struct ptx_module *ptx_parse(const char *text, size_t n, ptx_allocate allocate, void *arg,
-	struct ptx_error *error)
+struct ptx_module *ptx_parse(
+	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error)
 {
 	struct ptx_build *b = calloc(1, sizeof(*b));
 	struct ptx_module *volatile module = calloc(1, sizeof(*module));

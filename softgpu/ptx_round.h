@@ -13,12 +13,20 @@
 
 /* The order of `rounds` in ptx_decode_cvt. */
 enum ptx_rounding {
-	PTX_RN, PTX_RM, PTX_RP, PTX_RZ, PTX_RNA, PTX_RNI, PTX_RMI, PTX_RPI, PTX_RZI
+	PTX_RN,
+	PTX_RM,
+	PTX_RP,
+	PTX_RZ,
+	PTX_RNA,
+	PTX_RNI,
+	PTX_RMI,
+	PTX_RPI,
+	PTX_RZI
 };
 
 struct ptx_format {
 	unsigned mantissa, exponent; /* bits stored */
-	bool no_infinity;            /* e4m3: all ones is NaN, the rest of that binade are numbers */
+	bool no_infinity; /* e4m3: all ones is NaN, the rest of that binade are numbers */
 };
 
 static const struct ptx_format ptx_f16 = {10, 5, false};
@@ -59,7 +67,8 @@ static inline uint32_t ptx_round(
 		return sign | (ptx_format_max(f) + 1);
 	}
 	if (exponent == 0)
-		return sign; /* zero; a subnormal double is below everything here but tf32's rp */
+		return sign; /* zero; a subnormal double is below everything here but tf32's rp
+			      */
 	mantissa |= UINT64_C(1) << 52;
 	exponent -= 1023;
 	drop = 52 - (int)f->mantissa;
@@ -86,11 +95,11 @@ static inline uint32_t ptx_round(
 	result = (uint32_t)(((uint64_t)exponent << f->mantissa) + mantissa);
 	if (result > ptx_format_max(f)) {
 		bool stay = finite || mode == PTX_RZ || (mode == PTX_RM && !sign) ||
-			(mode == PTX_RP && sign);
+			    (mode == PTX_RP && sign);
 
-		result = stay ? ptx_format_max(f)
-			: f->no_infinity ? ptx_format_nan(f)
-					 : ptx_format_max(f) + 1;
+		result = stay		  ? ptx_format_max(f)
+			 : f->no_infinity ? ptx_format_nan(f)
+					  : ptx_format_max(f) + 1;
 	}
 	return sign | result;
 }

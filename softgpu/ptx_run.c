@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches.  The blocks of a launch (by clusters) are claimed one by one by the threads of a pool
- * and by the launching thread itself.  Whoever runs a block that only waits takes up another one
- * beside it, so that blocks that wait for each other (a grid-wide barrier) all come to run.
+ * Launches.  The blocks of a launch (by clusters) are claimed one by one by the threads of a
+ * pool and by the launching thread itself.  Whoever runs a block that only waits takes up
+ * another one beside it, so that blocks that wait for each other (a grid-wide barrier) all come
+ * to run.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,8 +18,8 @@
 
 #include "softgpu/ptx_internal.h"
 
-/* Blocks that one thread keeps going at once where the launch is not cooperative; more only costs
- * memory. */
+/* Blocks that one thread keeps going at once where the launch is not cooperative; more only
+ * costs memory. */
 #define MAX_RESIDENT 64
 /* Turns that a block takes before the next one is taken up beside it. */
 #define TURNS_ALONE 32
@@ -144,7 +145,8 @@ static void group_free(struct ptx_group *group)
 				while (w->fragments[m].frame) {
 					struct ptx_frame *frame = w->fragments[m].frame;
 
-					/* Fragments may share a frame: free it with the last. */
+					/* Fragments may share a frame: free it with the last.
+					 */
 					w->fragments[m].frame = frame->parent;
 					frame->lanes &= ~w->fragments[m].mask;
 					if (!frame->lanes) {
@@ -306,7 +308,8 @@ static enum turn group_turn(struct ptx_worker *worker, struct ptx_group *group, 
 			bool forced = false;
 
 			for (uint32_t k = 0; k < group->nblocks && !forced; k++)
-				for (uint32_t n = 0; n < group->blocks[k].nwarps && !forced; n++)
+				for (uint32_t n = 0; n < group->blocks[k].nwarps && !forced;
+					n++)
 					forced = ptx_warp_force(&group->blocks[k].warps[n]);
 			if (!forced) {
 				worker->warp = &group->blocks[0].warps[0];
@@ -535,8 +538,8 @@ static enum ptx_status check(const struct ptx_launch *launch, struct ptx_error *
 	if (!c[0] || !c[1] || !c[2] || c[0] > PTX_MAX_CLUSTER || c[1] > PTX_MAX_CLUSTER ||
 		c[2] > PTX_MAX_CLUSTER || cluster > PTX_MAX_CLUSTER || g[0] % c[0] ||
 		g[1] % c[1] || g[2] % c[2])
-		return refuse(error, PTX_INVALID, 0, "%s: a cluster of %ux%ux%u blocks", f->name,
-			c[0], c[1], c[2]);
+		return refuse(error, PTX_INVALID, 0, "%s: a cluster of %ux%ux%u blocks",
+			f->name, c[0], c[1], c[2]);
 	if ((uint64_t)ptx_static_shared(launch->kernel->module, f) + launch->dynamic_shared >
 		PTX_MAX_SHARED)
 		return refuse(error, PTX_INVALID, 0, "%s: %u bytes of shared memory", f->name,
@@ -560,12 +563,14 @@ enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *er
 	if (check(launch, error))
 		return error->status;
 	run.function = launch->kernel->function;
-	run.static_shared = (ptx_static_shared(module, run.function) + align - 1) & ~(align - 1);
+	run.static_shared =
+		(ptx_static_shared(module, run.function) + align - 1) & ~(align - 1);
 	run.shared_bytes = run.static_shared + launch->dynamic_shared;
 	run.ngroups = (uint64_t)(g[0] / c[0]) * (g[1] / c[1]) * (g[2] / c[2]);
 	run.grid_id = atomic_fetch_add(&grids, 1) + 1;
 	if (launch->cooperative && module->workspace) {
-		run.workspace = module->workspace + PTX_WORKSPACE * (run.grid_id % PTX_WORKSPACES);
+		run.workspace =
+			module->workspace + PTX_WORKSPACE * (run.grid_id % PTX_WORKSPACES);
 		memset((void *)(uintptr_t)run.workspace, 0, PTX_WORKSPACE);
 	}
 	run.deadline_ns = launch->timeout_ns ? ptx_now_ns() + launch->timeout_ns : 0;

@@ -51,7 +51,7 @@ bool ptx_scan_accept(struct ptx_scan *s, char c)
 static bool is_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
-		c == '%' || (c & 0x80);
+	       c == '%' || (c & 0x80);
 }
 
 static bool is_digit(char c)
@@ -76,9 +76,9 @@ bool ptx_scan_tail(struct ptx_scan *s, struct ptx_word *word)
 {
 	const char *start = s->p;
 
-	while (s->p < s->end &&
-		(is_letter(*s->p) || is_digit(*s->p) || *s->p == '.' ||
-			(*s->p == ':' && s->end - s->p > 1 && (s->p[1] == ':' || s->p[-1] == ':'))))
+	while (s->p < s->end && (is_letter(*s->p) || is_digit(*s->p) || *s->p == '.' ||
+					(*s->p == ':' && s->end - s->p > 1 &&
+						(s->p[1] == ':' || s->p[-1] == ':'))))
 		s->p++;
 	*word = (struct ptx_word){start, (uint32_t)(s->p - start)};
 	return word->n > 0;
@@ -91,10 +91,10 @@ static bool hex_bits(struct ptx_scan *s, unsigned digits, uint64_t *bits)
 	*bits = 0;
 	for (unsigned k = 0; k < digits; k++) {
 		char c = s->p[2 + k];
-		unsigned v = is_digit(c)          ? (unsigned)(c - '0')
-			: (c >= 'a' && c <= 'f') ? (unsigned)(c - 'a') + 10
-			: (c >= 'A' && c <= 'F') ? (unsigned)(c - 'A') + 10
-						 : 16;
+		unsigned v = is_digit(c)	      ? (unsigned)(c - '0')
+			     : (c >= 'a' && c <= 'f') ? (unsigned)(c - 'a') + 10
+			     : (c >= 'A' && c <= 'F') ? (unsigned)(c - 'A') + 10
+						      : 16;
 
 		if (v == 16)
 			return false;
@@ -139,8 +139,10 @@ bool ptx_scan_number(struct ptx_scan *s, struct ptx_number *number)
 		char c = s->p[n];
 		bool hex = n > 1 && text[0] == '0' && (text[1] | 0x20) == 'x';
 
-		if (!(is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-			    ((c == '-' || c == '+') && n && !hex && (text[n - 1] | 0x20) == 'e')))
+		if (!(is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			    c == '.' ||
+			    ((c == '-' || c == '+') && n && !hex &&
+				    (text[n - 1] | 0x20) == 'e')))
 			break;
 		real |= !hex && (c == '.' || c == 'e' || c == 'E');
 		text[n++] = c;

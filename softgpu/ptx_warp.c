@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a warp diverges and comes together.  A warp is a set of fragments: lanes that stand at the
- * same instruction of the same call.  The one in the deepest call, and of those the one at the
- * lowest instruction, runs, so that in structured code lanes meet again where the paths join.
- * A fragment that branches back for too long lets the one that has waited longest have a turn,
- * so lanes may wait for each other (a lock held by another lane), as on a Volta or later.
+ * How a warp diverges and comes together.  A warp is a set of fragments: lanes that stand at
+ * the same instruction of the same call.  The one in the deepest call, and of those the one at
+ * the lowest instruction, runs, so that in structured code lanes meet again where the paths
+ * join. A fragment that branches back for too long lets the one that has waited longest have a
+ * turn, so lanes may wait for each other (a lock held by another lane), as on a Volta or later.
  */
 #include <stdlib.h>
 
@@ -153,16 +153,17 @@ const struct ptx_ins *ptx_warp_call(struct ptx_warp *w, const struct ptx_ins *i,
 		ptx_fault(w, i, PTX_NO_MEMORY, "no memory for a call of %s", callee->name);
 	if (inner->sp > w->local_bytes) {
 		frame_release(w, inner);
-		ptx_fault(w, i, PTX_STACK_ERROR, "the stack of %u bytes is full in a call of %s",
-			w->local_bytes, callee->name);
+		ptx_fault(w, i, PTX_STACK_ERROR,
+			"the stack of %u bytes is full in a call of %s", w->local_bytes,
+			callee->name);
 	}
 	inner->call = call;
 	inner->back = i + 1;
 	inner->lanes = w->mask;
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t size = call->slots[k].size < callee->params[k].size
-			? call->slots[k].size
-			: callee->params[k].size;
+					? call->slots[k].size
+					: callee->params[k].size;
 
 		copy_slots(w, inner->fp + callee->params[k].offset,
 			frame->fp + call->slots[k].offset, size);
@@ -285,11 +286,10 @@ static struct ptx_fragment *choose(struct ptx_warp *w)
 
 		if (f->wait != PTX_READY)
 			continue;
-		if (!best ||
-			(w->rotate ? f->last_run < best->last_run
-				   : f->frame->depth > best->frame->depth ||
-						(f->frame->depth == best->frame->depth &&
-							f->pc < best->pc)))
+		if (!best || (w->rotate ? f->last_run < best->last_run
+					: f->frame->depth > best->frame->depth ||
+						     (f->frame->depth == best->frame->depth &&
+							     f->pc < best->pc)))
 			best = f;
 	}
 	w->rotate = false;

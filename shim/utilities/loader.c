@@ -56,11 +56,19 @@ static void find_real(void)
 	memcpy(&loader_real, &found, sizeof(found));
 }
 
+bool loader_is_ours(const char *path)
+{
+	char real[PATH_MAX];
+	const char *file = realpath(path, real) ? strrchr(real, '/') : NULL;
+
+	/* This library itself stands for libcudart.so.12 (utilities.mk). */
+	return file && (!strncmp(file, "/libvcuda", 9) || !strcmp(file, "/libutilities.so"));
+}
+
 void *loader_ours(const char *soname)
 {
 	struct link_map *map = NULL;
-	char real[PATH_MAX];
-	const char *file;
+	bool ours;
 	void *handle;
 
 	find_real();
@@ -71,10 +79,9 @@ void *loader_ours(const char *soname)
 		dlclose(handle);
 		return NULL;
 	}
-	/* It may have been found by a link of the original's name. */
-	file = realpath(map->l_name, real) ? strrchr(real, '/') : NULL;
+	ours = loader_is_ours(map->l_name);
 	dlclose(handle); /* stays loaded: a preloaded library is never unloaded */
-	return file && !strncmp(file, "/libvcuda", 9) ? handle : NULL;
+	return ours ? handle : NULL;
 }
 
 /* True where loader_open is to do it. A plain name is the real dlopen's, which must see the

@@ -150,8 +150,8 @@ static bool registers_kernels(const char *name)
 
 /* The symbol tables of a fat program have many thousands of names, of which a few hundred are
  * the runtime's. */
-static void redirect(const struct dl_phdr_info *info, const struct image *image, void *front,
-	bool registered)
+static void redirect(const struct dl_phdr_info *info, const struct image *image,
+	const char *version, bool registered)
 {
 	struct image_function function;
 
@@ -167,7 +167,7 @@ static void redirect(const struct dl_phdr_info *info, const struct image *image,
 			function.size < FUNCTION_LEAST || function.value % 16 ||
 			!code_of(info, function.value, JUMP_BYTES))
 			continue;
-		target = dlsym(front, function.name);
+		target = dlvsym(RTLD_DEFAULT, function.name, version);
 		if (!target || target == (void *)code)
 			continue;
 		memcpy(code, jump, sizeof(jump));
@@ -186,6 +186,20 @@ static void redirect(const struct dl_phdr_info *info, const struct image *image,
 	}
 }
 
+/* The symbol versions of the two ABIs. */
+static const char *const versions[] = {"libcudart.so.12", "libcudart.so.13"};
+
+/* True where the functions of that version are ours. No dlopen here: called from the first
+ * constructor of all, it would run those of the C library before their time, without an
+ * environment. */
+static bool front_loaded(const char *version)
+{
+	void *function = dlvsym(RTLD_DEFAULT, "cudaMalloc", version);
+	Dl_info info;
+
+	return function && dladdr(function, &info) && loader_is_ours(info.dli_fname);
+}
+
 static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct search *search = data;
@@ -196,7 +210,6 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	unsigned long long added =
 		size >= offsetof(struct dl_phdr_info, dlpi_subs) ? info->dlpi_adds : 0;
 	struct image image;
-	void *front;
 	int major;
 
 	/* The newest come last: of COUNT objects only as many as were added since. */
@@ -206,9 +219,9 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	if (!path || !suspicious(info) || !image_open(&image, path))
 		return 0;
 	major = static_major(&image);
-	front = major ? loader_ours(major == 12 ? "libcudart.so.12" : "libcudart.so.13") : NULL;
-	if (front) {
-		redirect(info, &image, front, search->registered && search->since);
+	if (major && front_loaded(versions[major - 12])) {
+		redirect(info, &image, versions[major - 12],
+			search->registered && search->since);
 		search->redirected++;
 	}
 	image_close(&image);

@@ -11,10 +11,17 @@ $(UTILITIES_OBJS): $(OBJ)/preload/%.o: %.c | $(CACHE)/.complete
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PRELOAD_CC) $(PRELOAD_CFLAGS) -D_GNU_SOURCE -I. -MMD -MP -c $< -o $@
 
-# Only dlopen is exported.
-$(UTILITIES_LIB): $(UTILITIES_OBJS) shim/utilities/utilities.map
+# It stands for libcudart.so.12 (SONAME and symbol version) while a program is loaded: the loader
+# looks for a program's own NEEDED libraries before those of a preloaded one, and so finds it loaded
+# already; libvcuda.so stands for libcudart.so.13. The functions are found in the fronts behind
+# them. Only dlopen is exported, without a version.
+UTILITIES_STUB := $(OBJ)/preload-stub/libvcuda-cudart12.so
+
+$(UTILITIES_LIB): $(UTILITIES_OBJS) shim/utilities/utilities.map shim/utilities/initfirst.py \
+		$(UTILITIES_STUB) | $(LIB)/libvcuda-cudart12.so
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(PRELOAD_CC) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,relro \
-		-Wl,--version-script=shim/utilities/utilities.map -o $@ $(UTILITIES_OBJS) -ldl
+	$(Q)$(PRELOAD_CC) $(PRELOAD_LDFLAGS) -Wl,-soname,libcudart.so.12 -Wl,-z,nodelete \
+		-Wl,--version-script=shim/utilities/utilities.map -o $@ $(UTILITIES_OBJS) -ldl \
+		-Wl,--no-as-needed $(UTILITIES_STUB) -Wl,--as-needed
 	$(Q)$(PYTHON) shim/utilities/initfirst.py $@

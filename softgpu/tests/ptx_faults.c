@@ -16,7 +16,9 @@
 
 #include <cmocka.h>
 
-#define HEAD ".visible .entry k(.param .u64 at)\n{ .reg .b64 d<9>; .reg .b32 r<9>; .reg .pred p<9>;\n"
+#define HEAD                                                                                   \
+	".visible .entry k(.param .u64 at)\n{ .reg .b64 d<9>; .reg .b32 r<9>; .reg .pred "     \
+	"p<9>;\n"
 #define FIRST 5 /* the line behind HEAD */
 
 struct fault {
@@ -52,15 +54,16 @@ static void expect(const struct fault *fault)
 static void test_memory(void **state)
 {
 	const struct fault faults[] = {
-		{"ld.param.u64 d1, [at];\nst.global.u32 [d1], 1;", PTX_ILLEGAL_ADDRESS, 16, "0x10"},
+		{"ld.param.u64 d1, [at];\nst.global.u32 [d1], 1;", PTX_ILLEGAL_ADDRESS, 16,
+			"0x10"},
 		{"ld.param.u64 d1, [at];\nld.global.u32 r1, [d1];", PTX_ILLEGAL_ADDRESS,
 			text_hole(), "no memory"},
 		{"ld.param.u64 d1, [at];\nld.u32 r1, [d1];", PTX_ILLEGAL_ADDRESS, text_hole(),
 			"no memory"},
 		{"ld.param.u64 d1, [at];\nst.u8 [d1], 1;", PTX_ILLEGAL_ADDRESS,
 			(uint64_t)(uintptr_t)&good, "illegal"},
-		{"ld.param.u64 d1, [at];\natom.global.add.u32 r1, [d1], 1;", PTX_ILLEGAL_ADDRESS,
-			text_hole(), "no memory"},
+		{"ld.param.u64 d1, [at];\natom.global.add.u32 r1, [d1], 1;",
+			PTX_ILLEGAL_ADDRESS, text_hole(), "no memory"},
 		{"ld.param.u64 d1, [at];\nld.global.u32 r1, [d1+2];", PTX_MISALIGNED_ADDRESS, 0,
 			"misaligned"},
 		{"ld.param.u64 d1, [at];\nld.global.v4.u32 {r1,r2,r3,r4}, [d1+8];",
@@ -68,7 +71,8 @@ static void test_memory(void **state)
 		{"ld.param.u64 d1, [at];\natom.global.add.u64 d2, [d1+4], 1;",
 			PTX_MISALIGNED_ADDRESS, 0, "misaligned"},
 		{"mov.u32 r1, 64;\nld.shared.u32 r2, [r1];", PTX_ILLEGAL_ADDRESS, 0, "shared"},
-		{"mov.u32 r1, -4;\nst.shared.u32 [r1], r2;", PTX_ILLEGAL_ADDRESS, 0, "illegal address"},
+		{"mov.u32 r1, -4;\nst.shared.u32 [r1], r2;", PTX_ILLEGAL_ADDRESS, 0,
+			"illegal address"},
 		{".local .align 8 .b8 x[16]; mov.u64 d1, x;\nld.local.u32 r2, [d1+1048576];",
 			PTX_ILLEGAL_ADDRESS, 0, "local"},
 	};
@@ -94,16 +98,16 @@ static void test_others(void **state)
 /* Good memory stays usable after a fault, and so does the module. */
 static void test_goes_on(void **state)
 {
-	struct ptx_module *module = text_load("sm_90",
-		HEAD "ld.param.u64 d1, [at]; st.global.u32 [d1], 7; ret; }");
+	struct ptx_module *module =
+		text_load("sm_90", HEAD "ld.param.u64 d1, [at]; st.global.u32 [d1], 7; ret; }");
 	uint64_t bad = text_hole();
 	struct ptx_error error;
 
 	(void)state;
 	for (int k = 0; k < 20; k++) {
 		*(volatile uint32_t *)(uintptr_t)good = 0;
-		assert_int_equal(text_launch(module, "k", 5, 64, 0, &bad, &error),
-			PTX_ILLEGAL_ADDRESS);
+		assert_int_equal(
+			text_launch(module, "k", 5, 64, 0, &bad, &error), PTX_ILLEGAL_ADDRESS);
 		assert_int_equal(text_launch(module, "k", 5, 64, 0, &good, &error), PTX_OK);
 		assert_int_equal(*(volatile uint32_t *)(uintptr_t)good, 7);
 	}
@@ -116,7 +120,8 @@ static void test_stack(void **state)
 		".func deep(.param .b32 n)\n{ .reg .b32 r<4>; .local .b8 x[4096];\n"
 		"ld.param.b32 r1, [n]; add.u32 r1, r1, 1;\n"
 		"{ .param .b32 q; st.param.b32 [q], r1;\ncall.uni deep, (q); }\nret; }\n"
-		".visible .entry k() { .param .b32 q; st.param.b32 [q], 0; call.uni deep, (q); ret; }");
+		".visible .entry k() { .param .b32 q; st.param.b32 [q], 0; call.uni deep, (q); "
+		"ret; }");
 	struct ptx_error error;
 
 	(void)state;
@@ -161,8 +166,9 @@ static void test_endless(void **state)
 /* Half of the block waits at a barrier of 64 that the other half has left for good. */
 static void test_deadlock(void **state)
 {
-	struct ptx_module *module = text_load("sm_90",
-		HEAD "mov.u32 r1, %tid.x; setp.lt.u32 p1, r1, 32; @p1 bra OUT; bar.sync 1, 96; OUT: ret; }");
+	struct ptx_module *module =
+		text_load("sm_90", HEAD "mov.u32 r1, %tid.x; setp.lt.u32 p1, r1, 32; @p1 bra "
+					"OUT; bar.sync 1, 96; OUT: ret; }");
 	struct ptx_error error;
 
 	(void)state;
@@ -230,14 +236,18 @@ static void test_not_ptx(void **state)
 static void test_truncated(void **state)
 {
 	static const char text[] =
-		".version 8.0\n.target sm_80\n.address_size 64\n.global .align 4 .b8 t[8] = {1, 2};\n"
+		".version 8.0\n.target sm_80\n.address_size 64\n.global .align 4 .b8 t[8] = "
+		"{1, 2};\n"
 		".func (.param .b32 x) f(.param .b64 y) { .reg .b32 %r<3>; mov.u32 %r1, 0x3f;\n"
 		"st.param.b32 [x+0], %r1; ret; }\n"
 		".visible .entry k(.param .align 8 .b8 p[16]) .maxntid 64, 1, 1 {\n"
 		".reg .pred %p<3>; .reg .b32 %r<9>; .reg .f32 %f<3>; .reg .b64 %rd<3>;\n"
-		"$L1: ld.param.v2.u32 {%r1, %r2}, [p+8]; setp.lt.and.s32 %p1|%p2, %r1, 5, !%p1;\n"
-		"@!%p1 bra $L1; fma.rn.ftz.f32 %f1, %f1, 0f3F800000, %f2; mov.u32 %r4, %tid.x;\n"
-		"{ .param .b32 r0; .param .b64 a0; st.param.b64 [a0], %rd1; call.uni (r0), f, (a0); }\n"
+		"$L1: ld.param.v2.u32 {%r1, %r2}, [p+8]; setp.lt.and.s32 %p1|%p2, %r1, 5, "
+		"!%p1;\n"
+		"@!%p1 bra $L1; fma.rn.ftz.f32 %f1, %f1, 0f3F800000, %f2; mov.u32 %r4, "
+		"%tid.x;\n"
+		"{ .param .b32 r0; .param .b64 a0; st.param.b64 [a0], %rd1; call.uni (r0), f, "
+		"(a0); }\n"
 		"ret; }\n";
 	unsigned loaded = 0;
 

@@ -3,8 +3,8 @@
  * One row an instruction: operands and the number that PTX says must come out.  Each row runs
  * with all lanes, then with the odd ones only, whose neighbours must keep what they had.
  *
- * a16 a32 a64, b.., c..: the low bits of the operands; the result lies in d16, d32, d64 or p, as
- * `result` says (h, w, d, p).
+ * a16 a32 a64, b.., c..: the low bits of the operands; the result lies in d16, d32, d64 or p,
+ * as `result` says (h, w, d, p).
  */
 #include "softgpu/tests/ptx_run_text.h"
 
@@ -208,7 +208,8 @@ static const struct row halves[] = {
 	{'h', "neg.f16 d16, a16;", 0x3c00, 0, 0, 0xbc00},
 	{'h', "ex2.approx.f16 d16, a16;", 0x4000, 0, 0, 0x4400},
 	{'w', "add.f16x2 d32, a32, b32;", 0x3c004000, 0x3c003c00, 0, 0x40004200},
-	{'w', "fma.rn.f16x2 d32, a32, b32, c32;", 0x3c004000, 0x40004000, 0x3c000000, 0x42004400},
+	{'w', "fma.rn.f16x2 d32, a32, b32, c32;", 0x3c004000, 0x40004000, 0x3c000000,
+		0x42004400},
 	{'w', "fma.rn.bf16x2 d32, a32, b32, c32;", 0x3f804000, 0x40004000, 0x3f800000,
 		0x40404080},
 	{'h', "add.bf16 d16, a16, b16;", 0x3f80, 0x3b80, 0, 0x3f80},
@@ -228,22 +229,25 @@ static void run_row(const struct row *row)
 		".reg .b16 a16, b16, c16, d16, e16; .reg .b32 a32, b32, c32, d32, e32, t, o;\n"
 		".reg .b64 a64, b64, c64, d64, at0, at1; .reg .pred p, q, r, s;\n"
 		"ld.param.u64 at0, [at]; ld.param.u32 o, [odd]; mov.u32 t, %%tid.x;\n"
-		"ld.global.u64 a64, [at0]; ld.global.u64 b64, [at0+8]; ld.global.u64 c64, [at0+16];\n"
+		"ld.global.u64 a64, [at0]; ld.global.u64 b64, [at0+8]; ld.global.u64 c64, "
+		"[at0+16];\n"
 		"cvt.u32.u64 a32, a64; cvt.u32.u64 b32, b64; cvt.u32.u64 c32, c64;\n"
 		"cvt.u16.u64 a16, a64; cvt.u16.u64 b16, b64; cvt.u16.u64 c16, c64;\n"
-		"mov.u64 d64, 0x5a5a5a5a5a5a5a5a; mov.u32 d32, 0x5a5a5a5a; mov.u16 d16, 0x5a5a;\n"
+		"mov.u64 d64, 0x5a5a5a5a5a5a5a5a; mov.u32 d32, 0x5a5a5a5a; mov.u16 d16, "
+		"0x5a5a;\n"
 		"setp.ne.u32 p, t, t; not.b32 t, t; and.b32 t, t, o; setp.ne.u32 s, t, 0;\n"
 		"@s bra OUT;\n%s\nOUT:\n%s\n"
-		"mov.u32 t, %%tid.x; mad.wide.u32 at1, t, 8, at0; st.global.u64 [at1+32], d64;\n"
+		"mov.u32 t, %%tid.x; mad.wide.u32 at1, t, 8, at0; st.global.u64 [at1+32], "
+		"d64;\n"
 		"ret;\n}\n";
-	const char *get = row->result == 'h' ? "cvt.u64.u16 d64, d16;"
-		: row->result == 'w'         ? "cvt.u64.u32 d64, d32;"
-		: row->result == 'p'         ? "selp.b64 d64, 1, 0, p;"
-					     : "";
-	uint64_t kept = row->result == 'h' ? (uint16_t)KEPT
-		: row->result == 'w'       ? (uint32_t)KEPT
-		: row->result == 'p'       ? 0
-					   : KEPT;
+	const char *get = row->result == 'h'   ? "cvt.u64.u16 d64, d16;"
+			  : row->result == 'w' ? "cvt.u64.u32 d64, d32;"
+			  : row->result == 'p' ? "selp.b64 d64, 1, 0, p;"
+					       : "";
+	uint64_t kept = row->result == 'h'   ? (uint16_t)KEPT
+			: row->result == 'w' ? (uint32_t)KEPT
+			: row->result == 'p' ? 0
+					     : KEPT;
 	struct ptx_module *module;
 	struct ptx_error error;
 	char text[4096];
@@ -282,14 +286,14 @@ static void run_row(const struct row *row)
 	ptx_module_free(module);
 }
 
-#define TABLE_TEST(table)                                                                       \
-	static void test_##table(void **state)                                                  \
-	{                                                                                       \
-		(void)state;                                                                    \
-		wrong = 0;                                                                      \
-		for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++)                   \
-			run_row(&table[k]);                                                     \
-		assert_int_equal(wrong, 0);                                                     \
+#define TABLE_TEST(table)                                                                      \
+	static void test_##table(void **state)                                                 \
+	{                                                                                      \
+		(void)state;                                                                   \
+		wrong = 0;                                                                     \
+		for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++)                  \
+			run_row(&table[k]);                                                    \
+		assert_int_equal(wrong, 0);                                                    \
 	}
 TABLE_TEST(integers)
 TABLE_TEST(floats)

@@ -49,7 +49,8 @@ static bool load(const char *path, char *text)
 
 		if (!fn->bad_line)
 			continue;
-		printf("%s:%d: %s: not served: %s\n", path, fn->bad_line, fn->name, fn->bad_text);
+		printf("%s:%d: %s: not served: %s\n", path, fn->bad_line, fn->name,
+			fn->bad_text);
 		good = false;
 	}
 	ptx_module_free(module);
@@ -62,8 +63,8 @@ int main(int argc, char **argv)
 	char *text = malloc(MAX_TEXT);
 	bool good = text != NULL;
 
-	window.base = next_block = (uint64_t)(uintptr_t)mmap(NULL, WINDOW, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	window.base = next_block = (uint64_t)(uintptr_t)mmap(NULL, WINDOW,
+		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	ptx_init(&window, 1);
 	for (int k = 1; text && k < argc; k++)
 		good &= load(argv[k], text);

@@ -23,7 +23,8 @@ static struct sigaction on_segv, on_bus;
 
 void text_init(unsigned threads)
 {
-	void *p = mmap(NULL, WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(
+		NULL, WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED || mprotect(p, MAPPED, PROT_READ | PROT_WRITE)) {
 		perror("mmap");
@@ -67,7 +68,8 @@ struct ptx_module *text_load(const char *target, const char *text)
 	int n;
 
 	assert_non_null(whole);
-	n = snprintf(whole, room, ".version 8.7\n.target %s .address_size 64\n%s", target, text);
+	n = snprintf(
+		whole, room, ".version 8.7\n.target %s .address_size 64\n%s", target, text);
 	module = ptx_module_load(whole, (size_t)n, allocate, NULL, &error);
 	free(whole);
 	if (!module)

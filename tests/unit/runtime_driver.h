@@ -10,10 +10,10 @@
 
 struct driver_counts {
 	_Atomic int loads, unloads, kernels, functions, retains, binds, other;
-	CUfunction launched; /* by the last launch of any thread, and where */
-	CUcontext context;
-	const char *name; /* of the kernel last bound to a context */
-	CUfunction stale; /* is refused */
+	_Atomic(CUfunction) launched; /* by the last launch of any thread, and where */
+	_Atomic(CUcontext) context;
+	_Atomic(const char *) name; /* of the kernel last bound to a context */
+	_Atomic(CUfunction) stale;  /* is refused */
 };
 extern struct driver_counts driver_counts;
 extern CUresult driver_load_status; /* what the next cuLibraryLoadData answers */

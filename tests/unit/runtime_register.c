@@ -300,8 +300,8 @@ static void a_launch_adds_little(void **state)
 		best[1] = end - middle < best[1] ? end - middle : best[1];
 	}
 	print_message("cudaLaunchKernel adds %.1f ns to cuLaunchKernel\n",
-		(best[0] - best[1]) / LAUNCHES * 1e9);
-	assert_true((best[0] - best[1]) / LAUNCHES < 50e-9);
+		(best[0] - best[1]) / (double)LAUNCHES * 1e9);
+	assert_true((best[0] - best[1]) / (double)LAUNCHES < 50e-9);
 	__cudaUnregisterFatBinary(handle);
 }
 

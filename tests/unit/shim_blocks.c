@@ -40,7 +40,7 @@ static void test_beyond_the_count(void **state)
 }
 
 #define UNITS 1000
-#define HELD  64
+#define HELD 64
 
 static int fits(const unsigned char *used, uint32_t n)
 {
@@ -60,7 +60,7 @@ static void test_against_a_plain_array(void **state)
 	static unsigned char used[UNITS];
 	struct {
 		uint32_t first, n;
-	} held[HELD] = { 0 };
+	} held[HELD] = {0};
 
 	(void)state;
 	srand(1);

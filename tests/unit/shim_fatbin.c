@@ -14,7 +14,7 @@
 
 #define PTX 1
 #define ELF 2
-#define EXACT  0x100000u
+#define EXACT 0x100000u
 #define FAMILY 0x200000u
 
 static unsigned char image[4096];
@@ -49,7 +49,7 @@ static void entry(unsigned kind, unsigned arch, uint64_t flags)
 /* The architecture of what is picked, negative for PTX; 0: nothing. */
 static int pick(int major, int minor, bool ptx_only)
 {
-	struct fatbin_target target = { major, minor, ptx_only };
+	struct fatbin_target target = {major, minor, ptx_only};
 	struct fatbin_entry picked;
 	unsigned char *exact = malloc(image_bytes); /* so that ASan sees a read beyond it */
 	int arch = 0;
@@ -109,7 +109,8 @@ static void test_no_code(void **state)
 	assert_int_equal(pick(9, 0, false), 0);
 	entry(ELF, 90, 0);
 	assert_int_equal(pick(9, 0, false), 90);
-	assert_int_equal(pick(8, 0, true), 90); /* sent all the same: the agent says what is wrong */
+	assert_int_equal(
+		pick(8, 0, true), 90); /* sent all the same: the agent says what is wrong */
 }
 
 static void test_sizes_that_lie(void **state)

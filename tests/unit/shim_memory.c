@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The allocator of device memory, with a worker that is played here: it checks what is mapped and
- * unmapped, and confirms tickets only when the test lets it. What is freed must not be given out
- * before that, nothing may overlap, and the lease is never exceeded without asking.
+ * The allocator of device memory, with a worker that is played here: it checks what is mapped
+ * and unmapped, and confirms tickets only when the test lets it. What is freed must not be
+ * given out before that, nothing may overlap, and the lease is never exceeded without asking.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,9 +22,9 @@
 #include "shim/thread.h"
 #include "shim/words.h"
 
-#define WINDOW  0x200000000000ull
+#define WINDOW 0x200000000000ull
 #define GRANULE (2ull << 20)
-#define LEASE   (64 * GRANULE)
+#define LEASE (64 * GRANULE)
 #define GRANULES 4096
 
 /* ---- the worker ---- */
@@ -181,7 +181,7 @@ static void test_random(void **state)
 		for (int j = 0; j < 200; j++)
 			if (j != slot && held[j].at)
 				assert_true(held[j].at + held[j].bytes <= held[slot].at ||
-						held[slot].at + bytes <= held[j].at);
+					    held[slot].at + bytes <= held[j].at);
 		assert_true(memory_inside(held[slot].at, bytes));
 		assert_false(memory_inside(held[slot].at, bytes + 512 * 1024 * 1024));
 	}

@@ -16,8 +16,8 @@
 
 #include "shim/ring.h"
 
-#define RING   (512u * 1024)
-#define ARENA  (1u << 20)
+#define RING (512u * 1024)
+#define ARENA (1u << 20)
 #define FRAMES 4000 /* a thread */
 #define PRODUCERS 3
 
@@ -58,8 +58,10 @@ static void *producer(void *seed)
 	unsigned state = (unsigned)(uintptr_t)seed;
 
 	for (int sent = 0; sent < FRAMES;) {
-		uint32_t size = 8 + (uint32_t)rand_r(&state) % (rand_r(&state) % 50 ? 600 : 60000);
-		uint32_t payload = rand_r(&state) % 3 ? 0 : 1 + (uint32_t)rand_r(&state) % 100000;
+		uint32_t size =
+			8 + (uint32_t)rand_r(&state) % (rand_r(&state) % 50 ? 600 : 60000);
+		uint32_t payload =
+			rand_r(&state) % 3 ? 0 : 1 + (uint32_t)rand_r(&state) % 100000;
 		uint32_t key = (uint32_t)rand_r(&state), block = 0, body = size;
 		struct frame_header *header;
 		unsigned char *at, *bytes = NULL;
@@ -86,7 +88,7 @@ static void *producer(void *seed)
 		header->length = body + payload;
 		at = (unsigned char *)(header + 1);
 		if (payload) {
-			struct frame_bulk bulk = { .length = payload, .offset = offset };
+			struct frame_bulk bulk = {.length = payload, .offset = offset};
 
 			memcpy(at, &bulk, sizeof(bulk));
 			at += sizeof(bulk);
@@ -108,7 +110,7 @@ static uint64_t consume(uint64_t position, uint64_t *seq)
 {
 	const unsigned char *bytes = (unsigned char *)page + page->ring;
 	struct frame_header header;
-	struct frame_bulk bulk = { 0 };
+	struct frame_bulk bulk = {0};
 	const unsigned char *body;
 	uint64_t size = sizeof(header);
 	uint32_t key, want;
@@ -139,10 +141,11 @@ static uint64_t consume(uint64_t position, uint64_t *seq)
 		const unsigned char *payload = (unsigned char *)page + bulk.offset;
 
 		assert_true(bulk.offset >= page->arena &&
-				bulk.offset + bulk.length <= page->arena + ARENA);
+			    bulk.offset + bulk.length <= page->arena + ARENA);
 		for (uint32_t i = 0; i < bulk.length; i++)
 			if (payload[i] != pattern(key, i))
-				fail_msg("payload byte %u of frame %lu", i, (unsigned long)*seq);
+				fail_msg(
+					"payload byte %u of frame %lu", i, (unsigned long)*seq);
 	}
 	return (size + 15) & ~15ull;
 }
@@ -202,7 +205,8 @@ static void test_full_ring_and_arena(void **state)
 	free(page);
 }
 
-/* A consumer that claims to have released what was never sent gets no one's memory overwritten. */
+/* A consumer that claims to have released what was never sent gets no one's memory overwritten.
+ */
 static void test_lying_head(void **state)
 {
 	uint32_t body = 60000;
@@ -222,12 +226,12 @@ static void test_bad_pages(void **state)
 {
 	(void)state;
 	segment_make();
-#define BAD(field, value)                                                                          \
-	do {                                                                                       \
-		__typeof__(page->field) good = page->field;                                        \
-		page->field = (__typeof__(good))(value);                                           \
-		assert_false(ring_init(&ring, page, segment_bytes()));                             \
-		page->field = good;                                                                \
+#define BAD(field, value)                                                                      \
+	do {                                                                                   \
+		__typeof__(page->field) good = page->field;                                    \
+		page->field = (__typeof__(good))(value);                                       \
+		assert_false(ring_init(&ring, page, segment_bytes()));                         \
+		page->field = good;                                                            \
 	} while (0)
 	assert_true(ring_init(&ring, page, segment_bytes()));
 	BAD(magic, 1);

@@ -24,6 +24,17 @@ static int ask(void *library, const char *name)
 	return function ? function() : -1;
 }
 
+/* cudaRuntimeGetVersion of a library opened by name. */
+static int version(const char *path)
+{
+	int (*function)(int *) = NULL, number = 0;
+	void *library = dlopen(path, RTLD_LAZY);
+	void *found = library ? dlsym(library, "cudaRuntimeGetVersion") : NULL;
+
+	memcpy(&function, &found, sizeof(function));
+	return function && !function(&number) ? number : -1;
+}
+
 static int opens(const char *path)
 {
 	return dlopen(path, RTLD_LAZY) != NULL;
@@ -44,9 +55,11 @@ int main(int argc, char **argv)
 			"what it had registered is known");
 		check(dlclose(library) == 0, "it closes");
 	}
-	check(opens("/opt/nowhere/libcudart.so.12"), "an original by its path");
-	check(opens("/opt/nowhere/libcudart.so.13.0.96"),
-		"an original by its path and version");
+	check(version("libcudart.so.12") == 12090, "12 by its name");
+	check(version("libcudart.so.13") == 13000, "13 by its name");
+	check(version("/opt/nowhere/libcudart.so.12") == 12090, "12 by a path");
+	check(version("/opt/nowhere/libcudart.so.13.0.96") == 13000,
+		"13 by a path with a version");
 	check(!opens("/opt/nowhere/libcudart.so.11"), "one that we do not stand in for");
 	check(!opens("/opt/nowhere/libfoo.so.12"), "one that is nobody's");
 	check(dlerror() != NULL, "dlerror says why");

@@ -13,6 +13,13 @@ $(UTILITIES_TESTS)/host: tests/utilities/host.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -o $@ $< -ldl
 
+# A program that needs libcudart.so.12 or .13, which the loader finds preloaded by two names only.
+$(UTILITIES_TESTS)/needs%: tests/utilities/needs.c | $(CACHE)/.complete
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -D_GNU_SOURCE -isystem $(CUDA$*)/include -o $@ $< \
+		-L$(CUDA$*)/lib -l:libcudart.so.$*
+
 $(UTILITIES_TESTS)/plugin13.so: tests/utilities/plugin.cu | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
@@ -29,9 +36,13 @@ $(UTILITIES_TESTS)/plugin12.so: tests/utilities/plugin.cu | $(CACHE)/.complete
 
 .PHONY: test-utilities
 test: test-utilities
-test-utilities: $(UTILITIES_LIB) $(RUNTIME_TEST_LIBS) $(UTILITIES_TESTS)/image \
-		$(UTILITIES_TESTS)/host $(UTILITIES_TESTS)/plugin12.so $(UTILITIES_TESTS)/plugin13.so
+test-utilities: $(UTILITIES_LIB) $(LIB)/libvcuda.so $(RUNTIME_TEST_LIBS) $(UTILITIES_TESTS)/image \
+		$(UTILITIES_TESTS)/host $(foreach abi,12 13,$(UTILITIES_TESTS)/plugin$(abi).so \
+		$(UTILITIES_TESTS)/needs$(abi)) ## the loader guard
 	$(Q)timeout 60 $(UTILITIES_TESTS)/image
 	$(Q)for abi in 12 13; do LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib \
-		LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(RUNTIME_LIBS))" timeout 60 \
+		LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" timeout 60 \
 		$(UTILITIES_TESTS)/host $(abspath $(UTILITIES_TESTS))/plugin$$abi.so || exit 1; done
+	$(Q)for abi in 12 13; do for native in "" $(CUDA12)/lib:$(CUDA13)/lib; do \
+		LD_LIBRARY_PATH=$$native LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" \
+		timeout 60 $(UTILITIES_TESTS)/needs$$abi || exit 1; done; done
