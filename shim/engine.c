@@ -465,8 +465,10 @@ const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes)
 	call->landed = slot->payload;
 	call->reply_bytes = slot->body;
 	call->reply = slot->data;
-	if (call->status && call->status != CUDA_ERROR_NOT_READY)
+	if (call->status && call->status != CUDA_ERROR_NOT_READY) {
+		session_check(); /* where this is the end, it says why */
 		return NULL;
+	}
 	if (slot->body > CHANNEL_SLOT_BODY || slot->body < reply_bytes) {
 		call->status = status_of(STATUS_LIE);
 		return NULL;

@@ -14,6 +14,9 @@
  * (net.core.[rw]mem_max, 208 KiB by default) the kernel's tuning is the better one. */
 #define STREAM_BUFFER (4 << 20)
 
+/* A client that takes nothing for so long is gone. */
+#define STREAM_GONE_MS 60000
+
 struct stream {
 	struct link link;
 	int receive_fd;
@@ -114,11 +117,12 @@ void stream_tune(int fd)
 	stream_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, "/proc/sys/net/core/rmem_max");
 	stream_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	stream_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	/* A dead peer is noticed within 5 s whether the wire is idle or not. */
+	/* A dead peer is noticed within 5 s where the wire is idle; where it is not, by PINGs.
+	 * Not by a user timeout: it also ends a connection whose peer lives and does not read,
+	 * as a worker does that waits for a long kernel. */
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 2);
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-	stream_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
 }
 
 int stream_open(int receive_fd, int send_fd, struct link **link, struct error *error)
@@ -149,6 +153,9 @@ int stream_adopt(const int fds[2], struct link **link, struct error *error)
 	if (ret < 0) {
 		close(fds[0]);
 		close(fds[1]);
+		return ret;
 	}
-	return ret;
+	/* A worker sends no PINGs, and a sidecar always reads. */
+	stream_set(fds[1], IPPROTO_TCP, TCP_USER_TIMEOUT, STREAM_GONE_MS);
+	return 0;
 }
