@@ -10,15 +10,16 @@
 
 #include "gpu-agent/worker_state.h"
 
-CUevent fence_event(struct worker *w, uint16_t context)
+CUresult fence_event(struct worker *w, uint16_t context, CUevent *event)
 {
-	CUevent event = NULL;
+	CUresult status;
 
-	if (w->event_count[context])
-		return w->event_pool[context][--w->event_count[context]];
-	if (worker_use(w, context) || w->cuda.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))
-		return NULL;
-	return event;
+	if (w->event_count[context]) {
+		*event = w->event_pool[context][--w->event_count[context]];
+		return CUDA_SUCCESS;
+	}
+	status = worker_use(w, context);
+	return status ? status : w->cuda.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
 }
 
 void fence_event_give(struct worker *w, uint16_t context, CUevent event)
@@ -68,9 +69,9 @@ static CUresult fence_record(
 {
 	CUresult status;
 
-	at->event = fence_event(w, stream->context);
-	if (!at->event)
-		return w->sticky ? w->sticky : CUDA_ERROR_OUT_OF_MEMORY;
+	status = fence_event(w, stream->context, &at->event);
+	if (status)
+		return status;
 	status = w->cuda.cuEventRecord(at->event, stream->stream);
 	if (status) {
 		fence_event_give(w, stream->context, at->event);
@@ -146,6 +147,10 @@ static CUresult fence_look(struct worker *w, struct pending *p)
 			worker_note(w, status);
 			return status;
 		}
+		/* Already done, so it does not block: it is what makes the driver print what kernels
+		 * left in its buffer, which a query does not. */
+		if (p->what == PENDING_REPLY || p->what == PENDING_COPY_OUT)
+			w->cuda.cuEventSynchronize(e->event);
 		if (e->stream && e->stream->clean < e->work)
 			e->stream->clean = e->work;
 		if (e->ours)

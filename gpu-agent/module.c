@@ -154,6 +154,7 @@ CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r)
 	worker_unbind(w, r, req->module, KIND_CUmodule);
 	if (worker_refused(r))
 		return r->refused;
+	names_drop_owned(w, req->module);
 	/* Kernels of it may be running. The driver waits for them, and so must the loop. */
 	return w->cuda.cuModuleUnload(module);
 }
@@ -202,8 +203,10 @@ CUresult serve_vcudaFunctionGet(struct worker *w, struct request *r)
 	if (status)
 		return status;
 	worker_bind(w, r, req->function, KIND_CUfunction, function);
-	if (!worker_refused(r))
-		module_function_info(w, r, function, (void *)r->answer);
+	if (worker_refused(r))
+		return r->refused;
+	names_own(w, req->function, req->module);
+	module_function_info(w, r, function, (void *)r->answer);
 	return r->refused;
 }
 

@@ -154,6 +154,7 @@ void worker_bind(struct worker *w, struct request *r, uint64_t handle, enum hand
 	name->generation = handle_generation(handle);
 	name->kind = (uint8_t)kind;
 	name->context = r->header.context;
+	name->owner = 0;
 	name->object = object;
 }
 
@@ -172,6 +173,18 @@ void names_drop_context(struct worker *w, uint16_t context)
 {
 	for (uint32_t i = 0; i < w->name_count; i++)
 		if (w->names[i].object && w->names[i].context == context)
+			w->names[i].object = NULL;
+}
+
+void names_own(struct worker *w, uint64_t handle, uint64_t owner)
+{
+	w->names[handle_index(handle)].owner = owner;
+}
+
+void names_drop_owned(struct worker *w, uint64_t owner)
+{
+	for (uint32_t i = 0; i < w->name_count; i++)
+		if (w->names[i].object && w->names[i].owner == owner)
 			w->names[i].object = NULL;
 }
 

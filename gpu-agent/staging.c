@@ -53,11 +53,11 @@ void staging_done(struct staging_range *range)
 CUresult staging_busy(
 	struct worker *w, struct staging_range *range, uint16_t context, CUstream stream)
 {
-	CUevent event = fence_event(w, context);
-	CUresult status;
+	CUevent event;
+	CUresult status = fence_event(w, context, &event);
 
-	if (!event)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (status)
+		return status;
 	status = w->cuda.cuEventRecord(event, stream);
 	if (status) {
 		fence_event_give(w, context, event);

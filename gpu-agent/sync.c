@@ -57,13 +57,17 @@ static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, u
 			return r->refused;
 		work = stream->work;
 		status = w->cuda.cuStreamQuery(stream->stream);
-		if (!status && stream->clean < work)
+		if (!status) {
 			stream->clean = work;
+			w->cuda.cuStreamSynchronize(stream->stream); /* prints: see fence_look */
+		}
 	} else if (scope == SYNC_EVENT) {
 		name = names_find(w, handle, KIND_CUevent);
 		if (!name)
 			return CUDA_ERROR_INVALID_HANDLE;
 		status = w->cuda.cuEventQuery(name->object);
+		if (!status)
+			w->cuda.cuEventSynchronize(name->object);
 	}
 	if (!status)
 		fence_flush_copies(w);

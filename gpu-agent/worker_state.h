@@ -123,6 +123,7 @@ struct name {
 	uint32_t generation;
 	uint8_t kind;
 	uint16_t context;
+	uint64_t owner; /* a function: its module's handle; 0: none */
 	void *object;
 };
 
@@ -271,7 +272,8 @@ CUresult staging_busy(
 void staging_reap(struct worker *w, struct staging *s);
 
 /* fence.c */
-CUevent fence_event(struct worker *w, uint16_t context); /* NULL: the driver gives none */
+/* An event without timing, from the pool or made; the driver's error where there is none. */
+CUresult fence_event(struct worker *w, uint16_t context, CUevent *event);
 void fence_event_give(struct worker *w, uint16_t context, CUevent event);
 struct pending *fence_new(struct worker *w, enum pending_what what, uint16_t context);
 CUresult fence_stream(struct worker *w, struct pending *p, struct worker_stream *stream);
@@ -286,6 +288,8 @@ void fence_flush_copies(struct worker *w);
 /* names.c */
 struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind);
 void names_drop_context(struct worker *w, uint16_t context);
+void names_drop_owned(struct worker *w, uint64_t owner); /* what belongs to a module that goes */
+void names_own(struct worker *w, uint64_t handle, uint64_t owner);
 struct worker_stream *worker_stream_object(
 	struct worker *w, struct request *r, uint64_t handle);
 bool worker_owns(const struct worker *w, uint64_t address, uint64_t bytes);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "common/wait.h"
-#include "shim/blocks.h"
 #include "shim/handle.h"
 #include "shim/module.h"
 #include "shim/session.h"
@@ -24,8 +23,6 @@
 /* A sleeper looks at the state of the session that often: what bounds how long a sidecar's
  * death goes unnoticed (0.5 s is promised). */
 #define ENGINE_LOOK_NS 50000000u
-/* The landing region is given out in such units. */
-#define LANDING_UNIT 4096u
 
 unsigned shim_perf = ~0u;
 bool shim_counting;
@@ -37,10 +34,6 @@ static _Atomic uint64_t slots_taken[CHANNEL_SLOTS / 64];
 static _Atomic uint32_t
 	slots_given; /* futex word: bumped when a slot is given while some wait */
 static _Atomic uint32_t slots_wanted;
-
-static pthread_mutex_t landing_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct blocks landing;
-static _Atomic uint32_t landing_given;
 
 CUresult shim_enter(unsigned call)
 {
@@ -465,8 +458,10 @@ const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes)
 	call->landed = slot->payload;
 	call->reply_bytes = slot->body;
 	call->reply = slot->data;
-	if (call->status && call->status != CUDA_ERROR_NOT_READY)
+	if (call->status && call->status != CUDA_ERROR_NOT_READY) {
+		session_check(); /* where this is the end, it says why */
 		return NULL;
+	}
 	if (slot->body > CHANNEL_SLOT_BODY || slot->body < reply_bytes) {
 		call->status = status_of(STATUS_LIE);
 		return NULL;
@@ -604,76 +599,4 @@ uint64_t shim_stream(struct shim_call *call, CUstream stream)
 	if (status && !call->status)
 		call->status = status;
 	return number;
-}
-
-/* ---- landing ---- */
-
-struct landing_wish {
-	uint32_t units;
-	uint32_t at;
-};
-
-static bool landing_try(void *argument)
-{
-	struct landing_wish *wish = argument;
-
-	if (wish->at != BLOCKS_NONE)
-		return true;
-	pthread_mutex_lock(&landing_lock);
-	if (!landing.count) {
-		uint64_t units = session.page->landing_size / LANDING_UNIT;
-
-		blocks_init(&landing, units > BLOCKS_MAX ? BLOCKS_MAX : (uint32_t)units);
-	}
-	wish->at = blocks_take(&landing, wish->units);
-	pthread_mutex_unlock(&landing_lock);
-	return wish->at != BLOCKS_NONE;
-}
-
-static struct landing_wish landing_wish(size_t n)
-{
-	return (struct landing_wish){
-		.units = (uint32_t)((n + LANDING_UNIT - 1) / LANDING_UNIT), .at = BLOCKS_NONE};
-}
-
-bool shim_landing_try(size_t n, uint64_t *offset)
-{
-	struct landing_wish wish = landing_wish(n);
-
-	if (!landing_try(&wish))
-		return false;
-	*offset = session.page->landing + (uint64_t)wish.at * LANDING_UNIT;
-	return true;
-}
-
-CUresult shim_landing_take(size_t n, uint64_t *offset)
-{
-	struct landing_wish wish = landing_wish(n);
-
-	while (!landing_try(&wish)) {
-		uint32_t given = atomic_load(&landing_given);
-
-		if (landing_try(&wish))
-			break;
-		wait_sleep(&landing_given, given, ENGINE_LOOK_NS);
-		if (session_check())
-			return session_status();
-	}
-	*offset = session.page->landing + (uint64_t)wish.at * LANDING_UNIT;
-	return CUDA_SUCCESS;
-}
-
-void shim_landing_give(uint64_t offset, size_t n)
-{
-	pthread_mutex_lock(&landing_lock);
-	blocks_give(&landing, (uint32_t)((offset - session.page->landing) / LANDING_UNIT),
-		landing_wish(n).units);
-	pthread_mutex_unlock(&landing_lock);
-	atomic_fetch_add(&landing_given, 1);
-	wait_wake(&landing_given);
-}
-
-void *shim_segment(uint64_t offset)
-{
-	return (unsigned char *)session.page + offset;
 }

@@ -60,8 +60,9 @@ struct piece {
 
 static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment *segments;
-static struct piece *pieces; /* by address */
-static size_t piece_count, piece_room;
+static struct piece *pieces;	   /* by address */
+static _Atomic size_t piece_count; /* read without the lock too */
+static size_t piece_room;
 static uint64_t last_piece;
 
 /* ---- segments ---- */
@@ -243,7 +244,7 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 	bool found = false;
 
 	/* Most programs that copy pageable memory have none of it. */
-	if (!__atomic_load_n(&piece_count, __ATOMIC_RELAXED))
+	if (!atomic_load_explicit(&piece_count, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&host_lock);
 	piece = piece_at(host);
@@ -279,7 +280,7 @@ bool host_unsettled(const void *host)
 	struct piece *piece;
 	bool unsettled = false;
 
-	if (!__atomic_load_n(&piece_count, __ATOMIC_RELAXED))
+	if (!atomic_load_explicit(&piece_count, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&host_lock);
 	piece = piece_at(host);

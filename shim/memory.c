@@ -14,6 +14,7 @@
 #include "shim/blocks.h"
 #include "shim/context.h"
 #include "shim/engine.h"
+#include "shim/holes.h"
 #include "shim/session.h"
 #include "shim/stats.h"
 #include "shim/thread.h"
@@ -63,11 +64,6 @@ struct freed {
 	int device;
 };
 
-struct hole {
-	uint64_t first;
-	uint64_t count;
-};
-
 struct window {
 	uint64_t base;
 	uint64_t bytes;
@@ -76,8 +72,7 @@ struct window {
 	uint64_t lease;
 	uint64_t mapped; /* counted against the lease, until its unmapping is confirmed */
 	struct block **granule;
-	struct hole *holes; /* free granules, by address */
-	size_t hole_count, hole_room;
+	struct holes holes; /* free granules */
 	struct block *slabs;
 	bool reserved; /* the app's own mappings are kept out */
 };
@@ -96,81 +91,6 @@ struct global {
 };
 static struct global *globals; /* by address */
 static size_t global_count, global_room;
-
-/* ---- holes of the window ---- */
-
-static bool hole_insert(struct window *w, uint64_t first, uint64_t count)
-{
-	size_t at = 0;
-
-	while (at < w->hole_count && w->holes[at].first < first)
-		at++;
-	if (at && w->holes[at - 1].first + w->holes[at - 1].count == first) {
-		w->holes[at - 1].count += count;
-		if (at < w->hole_count && first + count == w->holes[at].first) {
-			w->holes[at - 1].count += w->holes[at].count;
-			memmove(&w->holes[at], &w->holes[at + 1],
-				(--w->hole_count - at) * sizeof(*w->holes));
-		}
-		return true;
-	}
-	if (at < w->hole_count && first + count == w->holes[at].first) {
-		w->holes[at].first = first;
-		w->holes[at].count += count;
-		return true;
-	}
-	if (w->hole_count == w->hole_room) {
-		size_t room = w->hole_room ? 2 * w->hole_room : 64;
-		struct hole *holes = realloc(w->holes, room * sizeof(*holes));
-
-		if (!holes)
-			return false; /* these addresses are never used again */
-		w->holes = holes;
-		w->hole_room = room;
-	}
-	memmove(&w->holes[at + 1], &w->holes[at], (w->hole_count - at) * sizeof(*w->holes));
-	w->holes[at] = (struct hole){first, count};
-	w->hole_count++;
-	return true;
-}
-
-static void hole_cut(struct window *w, size_t at, uint64_t first, uint64_t count)
-{
-	struct hole old = w->holes[at];
-
-	memmove(&w->holes[at], &w->holes[at + 1], (--w->hole_count - at) * sizeof(*w->holes));
-	if (first > old.first)
-		hole_insert(w, old.first, first - old.first);
-	if (first + count < old.first + old.count)
-		hole_insert(w, first + count, old.first + old.count - first - count);
-}
-
-/* The first fit; UINT64_MAX: none. */
-static uint64_t hole_take(struct window *w, uint64_t count)
-{
-	for (size_t i = 0; i < w->hole_count; i++) {
-		uint64_t first = w->holes[i].first;
-
-		if (w->holes[i].count < count)
-			continue;
-		hole_cut(w, i, first, count);
-		return first;
-	}
-	return UINT64_MAX;
-}
-
-static bool hole_take_at(struct window *w, uint64_t first, uint64_t count)
-{
-	for (size_t i = 0; i < w->hole_count; i++) {
-		if (first < w->holes[i].first || first - w->holes[i].first >= w->holes[i].count)
-			continue;
-		if (w->holes[i].count - (first - w->holes[i].first) < count)
-			return false;
-		hole_cut(w, i, first, count);
-		return true;
-	}
-	return false;
-}
 
 /* ---- opening ---- */
 
@@ -199,7 +119,7 @@ static bool window_open(struct window *w, const struct open_device *open)
 	w->reserved = at == (void *)(uintptr_t)w->base;
 	if (at != MAP_FAILED && !w->reserved)
 		munmap(at, w->bytes);
-	return hole_insert(w, 0, count);
+	return holes_give(&w->holes, 0, count);
 }
 
 bool memory_open(void)
@@ -265,7 +185,7 @@ static void freed_done(const struct freed *freed)
 	}
 	w->mapped -= freed->size;
 	if (freed->address_too)
-		hole_insert(w, (freed->address - w->base) / w->granularity,
+		holes_give(&w->holes, (freed->address - w->base) / w->granularity,
 			freed->size / w->granularity);
 }
 
@@ -384,8 +304,9 @@ static void granules_set(struct window *w, uint64_t base, uint64_t size, struct 
 		w->granule[first + i] = block;
 }
 
-static struct block *block_new(
-	struct window *w, enum block_kind kind, uint64_t size, CUresult *status)
+/* At granule WANTED if that can be had (HOLES_NONE: anywhere). */
+static struct block *block_new(struct window *w, enum block_kind kind, uint64_t size,
+	uint64_t wanted, CUresult *status)
 {
 	struct block *block = calloc(1, sizeof(*block));
 	uint64_t first;
@@ -393,8 +314,10 @@ static struct block *block_new(
 	*status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!block)
 		return NULL;
-	first = hole_take(w, size / w->granularity);
-	if (first == UINT64_MAX) {
+	first = wanted;
+	if (wanted == HOLES_NONE || !holes_take_at(&w->holes, wanted, size / w->granularity))
+		first = holes_take(&w->holes, size / w->granularity);
+	if (first == HOLES_NONE) {
 		free(block);
 		return NULL;
 	}
@@ -406,7 +329,7 @@ static struct block *block_new(
 	block->context = thread_self.number;
 	*status = kind == BLOCK_RESERVED ? CUDA_SUCCESS : post_map(w, block->base, size);
 	if (*status) {
-		hole_insert(w, first, size / w->granularity);
+		holes_give(&w->holes, first, size / w->granularity);
 		free(block);
 		return NULL;
 	}
@@ -446,7 +369,7 @@ static struct block *slab_new(struct window *w, CUresult *status)
 	*status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!slab)
 		return NULL;
-	block = block_new(w, BLOCK_SLAB, w->slab_size, status);
+	block = block_new(w, BLOCK_SLAB, w->slab_size, HOLES_NONE, status);
 	if (!block) {
 		free(slab);
 		return NULL;
@@ -538,7 +461,7 @@ CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address)
 	} else {
 		block = block_new(w, BLOCK_WHOLE,
 			(bytes + w->granularity - 1) / w->granularity * w->granularity,
-			&status);
+			HOLES_NONE, &status);
 		if (block) {
 			block->bytes = bytes;
 			block->async = async;
@@ -731,8 +654,8 @@ void memory_reset(int device)
 	}
 	w->slabs = NULL;
 	w->mapped = 0;
-	w->hole_count = 0;
-	hole_insert(w, 0, count);
+	w->holes.count = 0;
+	holes_give(&w->holes, 0, count);
 	pthread_mutex_unlock(&memory_lock);
 }
 
@@ -746,18 +669,12 @@ CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdevicept
 
 	pthread_mutex_lock(&memory_lock);
 	reap();
-	if (bytes % w->granularity || !bytes) {
-		status = CUDA_ERROR_INVALID_VALUE;
-	} else {
-		block = NULL;
-		status = CUDA_ERROR_OUT_OF_MEMORY;
-		/* `wanted` is a hint: where it cannot be had, another place will do. */
-		if (window_of(wanted) == w && !(wanted % w->granularity) &&
-			hole_take_at(
-				w, (wanted - w->base) / w->granularity, bytes / w->granularity))
-			hole_insert(
-				w, (wanted - w->base) / w->granularity, bytes / w->granularity);
-		block = block_new(w, BLOCK_RESERVED, bytes, &status);
+	status = CUDA_ERROR_INVALID_VALUE;
+	if (bytes && !(bytes % w->granularity)) {
+		bool hinted = window_of(wanted) == w && !(wanted % w->granularity);
+
+		block = block_new(w, BLOCK_RESERVED, bytes,
+			hinted ? (wanted - w->base) / w->granularity : HOLES_NONE, &status);
 		if (block) {
 			*address = block->base;
 			block->bytes = bytes;

@@ -5,6 +5,7 @@
 #include "shim/pool.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "protocol/generated/cuda_hand.h"
@@ -40,7 +41,7 @@ struct piece {
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct piece *live[POOL_BUCKETS];
 static struct piece *kept;
-static uint64_t kept_bytes;
+static _Atomic uint64_t kept_bytes; /* read without the lock too */
 static struct pool *defaults[OPEN_DEVICES];
 static struct pool *current[OPEN_DEVICES];
 
@@ -134,7 +135,7 @@ static void pool_trim(struct pool *pool, uint64_t keep)
 
 void pool_synced(void)
 {
-	if (!__atomic_load_n(&kept_bytes, __ATOMIC_RELAXED))
+	if (!atomic_load_explicit(&kept_bytes, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&pool_lock);
 	for (struct piece **at = &kept; *at;) {

@@ -14,7 +14,7 @@
 
 /* A word that the agent will set when something is done. */
 struct watch {
-	uint32_t word;		/* 0: none yet */
+	_Atomic uint32_t word;	/* 0: none yet */
 	_Atomic uint64_t value; /* what it will be set to; 0: not armed */
 	_Atomic uint64_t seq;	/* frames up to here are covered */
 };

@@ -53,8 +53,12 @@ CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint6
 	body->scope = scope;
 	body->handle = handle;
 	if (shim_perf & PERF_PUSH) {
-		if (!watch->word)
-			watch->word = words_take();
+		if (!watch->word) {
+			uint32_t none = 0, word = words_take();
+
+			if (!atomic_compare_exchange_strong(&watch->word, &none, word))
+				words_give(word);
+		}
 		body->word = watch->word;
 		body->value = atomic_fetch_add(&last_value, 1) + 1;
 	}

@@ -10,8 +10,12 @@
 #include <unistd.h>
 
 /* One chunk of a copy is 512 KiB; eight of them in flight keep a 25 Gb/s wire busy for 1 ms.
- * The kernel caps it at net.core.[rw]mem_max. */
+ * A size that is set ends the kernel's own tuning, so where it would be capped below that
+ * (net.core.[rw]mem_max, 208 KiB by default) the kernel's tuning is the better one. */
 #define STREAM_BUFFER (4 << 20)
+
+/* A client that takes nothing for so long is gone. */
+#define STREAM_GONE_MS 60000
 
 struct stream {
 	struct link link;
@@ -85,17 +89,40 @@ static void stream_set(int fd, int level, int option, int value)
 	(void)!setsockopt(fd, level, option, &value, sizeof(value));
 }
 
+static long stream_cap(const char *path)
+{
+	char text[32] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = 0;
+	close(fd);
+	return strtol(text, NULL, 10);
+}
+
+/* FORCE needs CAP_NET_ADMIN and knows no cap. */
+static void stream_buffer(int fd, int force, int option, const char *cap)
+{
+	int size = STREAM_BUFFER;
+
+	if (setsockopt(fd, SOL_SOCKET, force, &size, sizeof(size)) && stream_cap(cap) >= size)
+		stream_set(fd, SOL_SOCKET, option, size);
+}
+
 void stream_tune(int fd)
 {
-	stream_set(fd, SOL_SOCKET, SO_SNDBUF, STREAM_BUFFER);
-	stream_set(fd, SOL_SOCKET, SO_RCVBUF, STREAM_BUFFER);
+	stream_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, "/proc/sys/net/core/wmem_max");
+	stream_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, "/proc/sys/net/core/rmem_max");
 	stream_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	stream_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	/* A dead peer is noticed within 5 s whether the wire is idle or not. */
+	/* A dead peer is noticed within 5 s where the wire is idle; where it is not, by PINGs.
+	 * Not by a user timeout: it also ends a connection whose peer lives and does not read,
+	 * as a worker does that waits for a long kernel. */
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 2);
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-	stream_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
 }
 
 int stream_open(int receive_fd, int send_fd, struct link **link, struct error *error)
@@ -126,6 +153,9 @@ int stream_adopt(const int fds[2], struct link **link, struct error *error)
 	if (ret < 0) {
 		close(fds[0]);
 		close(fds[1]);
+		return ret;
 	}
-	return ret;
+	/* A worker sends no PINGs, and a sidecar always reads. */
+	stream_set(fds[1], IPPROTO_TCP, TCP_USER_TIMEOUT, STREAM_GONE_MS);
+	return 0;
 }

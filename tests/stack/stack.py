@@ -327,7 +327,12 @@ class Stack:
 def stack(agent=(), sidecar=(), agent_env=None, scheme=None, driver="software"):
     """`scheme`: the sidecar's address for the agent, with {} for HOST:PORT."""
     with folder() as path:
-        yield Stack(path, agent, sidecar, agent_env, scheme, driver)
+        s = Stack(path, agent, sidecar, agent_env, scheme, driver)
+        try:
+            yield s
+        except AssertionError as error:
+            tails = "\n".join(one.log()[-700:] for one in (s.sidecar, s.agent))
+            raise AssertionError(f"{error}\n{tails}").with_traceback(error.__traceback__) from None
 
 
 def one_line(command, *needles, status=None, env=None, seconds=15):
