@@ -5,6 +5,7 @@
  */
 #include "protocol/generated/cuda_procs.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,14 +55,21 @@ CUresult hand_cuGetProcAddress(
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	static int told;
+	const char *who = program_invocation_name;
+	Dl_info caller;
 
 	if (!ppExportTable || !pExportTableId)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ppExportTable = NULL;
+	/* The exported stub ends in a jump here, so the caller is who asks: the program, or a
+	 * library of its own (NVIDIA's cuBLAS brings such a runtime). */
+	if (dladdr(__builtin_return_address(0), &caller) && caller.dli_fname &&
+		caller.dli_fname[0] == '/')
+		who = caller.dli_fname;
 	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
 		dprintf(STDERR_FILENO,
 			"vcuda: %s is linked with a static CUDA runtime; rebuild with "
 			"-cudart shared\n",
-			program_invocation_name);
+			who);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
