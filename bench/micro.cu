@@ -116,6 +116,7 @@ int main(int argc, char **argv)
 		CHECK(cudaMemcpyAsync(pinned, p, 4, cudaMemcpyDeviceToHost, stream));
 		CHECK(cudaStreamSynchronize(stream));
 	});
+	memcpy(pinned, pageable, 4);
 	double record = timed(2000, [&] { CHECK(cudaEventRecord(event, stream)); });
 	CHECK(cudaStreamSynchronize(stream));
 	double churn = timed(500, [&] {
