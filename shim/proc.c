@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "protocol/generated/cuda_hand.h"
@@ -49,6 +50,16 @@ CUresult hand_cuGetProcAddress(
 	return hand_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
 }
 
+/* NVIDIA's own libraries (NVML, cuBLAS) ask too and live without an answer, or fail with an error of
+ * theirs; nobody can rebuild them. */
+static bool nvidias(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	name = name ? name + 1 : path;
+	return !strncmp(name, "libnv", 5) || !strncmp(name, "libcu", 5);
+}
+
 /* The tables are asked for by a statically linked CUDA runtime only: ours needs none, and the
  * loader guard redirects the others where it finds their symbols. So this is one that cannot
  * work, and its user must learn why: the one line that is printed without being asked for. */
@@ -66,7 +77,7 @@ CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExport
 	if (dladdr(__builtin_return_address(0), &caller) && caller.dli_fname &&
 		caller.dli_fname[0] == '/')
 		who = caller.dli_fname;
-	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+	if (!nvidias(who) && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
 		dprintf(STDERR_FILENO,
 			"vcuda: %s is linked with a static CUDA runtime; rebuild with "
 			"-cudart shared\n",
