@@ -288,7 +288,8 @@ void fence_flush_copies(struct worker *w);
 /* names.c */
 struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind);
 void names_drop_context(struct worker *w, uint16_t context);
-void names_drop_owned(struct worker *w, uint64_t owner); /* what belongs to a module that goes */
+void names_drop_owned(
+	struct worker *w, uint64_t owner); /* what belongs to a module that goes */
 void names_own(struct worker *w, uint64_t handle, uint64_t owner);
 struct worker_stream *worker_stream_object(
 	struct worker *w, struct request *r, uint64_t handle);
