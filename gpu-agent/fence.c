@@ -147,8 +147,8 @@ static CUresult fence_look(struct worker *w, struct pending *p)
 			worker_note(w, status);
 			return status;
 		}
-		/* Already done, so it does not block: it is what makes the driver print what kernels
-		 * left in its buffer, which a query does not. */
+		/* Already done, so it does not block: it is what makes the driver print what
+		 * kernels left in its buffer, which a query does not. */
 		if (p->what == PENDING_REPLY || p->what == PENDING_COPY_OUT)
 			w->cuda.cuEventSynchronize(e->event);
 		if (e->stream && e->stream->clean < e->work)

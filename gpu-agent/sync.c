@@ -59,7 +59,8 @@ static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, u
 		status = w->cuda.cuStreamQuery(stream->stream);
 		if (!status) {
 			stream->clean = work;
-			w->cuda.cuStreamSynchronize(stream->stream); /* prints: see fence_look */
+			w->cuda.cuStreamSynchronize(
+				stream->stream); /* prints: see fence_look */
 		}
 	} else if (scope == SYNC_EVENT) {
 		name = names_find(w, handle, KIND_CUevent);

@@ -40,8 +40,9 @@
 #define SEND_BYTES (512u * 1024) /* headers and bodies on their way out */
 #define SEND_SEGMENTS 1024
 
-/* Acknowledge after so many frames or bytes; else when nothing has come for a while: an answer, which
- * acknowledges too, is mostly on its way, and a frame of its own costs its sender 4 us. */
+/* Acknowledge after so many frames or bytes; else when nothing has come for a while: an answer,
+ * which acknowledges too, is mostly on its way, and a frame of its own costs its sender 4 us.
+ */
 #define ACK_IDLE_NS 100000u
 #define ACK_FRAMES 64
 #define ACK_BYTES (256u * 1024)
@@ -290,7 +291,8 @@ void fence_flush_copies(struct worker *w);
 /* names.c */
 struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind);
 void names_drop_context(struct worker *w, uint16_t context);
-void names_drop_owned(struct worker *w, uint64_t owner); /* what belongs to a module that goes */
+void names_drop_owned(
+	struct worker *w, uint64_t owner); /* what belongs to a module that goes */
 void names_own(struct worker *w, uint64_t handle, uint64_t owner);
 struct worker_stream *worker_stream_object(
 	struct worker *w, struct request *r, uint64_t handle);

@@ -21,6 +21,7 @@ unit_prefix = $(firstword $(subst _, ,$(1)))
 
 .PHONY: test-unit
 test: test-unit
+test-unit: ## common, transport and the sidecar's parts
 
 # The rules are made when all .mk files have been read: the prefixes are known then.
 define unit_rule
