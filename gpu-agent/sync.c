@@ -59,7 +59,8 @@ static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, u
 		status = w->cuda.cuStreamQuery(stream->stream);
 		if (!status) {
 			stream->clean = work;
-			w->cuda.cuStreamSynchronize(stream->stream); /* prints: see fence_look */
+			w->cuda.cuStreamSynchronize(
+				stream->stream); /* prints: see fence_look */
 		}
 	} else if (scope == SYNC_EVENT) {
 		name = names_find(w, handle, KIND_CUevent);
@@ -69,8 +70,9 @@ static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, u
 		if (!status)
 			w->cuda.cuEventSynchronize(name->object);
 	}
-	if (!status)
-		fence_flush_copies(w);
+	/* Told only behind the copies that came before it: else it waits in their list. */
+	if (!status && !fence_flush_copies(w))
+		return CUDA_ERROR_NOT_READY;
 	return status;
 }
 

@@ -308,6 +308,25 @@ static int worker_session(struct worker *w, struct handoff *message)
 	return 0;
 }
 
+_Noreturn void worker_leave(struct worker *w)
+{
+	static struct handoff message;
+
+	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end_text,
+		(unsigned long long)w->stats.frames_received,
+		(unsigned long long)w->stats.launches);
+	link_close(w->link);
+	callback_over(w);
+	message = w->stats; /* the last of them: what came since the last second counts too */
+	message.what = HANDOFF_ENDED;
+	message.status = w->end_status;
+	memcpy(message.text, w->end_text, sizeof(message.text));
+	worker_say(w, &message);
+	/* Not exit(): the driver's own handlers would wait for a kernel that may never end. The
+	 * kernel takes back the memory of the GPU with the process. */
+	_exit(0);
+}
+
 int worker_main(const struct agent_config *config, int handoff_fd)
 {
 	static struct worker worker;
@@ -333,18 +352,5 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 		return 0;
 
 	loop_run(w);
-
-	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end_text,
-		(unsigned long long)w->stats.frames_received,
-		(unsigned long long)w->stats.launches);
-	link_close(w->link);
-	callback_over(w);
-	message = w->stats; /* the last of them: what came since the last second counts too */
-	message.what = HANDOFF_ENDED;
-	message.status = w->end_status;
-	memcpy(message.text, w->end_text, sizeof(message.text));
-	worker_say(w, &message);
-	/* Not exit(): the driver's own handlers would wait for a kernel that may never end. The
-	 * kernel takes back the memory of the GPU with the process. */
-	_exit(0);
+	worker_leave(w);
 }
