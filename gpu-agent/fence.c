@@ -175,14 +175,15 @@ static CUresult fence_look(struct worker *w, struct pending *p)
 		status = w->cuda.cuEventQuery(e->event);
 		if (status == CUDA_ERROR_NOT_READY)
 			return status;
+		/* Already done, so it does not block: it is what makes the driver print what
+		 * kernels left in its buffer, which a query does not. */
+		if (status == CUDA_ERROR_ASSERT ||
+			(!status && (p->what == PENDING_REPLY || p->what == PENDING_COPY_OUT)))
+			w->cuda.cuEventSynchronize(e->event);
 		if (status) {
 			worker_note(w, status);
 			return status;
 		}
-		/* Already done, so it does not block: it is what makes the driver print what
-		 * kernels left in its buffer, which a query does not. */
-		if (p->what == PENDING_REPLY || p->what == PENDING_COPY_OUT)
-			w->cuda.cuEventSynchronize(e->event);
 		if (e->stream && e->stream->clean < e->work)
 			e->stream->clean = e->work;
 		fence_event_end(w, e);

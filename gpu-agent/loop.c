@@ -125,11 +125,11 @@ static void loop_serve(struct worker *w)
 		   (r.header.kind == FRAME_POST && !(entry->flags & SERVE_POST))) {
 		status = CUDA_ERROR_INVALID_VALUE;
 		w->stats.errors++;
-	} else if (r.header.context &&
+	} else if (r.header.context && !(entry->flags & SERVE_NO_CONTEXT) &&
 		   (r.header.context >= CONTEXT_MAX || !w->contexts[r.header.context])) {
 		status = CUDA_ERROR_INVALID_CONTEXT;
 	} else {
-		if (r.header.context)
+		if (r.header.context && !(entry->flags & SERVE_NO_CONTEXT))
 			status = worker_use(w, r.header.context);
 		memset(answer, 0, entry->reply_bytes);
 		r.answer_bytes = entry->reply_bytes;

@@ -86,8 +86,10 @@ void worker_note(struct worker *w, CUresult status)
 		w->deferred = status;
 	w->stats.errors++;
 	log_warn("session.fault", "status=%d", (int)status);
-	if (w->link)
-		reply_update(w, WORD_ERROR, (uint64_t)status);
+	if (!w->link)
+		return;
+	output_tell(w); /* what a failed assertion says: the app may wait for nothing more */
+	reply_update(w, WORD_ERROR, (uint64_t)status);
 }
 
 static const char *worker_error_name(struct worker *w, CUresult status)
@@ -334,6 +336,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	struct worker *w = &worker;
 
 	log_open("worker");
+	output_log();
 	w->config = config;
 	w->handoff = handoff_fd;
 	w->spin_ns = wait_spin_budget();

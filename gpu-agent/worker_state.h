@@ -227,8 +227,10 @@ struct worker {
 		unsigned char *body; /* of the one being served, aligned */
 	} stash;
 
-	int output; /* memfd that stands for stdout; what kernels print */
-	uint64_t output_told, output_fetched;
+	struct output_text { /* what kernels print, by enum output */
+		int fd;	     /* memfd that stands for stdout, stderr */
+		uint64_t told, fetched;
+	} outputs[OUTPUTS];
 
 	/* leases asked for and not granted yet: the tag that waits, by device */
 	int lease_tag[HANDOFF_DEVICES];
@@ -319,7 +321,12 @@ void callback_over(struct worker *w);
 void callback_done(struct worker *w, uint64_t ticket);
 
 /* output.c */
+/* From then on stdout and stderr are the kernels'; what the process itself has to say goes to
+ * where output_log() put it. */
 int output_open(struct worker *w);
+/* Before anything is opened: our log lines go to a copy of stderr. */
+void output_log(void);
+/* Tells the app how much there is, where that has grown. */
 void output_tell(struct worker *w);
 
 /* memory.c */
