@@ -88,8 +88,13 @@ void callback_done(struct worker *w, uint64_t ticket)
 		;
 	if (f && !f->done) {
 		f->done = true;
-		if (w->host_funcs && !--w->host_funcs)
+		if (w->host_funcs && !--w->host_funcs) {
+			uint64_t none;
+
 			w->issued_behind = 0;
+			/* Nobody looks at it any more: it must not keep the loop awake. */
+			(void)!read(c->wake, &none, sizeof(none));
+		}
 		pthread_cond_broadcast(&c->done);
 	}
 	pthread_mutex_unlock(&c->lock);

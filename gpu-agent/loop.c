@@ -455,6 +455,8 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		timeout.tv_sec = 0;
 		timeout.tv_nsec = nap < 20000 ? 20000 : nap > 1000000 ? 1000000 : (long)nap;
 	}
+	if (w->taken != w->acked && reply_room(w) && wake > now + ACK_IDLE_NS)
+		wake = now + ACK_IDLE_NS;
 	if (wake <= now)
 		return;
 	if (wake - now < (uint64_t)timeout.tv_sec * 1000000000u + (uint64_t)timeout.tv_nsec) {
@@ -479,14 +481,15 @@ void loop_run(struct worker *w)
 		progress |= loop_receive(w);
 		progress |= fence_poll(w);
 		progress |= callback_poll(w);
+		now = wait_now();
 		/* Without room the frames that go out later say it. */
 		if (reply_room(w) &&
 			(w->taken - w->acked >= ACK_FRAMES || w->unacked_bytes >= ACK_BYTES ||
-				(!progress && w->taken != w->acked)))
+				(!progress && w->taken != w->acked &&
+					now - idle_since >= ACK_IDLE_NS)))
 			reply_plain(w, FRAME_ACK, CUDA_SUCCESS, NULL);
 		progress |= reply_flush(w);
 
-		now = wait_now();
 		if (now - looked > 10000000) { /* 10 ms: also while it never sleeps */
 			loop_control(w);
 			loop_tell_stats(w, now);

@@ -40,7 +40,10 @@
 #define SEND_BYTES (512u * 1024) /* headers and bodies on their way out */
 #define SEND_SEGMENTS 1024
 
-/* Acknowledge after so many frames or bytes; also whenever the loop runs out of work. */
+/* Acknowledge after so many frames or bytes; else when nothing has come for a while: an answer,
+ * which acknowledges too, is mostly on its way, and a frame of its own costs its sender 4 us.
+ */
+#define ACK_IDLE_NS 100000u
 #define ACK_FRAMES 64
 #define ACK_BYTES (256u * 1024)
 

@@ -29,6 +29,8 @@ void ptx_build_lacks(struct ptx_build *b, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
+	if (!b->in_statement)
+		ptx_build_fail(b, b->st.line, "%s", text);
 	f = ptx_build_function(b);
 	if (!f->bad_line) {
 		f->bad_line = b->st.line;

@@ -130,6 +130,7 @@ struct ptx_build {
 	struct ptx_error *error;
 	jmp_buf failed;	     /* the text is wrong: no module */
 	jmp_buf unsupported; /* this statement: the function becomes unusable */
+	bool in_statement;   /* `unsupported` is set */
 	struct ptx_chunk *chunks;
 
 	struct ptx_name *names[PTX_NAME_BUCKETS];

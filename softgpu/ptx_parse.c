@@ -315,8 +315,14 @@ static void read_statement(struct ptx_build *b, struct ptx_word root)
 	b->first = b->module->ncode;
 	b->flow = false;
 	if (!setjmp(b->unsupported)) {
+		b->in_statement = true;
 		ptx_decode(b);
+		b->in_statement = false;
 	} else {
+		b->in_statement = false;
+		/* What the decoder did not read of it. */
+		while (ptx_scan_peek(s) && *s->p != ';' && *s->p != '}')
+			s->p++;
 		memset(b->used_temps, 0, sizeof(b->used_temps));
 		while (b->nfixups && b->fixups[b->nfixups - 1].ins >= b->first)
 			b->nfixups--;
@@ -327,7 +333,6 @@ static void read_statement(struct ptx_build *b, struct ptx_word root)
 	}
 	ptx_read_char(b, ';');
 	ptx_statement_end(b);
-	(void)s;
 }
 
 static void read_body(struct ptx_build *b)
@@ -374,6 +379,30 @@ static void read_body(struct ptx_build *b)
 	}
 }
 
+/* The number that stands at `from` of the word, up to three digits. */
+static unsigned digits(const struct ptx_word *word, uint32_t from)
+{
+	unsigned v = 0;
+
+	for (uint32_t k = from; k < word->n && k < from + 3; k++) {
+		if (word->p[k] < '0' || word->p[k] > '9')
+			break;
+		v = 10 * v + (unsigned)(word->p[k] - '0');
+	}
+	return v;
+}
+
+static bool read_version(struct ptx_build *b, struct ptx_word text)
+{
+	const char *dot = memchr(text.p, '.', text.n);
+
+	if (!dot)
+		return false;
+	b->module->version =
+		(int)(10 * digits(&text, 0) + digits(&text, (uint32_t)(dot - text.p) + 1));
+	return b->module->version != 0;
+}
+
 static void read_module(struct ptx_build *b)
 {
 	struct ptx_scan *s = &b->scan;
@@ -398,18 +427,15 @@ static void read_module(struct ptx_build *b)
 			struct ptx_word text;
 
 			ptx_scan_skip(s);
-			if (!ptx_scan_tail(s, &text) || text.n < 3)
+			if (!ptx_scan_tail(s, &text) || !read_version(b, text))
 				ptx_build_fail(b, s->line, ".version without a number");
-			b->module->version =
-				10 * atoi(text.p) +
-				atoi((const char *)memchr(text.p, '.', text.n) + 1);
 		} else if (ptx_word_is(word, "target")) {
 			struct ptx_word text;
 
 			do {
 				text = ptx_read_word(b);
 				if (text.n > 3 && !memcmp(text.p, "sm_", 3))
-					b->module->target = atoi(text.p + 3);
+					b->module->target = (int)digits(&text, 3);
 			} while (ptx_scan_accept(s, ','));
 		} else if (ptx_word_is(word, "address_size")) {
 			if (ptx_read_int(b) != 64)
