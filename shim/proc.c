@@ -50,8 +50,8 @@ CUresult hand_cuGetProcAddress(
 	return hand_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
 }
 
-/* NVIDIA's own libraries (NVML, cuBLAS) ask too and live without an answer, or fail with an error of
- * theirs; nobody can rebuild them. */
+/* NVIDIA's own libraries (NVML, cuBLAS) ask too and live without an answer, or fail with an
+ * error of theirs; nobody can rebuild them. */
 static bool nvidias(const char *path)
 {
 	const char *name = strrchr(path, '/');
