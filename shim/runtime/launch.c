@@ -16,8 +16,8 @@ static bool beyond(CUdevice device, CUdevice_attribute attribute, unsigned value
 				 value > (unsigned)limit);
 }
 
-/* Where the driver says "invalid value", CUDA 12's runtime says "invalid configuration argument";
- * CUDA 13's passes the driver's word on (both seen on an H200). */
+/* Where the driver says "invalid value", CUDA 12's runtime says "invalid configuration
+ * argument"; CUDA 13's passes the driver's word on (both seen on an H200). */
 static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 {
 #if CUDART_VERSION >= 13000

@@ -62,15 +62,15 @@ static inline cudaError_t register_bound(struct symbol *symbol, CUfunction *func
 	return register_bind(symbol, function);
 }
 
-/* What NVIDIA's runtimes of both majors say of an address that is no kernel (seen on an H200): they
- * take it for a handle. */
+/* What NVIDIA's runtimes of both majors say of an address that is no kernel (seen on an H200):
+ * they take it for a handle. */
 static inline cudaError_t register_unknown(const void *func)
 {
 	return func ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
 }
 
-/* The same for FUNC: a kernel's stub, a cudaKernel_t or a cudaFunction_t; register_unknown where
- * it is none of them. */
+/* The same for FUNC: a kernel's stub, a cudaKernel_t or a cudaFunction_t; register_unknown
+ * where it is none of them. */
 static inline cudaError_t register_function(const void *func, CUfunction *function)
 {
 	struct symbol *symbol = table_find(&register_table, func);
