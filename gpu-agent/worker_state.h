@@ -309,6 +309,10 @@ void callback_done(struct worker *w, uint64_t ticket);
 int output_open(struct worker *w);
 void output_tell(struct worker *w);
 
+/* nvml.c */
+/* Looks at the software GPU's load; once a second. */
+void nvml_sample(struct worker *w, uint64_t now);
+
 /* memory.c */
 void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);
