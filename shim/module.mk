@@ -49,7 +49,7 @@ $(OBJ)/preload-stub/%.so: | $(CACHE)/.complete
 # While a program is loaded it stands for libcudart.so.13 (SONAME and symbol version), as
 # libutilities.so does for 12 (shim/utilities/utilities.mk says why). dlsym on that handle searches
 # what it needs in this order: the front of 13 comes first.
-$(LIB)/libvcuda.so: $(PRELOAD_STUBS) shim/libvcuda.map | $(addprefix $(LIB)/,$(PRELOAD_FRONTS))
+$(LIB)/libvcuda.so: $(PRELOAD_STUBS) shim/libvcuda.map shim/module.mk | $(addprefix $(LIB)/,$(PRELOAD_FRONTS))
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)echo 'extern int vcuda_stub; int vcuda_stub;' | $(PRELOAD_CC) $(PRELOAD_LDFLAGS) -fPIC \
