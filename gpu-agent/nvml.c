@@ -80,15 +80,18 @@ static const struct {
 		"nvmlDeviceGetTemperatureThreshold"},
 	{NVML_FACT_SLOWDOWN, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN,
 		"nvmlDeviceGetTemperatureThreshold"},
-	{NVML_FACT_CLOCK + NVML_CLOCK_GRAPHICS, NVML_CLOCK_GRAPHICS, "nvmlDeviceGetClockInfo"},
-	{NVML_FACT_CLOCK + NVML_CLOCK_SM, NVML_CLOCK_SM, "nvmlDeviceGetClockInfo"},
-	{NVML_FACT_CLOCK + NVML_CLOCK_MEM, NVML_CLOCK_MEM, "nvmlDeviceGetClockInfo"},
-	{NVML_FACT_CLOCK + NVML_CLOCK_VIDEO, NVML_CLOCK_VIDEO, "nvmlDeviceGetClockInfo"},
-	{NVML_FACT_MAX_CLOCK + NVML_CLOCK_GRAPHICS, NVML_CLOCK_GRAPHICS,
+	{(int)NVML_FACT_CLOCK + NVML_CLOCK_GRAPHICS, NVML_CLOCK_GRAPHICS,
+		"nvmlDeviceGetClockInfo"},
+	{(int)NVML_FACT_CLOCK + NVML_CLOCK_SM, NVML_CLOCK_SM, "nvmlDeviceGetClockInfo"},
+	{(int)NVML_FACT_CLOCK + NVML_CLOCK_MEM, NVML_CLOCK_MEM, "nvmlDeviceGetClockInfo"},
+	{(int)NVML_FACT_CLOCK + NVML_CLOCK_VIDEO, NVML_CLOCK_VIDEO, "nvmlDeviceGetClockInfo"},
+	{(int)NVML_FACT_MAX_CLOCK + NVML_CLOCK_GRAPHICS, NVML_CLOCK_GRAPHICS,
 		"nvmlDeviceGetMaxClockInfo"},
-	{NVML_FACT_MAX_CLOCK + NVML_CLOCK_SM, NVML_CLOCK_SM, "nvmlDeviceGetMaxClockInfo"},
-	{NVML_FACT_MAX_CLOCK + NVML_CLOCK_MEM, NVML_CLOCK_MEM, "nvmlDeviceGetMaxClockInfo"},
-	{NVML_FACT_MAX_CLOCK + NVML_CLOCK_VIDEO, NVML_CLOCK_VIDEO, "nvmlDeviceGetMaxClockInfo"},
+	{(int)NVML_FACT_MAX_CLOCK + NVML_CLOCK_SM, NVML_CLOCK_SM, "nvmlDeviceGetMaxClockInfo"},
+	{(int)NVML_FACT_MAX_CLOCK + NVML_CLOCK_MEM, NVML_CLOCK_MEM,
+		"nvmlDeviceGetMaxClockInfo"},
+	{(int)NVML_FACT_MAX_CLOCK + NVML_CLOCK_VIDEO, NVML_CLOCK_VIDEO,
+		"nvmlDeviceGetMaxClockInfo"},
 };
 
 static const struct {
@@ -162,6 +165,12 @@ static bool wants(const struct wish *wish, int fact)
 	return fact >= 0 && wish->wanted >> fact & 1;
 }
 
+/* Any of FIRST to LAST. */
+static bool wants_some(const struct wish *wish, int first, int last)
+{
+	return wish->wanted >> first & ((2ull << (last - first)) - 1);
+}
+
 static void tell(struct wish *wish, int fact, uint64_t value)
 {
 	if (!wants(wish, fact))
@@ -179,7 +188,7 @@ static void tell_structs(nvmlDevice_t device, struct wish *wish)
 	nvmlPciInfo_t pci;
 	nvmlBAR1Memory_t bar;
 
-	if (wants(wish, NVML_FACT_MEMORY_TOTAL) || wants(wish, NVML_FACT_MEMORY_USED)) {
+	if (wants_some(wish, NVML_FACT_MEMORY_TOTAL, NVML_FACT_MEMORY_RESERVED)) {
 		ask = (nvml_struct)dlsym(nvml.library, "nvmlDeviceGetMemoryInfo_v2");
 		if (ask && !ask(device, &precise)) {
 			tell(wish, NVML_FACT_MEMORY_TOTAL, precise.total);
@@ -195,21 +204,21 @@ static void tell_structs(nvmlDevice_t device, struct wish *wish)
 			}
 		}
 	}
-	if (wants(wish, NVML_FACT_UTILIZATION_GPU)) {
+	if (wants_some(wish, NVML_FACT_UTILIZATION_GPU, NVML_FACT_UTILIZATION_MEMORY)) {
 		ask = (nvml_struct)dlsym(nvml.library, "nvmlDeviceGetUtilizationRates");
 		if (ask && !ask(device, &load)) {
 			tell(wish, NVML_FACT_UTILIZATION_GPU, load.gpu);
 			tell(wish, NVML_FACT_UTILIZATION_MEMORY, load.memory);
 		}
 	}
-	if (wants(wish, NVML_FACT_PCI_DEVICE_ID)) {
+	if (wants_some(wish, NVML_FACT_PCI_DEVICE_ID, NVML_FACT_PCI_SUBSYSTEM_ID)) {
 		ask = (nvml_struct)dlsym(nvml.library, "nvmlDeviceGetPciInfo_v3");
 		if (ask && !ask(device, &pci)) {
 			tell(wish, NVML_FACT_PCI_DEVICE_ID, pci.pciDeviceId);
 			tell(wish, NVML_FACT_PCI_SUBSYSTEM_ID, pci.pciSubSystemId);
 		}
 	}
-	if (wants(wish, NVML_FACT_BAR1_TOTAL)) {
+	if (wants_some(wish, NVML_FACT_BAR1_TOTAL, NVML_FACT_BAR1_USED)) {
 		ask = (nvml_struct)dlsym(nvml.library, "nvmlDeviceGetBAR1MemoryInfo");
 		if (ask && !ask(device, &bar)) {
 			tell(wish, NVML_FACT_BAR1_TOTAL, bar.bar1Total);
@@ -289,7 +298,7 @@ static void tell_driver(struct worker *w, uint32_t index, struct wish *wish)
 {
 	size_t free_bytes, total;
 
-	if ((wants(wish, NVML_FACT_MEMORY_TOTAL) || wants(wish, NVML_FACT_MEMORY_USED)) &&
+	if (wants_some(wish, NVML_FACT_MEMORY_TOTAL, NVML_FACT_MEMORY_RESERVED) &&
 		!worker_use(w, (uint16_t)CONTEXT_PRIMARY(index)) &&
 		!w->cuda.cuMemGetInfo_v2(&free_bytes, &total) && free_bytes <= total) {
 		tell(wish, NVML_FACT_MEMORY_TOTAL, total);

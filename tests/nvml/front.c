@@ -215,6 +215,26 @@ static void memory(nvmlDevice_t device, bool with_load)
 	is(CUDA(cuCtxSynchronize)(), CUDA_SUCCESS);
 }
 
+/* NVML is asked between a kernel that fails and the call that is told so: it must neither fail
+ * itself nor carry the error off. */
+static void fault(nvmlDevice_t device)
+{
+	static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+				   ".visible .entry fault()\n{\n.reg .u64 %a;\n"
+				   "mov.u64 %a, 8;\nst.global.u32 [%a], 1;\nret;\n}\n";
+	unsigned long long bytes;
+	CUfunction function;
+	CUmodule module;
+
+	is(CUDA(cuModuleLoadData)(&module, text), CUDA_SUCCESS);
+	is(CUDA(cuModuleGetFunction)(&function, module, "fault"), CUDA_SUCCESS);
+	is(CUDA(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
+	for (int i = 0; i < 20; i++)
+		is(processes(device, &bytes), 1);
+	is(CUDA(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	is(processes(device, &bytes), 1);
+}
+
 static int ended(pid_t child)
 {
 	int status = -1;
@@ -295,6 +315,7 @@ int main(int argc, char **argv)
 		child_uses_cuda(device);
 		memory(device, true);
 		child_without_session(device);
+		fault(device);
 		is(NVML(nvmlShutdown)(), NVML_SUCCESS);
 		is(NVML(nvmlShutdown)(), NVML_ERROR_UNINITIALIZED);
 	}
