@@ -2,6 +2,7 @@
 # no description?  Do the generated halves understand each other?
 .PHONY: test-parity
 test: test-parity
+test-parity: ## the descriptions against NVIDIA's headers and libraries
 
 PARITY := $(BUILD)/tests/parity
 PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
