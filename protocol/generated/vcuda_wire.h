@@ -304,7 +304,7 @@ struct wire_vcudaEventDestroy {
 };
 _Static_assert(sizeof(struct wire_vcudaEventDestroy) == 8, "");
 
-/* vcuda.api:99: call 48 */
+/* vcuda.api:101: call 48 */
 struct wire_vcudaNvmlFacts {
 	int32_t device;
 	uint32_t pad_0;
@@ -316,7 +316,7 @@ struct wire_vcudaNvmlFacts_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaNvmlFacts_reply) == 520, "");
 
-/* vcuda.api:101: call 49 */
+/* vcuda.api:103: call 49 */
 struct wire_vcudaNvmlText {
 	int32_t device;
 	uint32_t which;
