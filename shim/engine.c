@@ -44,7 +44,9 @@ CUresult shim_enter(unsigned call)
 	if (__builtin_expect(
 		    atomic_load_explicit(&session.phase, memory_order_acquire) != SESSION_READY,
 		    0)) {
-		if (atomic_load(&session.phase) == SESSION_NONE)
+		uint32_t phase = atomic_load(&session.phase);
+
+		if (phase == SESSION_NONE || phase == SESSION_JOINED)
 			return CUDA_ERROR_NOT_INITIALIZED;
 		return session_status();
 	}
