@@ -14,6 +14,7 @@
 #include "common/wait.h"
 #include "shim/handle.h"
 #include "shim/module.h"
+#include "shim/output.h"
 #include "shim/session.h"
 #include "shim/stats.h"
 #include "shim/status.h"
@@ -37,11 +38,15 @@ static _Atomic uint32_t slots_wanted;
 
 CUresult shim_enter(unsigned call)
 {
+	uint64_t error;
+
 	shim_count(call);
 	if (__builtin_expect(
 		    atomic_load_explicit(&session.phase, memory_order_acquire) != SESSION_READY,
 		    0)) {
-		if (atomic_load(&session.phase) == SESSION_NONE)
+		uint32_t phase = atomic_load(&session.phase);
+
+		if (phase == SESSION_NONE || phase == SESSION_JOINED)
 			return CUDA_ERROR_NOT_INITIALIZED;
 		return session_status();
 	}
@@ -53,8 +58,13 @@ CUresult shim_enter(unsigned call)
 		session_check();
 		return session_status();
 	}
-	return status_wire((uint32_t)atomic_load_explicit(
-		&session.words[WORD_ERROR], memory_order_relaxed));
+	error = atomic_load_explicit(&session.words[WORD_ERROR], memory_order_relaxed);
+	if (__builtin_expect(error != 0, 0)) {
+		/* The app may learn of it here first, and wait for nothing more. */
+		output_fetch();
+		return status_wire((uint32_t)error);
+	}
+	return CUDA_SUCCESS;
 }
 
 CUresult shim_refused(unsigned call, const char *name, const char *reason)

@@ -35,6 +35,8 @@ enum vcuda_op {
 	OP_vcudaStreamDestroy = 41,
 	OP_vcudaEventCreate = 42,
 	OP_vcudaEventDestroy = 43,
+	OP_vcudaNvmlFacts = 48,
+	OP_vcudaNvmlText = 49,
 };
 
 #endif
