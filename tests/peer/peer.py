@@ -247,11 +247,13 @@ class App:
     def u32(self, at):
         return struct.unpack_from("<I", self.memory, at)[0]
 
+    # In one access, as the shim's atomics: struct would clear the bytes and then write each.
     def u64(self, at):
-        return struct.unpack_from("<Q", self.memory, at)[0]
+        return ctypes.c_uint64.from_buffer(self.memory, at).value
 
     def publish(self, tail=None):
-        struct.pack_into("<Q", self.memory, TAIL, self.tail if tail is None else tail)
+        word = ctypes.c_uint64.from_buffer(self.memory, TAIL)
+        word.value = (self.tail if tail is None else tail) % 2**64
         if self.u32(IDLE):
             os.eventfd_write(self.doorbell, 1)
 
