@@ -60,8 +60,8 @@ CUresult shim_enter(unsigned call)
 	}
 	error = atomic_load_explicit(&session.words[WORD_ERROR], memory_order_relaxed);
 	if (__builtin_expect(error != 0, 0)) {
-		output_fetch(); /* the app may learn of it here first, and wait for nothing more
-				 */
+		/* The app may learn of it here first, and wait for nothing more. */
+		output_fetch();
 		return status_wire((uint32_t)error);
 	}
 	return CUDA_SUCCESS;
