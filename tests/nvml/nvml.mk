@@ -20,6 +20,7 @@ $(NVML_NODE): tests/nvml/node.c $(LIB)/libvcuda-softgpu.so | $(CACHE)/.complete
 		-Wl,-rpath,$(abspath $(@D)/node):$(abspath $(LIB)) \
 		$(@D)/node/libnvidia-ml.so.1 $(LIB)/libvcuda-softgpu.so
 
+# Python is not built with a sanitizer and cannot load what is.
 .PHONY: test-nvml
 test: test-nvml
 test-nvml: all $(NVML_TEST) $(NVML_NODE) ## the NVML front
@@ -29,6 +30,8 @@ test-nvml: all $(NVML_TEST) $(NVML_NODE) ## the NVML front
 	$(Q)timeout 60 $(BIN)/vcuda run --software -- $(NVML_TEST)
 	$(Q)env -u REMOTE_GPU_ADDRESS LD_PRELOAD=$$($(BIN)/vcuda preload) \
 		VCUDA_SOCKET=$(BUILD)/no-such-socket timeout 30 $(NVML_TEST) alone
+ifeq ($(SAN),)
 	$(Q)timeout 60 $(BIN)/vcuda run --software -- $(NVML_PYTHON) tests/nvml/python.py
 	$(Q)BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/on_node.py $(NVML_NODE) \
 		$(NVML_PYTHON) tests/nvml/node.py
+endif
