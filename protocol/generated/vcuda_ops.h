@@ -35,6 +35,8 @@ enum vcuda_op {
 	OP_vcudaStreamDestroy = 41,
 	OP_vcudaEventCreate = 42,
 	OP_vcudaEventDestroy = 43,
+	OP_vcudaCublasOpen = 48,
+	OP_vcudaCublasClose = 49,
 };
 
 #endif

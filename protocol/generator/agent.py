@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's side: the driver's function pointers, serve functions and the table by opcode."""
 from . import text
-from .api import ApiError
+from .api import LIBRARIES, ApiError
 from .wire import crossing, on_the_wire, padded, reply_fields, request_fields
 
 
@@ -208,8 +208,9 @@ def serve_source(api):
     out = text.head(
         "Serve functions: what the worker does with a frame.  Each finds what the frame names,\n"
         "refuses once if anything was a lie, and calls the driver.  serve_vcuda… stand in\n"
-        "gpu-agent/, written by hand.", None,
+        "gpu-agent/, written by hand; the libraries' functions have tables of their own.", None,
         ["<string.h>", "", '"gpu-agent/worker.h"'] +
+        [f'"protocol/generated/{family}_library.h"' for family in LIBRARIES] +
         [f'"protocol/generated/{n}.h"' for n in ("cuda_driver", "cuda_ops", "cuda_wire", "serve_hand",
                                                 "vcuda_ops", "vcuda_wire")])
     out += """
@@ -235,7 +236,10 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 /* The table is sorted by opcode. */
 const struct serve_entry *serve_find(uint16_t op)
 {
-	size_t low = 0;
+"""+"".join(f"""	if (op >= {api.ops[family][0]} && op <= {api.ops[family][1]})
+		return {family}_serve_find(op);
+
+""" for family in LIBRARIES)+"""	size_t low = 0;
 	size_t high = sizeof(entries) / sizeof(entries[0]);
 
 	while (low < high) {
