@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "protocol/generated/cuda_calls.h"
+#include "protocol/generated/cublas_api.h"
 #include "protocol/generated/cublas_hand.h"
 #include "protocol/generated/cublas_ops.h"
 #include "protocol/generated/cublas_wire.h"
@@ -17,7 +18,6 @@
 #define VCUDA_EXPORT __attribute__((visibility("default")))
 
 /* cublas.api:11: local */
-cublasStatus_t cublasCreate_v2(cublasHandle_t *handle);
 VCUDA_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
 	cublas_count(CALL_cublasCreate_v2);
@@ -25,7 +25,6 @@ VCUDA_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 }
 
 /* cublas.api:12: local */
-cublasStatus_t cublasDestroy_v2(cublasHandle_t handle);
 VCUDA_EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 {
 	cublas_count(CALL_cublasDestroy_v2);
@@ -33,7 +32,6 @@ VCUDA_EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 }
 
 /* cublas.api:13: local */
-cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version);
 VCUDA_EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
 {
 	cublas_count(CALL_cublasGetVersion_v2);
@@ -41,7 +39,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *vers
 }
 
 /* cublas.api:14: local */
-cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value);
 VCUDA_EXPORT cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
 {
 	cublas_count(CALL_cublasGetProperty);
@@ -49,7 +46,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetProperty(libraryPropertyType type, int *val
 }
 
 /* cublas.api:15: local */
-size_t cublasGetCudartVersion(void);
 VCUDA_EXPORT size_t cublasGetCudartVersion(void)
 {
 	cublas_count(CALL_cublasGetCudartVersion);
@@ -57,8 +53,6 @@ VCUDA_EXPORT size_t cublasGetCudartVersion(void)
 }
 
 /* cublas.api:16: local */
-cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace,
-		size_t workspaceSizeInBytes);
 VCUDA_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace,
 		size_t workspaceSizeInBytes)
 {
@@ -67,7 +61,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *w
 }
 
 /* cublas.api:18: local */
-cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId);
 VCUDA_EXPORT cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId)
 {
 	cublas_count(CALL_cublasSetStream_v2);
@@ -75,7 +68,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream
 }
 
 /* cublas.api:19: local */
-cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *streamId);
 VCUDA_EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *streamId)
 {
 	cublas_count(CALL_cublasGetStream_v2);
@@ -83,7 +75,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream
 }
 
 /* cublas.api:20: local */
-cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode);
 VCUDA_EXPORT cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle,
 		cublasPointerMode_t *mode)
 {
@@ -92,7 +83,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle,
 }
 
 /* cublas.api:21: local */
-cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode);
 VCUDA_EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle,
 		cublasPointerMode_t mode)
 {
@@ -101,7 +91,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle,
 }
 
 /* cublas.api:22: local */
-cublasStatus_t cublasGetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t *mode);
 VCUDA_EXPORT cublasStatus_t cublasGetAtomicsMode(cublasHandle_t handle,
 		cublasAtomicsMode_t *mode)
 {
@@ -110,7 +99,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetAtomicsMode(cublasHandle_t handle,
 }
 
 /* cublas.api:23: local */
-cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode);
 VCUDA_EXPORT cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle,
 		cublasAtomicsMode_t mode)
 {
@@ -119,7 +107,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle,
 }
 
 /* cublas.api:24: local */
-cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode);
 VCUDA_EXPORT cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode)
 {
 	cublas_count(CALL_cublasGetMathMode);
@@ -127,7 +114,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_
 }
 
 /* cublas.api:25: local */
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
 VCUDA_EXPORT cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
 {
 	cublas_count(CALL_cublasSetMathMode);
@@ -135,7 +121,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_
 }
 
 /* cublas.api:26: local */
-cublasStatus_t cublasGetSmCountTarget(cublasHandle_t handle, int *smCountTarget);
 VCUDA_EXPORT cublasStatus_t cublasGetSmCountTarget(cublasHandle_t handle, int *smCountTarget)
 {
 	cublas_count(CALL_cublasGetSmCountTarget);
@@ -143,7 +128,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetSmCountTarget(cublasHandle_t handle, int *s
 }
 
 /* cublas.api:27: local */
-cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int smCountTarget);
 VCUDA_EXPORT cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int smCountTarget)
 {
 	cublas_count(CALL_cublasSetSmCountTarget);
@@ -167,7 +151,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetEmulationStrategy(void)
 }
 
 /* cublas.api:50: local */
-const char *cublasGetStatusName(cublasStatus_t status);
 VCUDA_EXPORT const char *cublasGetStatusName(cublasStatus_t status)
 {
 	cublas_count(CALL_cublasGetStatusName);
@@ -175,7 +158,6 @@ VCUDA_EXPORT const char *cublasGetStatusName(cublasStatus_t status)
 }
 
 /* cublas.api:51: local */
-const char *cublasGetStatusString(cublasStatus_t status);
 VCUDA_EXPORT const char *cublasGetStatusString(cublasStatus_t status)
 {
 	cublas_count(CALL_cublasGetStatusString);
@@ -183,8 +165,6 @@ VCUDA_EXPORT const char *cublasGetStatusString(cublasStatus_t status)
 }
 
 /* cublas.api:52: local */
-cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr,
-		const char *logFileName);
 VCUDA_EXPORT cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr,
 		const char *logFileName)
 {
@@ -193,7 +173,6 @@ VCUDA_EXPORT cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, 
 }
 
 /* cublas.api:54: local */
-cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallback);
 VCUDA_EXPORT cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallback)
 {
 	cublas_count(CALL_cublasSetLoggerCallback);
@@ -201,7 +180,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallba
 }
 
 /* cublas.api:55: local */
-cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback);
 VCUDA_EXPORT cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback)
 {
 	cublas_count(CALL_cublasGetLoggerCallback);
@@ -209,8 +187,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallb
 }
 
 /* cublas.api:56: local */
-cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, int incx, void *devicePtr,
-		int incy);
 VCUDA_EXPORT cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, int incx,
 		void *devicePtr, int incy)
 {
@@ -219,8 +195,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, 
 }
 
 /* cublas.api:56: local */
-cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, const void *x, int64_t incx,
-		void *devicePtr, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, const void *x,
 		int64_t incx, void *devicePtr, int64_t incy)
 {
@@ -229,7 +203,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, cons
 }
 
 /* cublas.api:58: local */
-cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, int incx, void *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, int incx,
 		void *y, int incy)
 {
@@ -238,8 +211,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, 
 }
 
 /* cublas.api:58: local */
-cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, const void *x, int64_t incx,
-		void *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, const void *x,
 		int64_t incx, void *y, int64_t incy)
 {
@@ -248,8 +219,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, cons
 }
 
 /* cublas.api:59: local */
-cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, const void *A,
 		int lda, void *B, int ldb)
 {
@@ -258,8 +227,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, co
 }
 
 /* cublas.api:59: local */
-cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A,
-		int64_t lda, void *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize,
 		const void *A, int64_t lda, void *B, int64_t ldb)
 {
@@ -268,8 +235,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64
 }
 
 /* cublas.api:61: local */
-cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, const void *A,
 		int lda, void *B, int ldb)
 {
@@ -278,8 +243,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, co
 }
 
 /* cublas.api:61: local */
-cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A,
-		int64_t lda, void *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize,
 		const void *A, int64_t lda, void *B, int64_t ldb)
 {
@@ -288,8 +251,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64
 }
 
 /* cublas.api:63: local */
-cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void *hostPtr, int incx,
-		void *devicePtr, int incy, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void *hostPtr,
 		int incx, void *devicePtr, int incy, cudaStream_t stream)
 {
@@ -298,8 +259,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void
 }
 
 /* cublas.api:63: local */
-cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize, const void *hostPtr,
-		int64_t incx, void *devicePtr, int64_t incy, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize,
 		const void *hostPtr, int64_t incx, void *devicePtr, int64_t incy,
 		cudaStream_t stream)
@@ -309,8 +268,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize,
 }
 
 /* cublas.api:65: local */
-cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void *devicePtr, int incx,
-		void *hostPtr, int incy, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void *devicePtr,
 		int incx, void *hostPtr, int incy, cudaStream_t stream)
 {
@@ -319,8 +276,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void
 }
 
 /* cublas.api:65: local */
-cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize, const void *devicePtr,
-		int64_t incx, void *hostPtr, int64_t incy, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize,
 		const void *devicePtr, int64_t incx, void *hostPtr, int64_t incy,
 		cudaStream_t stream)
@@ -330,8 +285,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize,
 }
 
 /* cublas.api:67: local */
-cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSize,
 		const void *A, int lda, void *B, int ldb, cudaStream_t stream)
 {
@@ -340,8 +293,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSiz
 }
 
 /* cublas.api:67: local */
-cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols, int64_t elemSize,
-		const void *A, int64_t lda, void *B, int64_t ldb, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols,
 		int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
 		cudaStream_t stream)
@@ -351,8 +302,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols,
 }
 
 /* cublas.api:69: local */
-cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSize,
 		const void *A, int lda, void *B, int ldb, cudaStream_t stream)
 {
@@ -361,8 +310,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSiz
 }
 
 /* cublas.api:69: local */
-cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols, int64_t elemSize,
-		const void *A, int64_t lda, void *B, int64_t ldb, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols,
 		int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
 		cudaStream_t stream)
@@ -372,7 +319,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols,
 }
 
 /* cublas.api:71: local */
-void cublasXerbla(const char *srName, int info);
 VCUDA_EXPORT void cublasXerbla(const char *srName, int info)
 {
 	cublas_count(CALL_cublasXerbla);
@@ -380,8 +326,6 @@ VCUDA_EXPORT void cublasXerbla(const char *srName, int info)
 }
 
 /* cublas.api:72: learned */
-cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, void *result, cudaDataType resultType, cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *result, cudaDataType resultType,
 		cudaDataType executionType)
@@ -407,9 +351,6 @@ VCUDA_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:72: learned */
-cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
 		cudaDataType executionType)
@@ -421,8 +362,6 @@ VCUDA_EXPORT cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:75: learned */
-cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *result)
 {
@@ -444,8 +383,6 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:75: learned */
-cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *result)
 {
@@ -455,8 +392,6 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:77: learned */
-cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		double *result);
 VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *result)
 {
@@ -478,8 +413,6 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:77: learned */
-cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *result)
 {
@@ -489,8 +422,6 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:79: learned */
-cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, float *result)
 {
@@ -512,8 +443,6 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:79: learned */
-cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, float *result);
 VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, float *result)
 {
@@ -523,8 +452,6 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:81: learned */
-cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		double *result);
 VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
@@ -546,8 +473,6 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:81: learned */
-cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, double *result)
 {
@@ -557,9 +482,6 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:83: learned */
-cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, const void *y, cudaDataType yType, int incy, void *result,
-		cudaDataType resultType, cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
 		void *result, cudaDataType resultType, cudaDataType executionType)
@@ -588,10 +510,6 @@ VCUDA_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void
 }
 
 /* cublas.api:83: learned */
-cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
-		int64_t incy, void *result, cudaDataType resultType,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
 		int64_t incy, void *result, cudaDataType resultType, cudaDataType executionType)
@@ -603,9 +521,6 @@ VCUDA_EXPORT cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, con
 }
 
 /* cublas.api:87: learned */
-cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, const void *y, cudaDataType yType, int incy, void *result,
-		cudaDataType resultType, cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
 		void *result, cudaDataType resultType, cudaDataType executionType)
@@ -634,10 +549,6 @@ VCUDA_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:87: learned */
-cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
-		int64_t incy, void *result, cudaDataType resultType,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
 		int64_t incy, void *result, cudaDataType resultType, cudaDataType executionType)
@@ -649,8 +560,6 @@ VCUDA_EXPORT cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:91: learned */
-cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		const float *y, int incy, float *result);
 VCUDA_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, const float *y, int incy, float *result)
 {
@@ -674,8 +583,6 @@ VCUDA_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const fl
 }
 
 /* cublas.api:91: learned */
-cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		const float *y, int64_t incy, float *result);
 VCUDA_EXPORT cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, const float *y, int64_t incy, float *result)
 {
@@ -685,8 +592,6 @@ VCUDA_EXPORT cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:93: learned */
-cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		const double *y, int incy, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, const double *y, int incy, double *result)
 {
@@ -710,8 +615,6 @@ VCUDA_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const do
 }
 
 /* cublas.api:93: learned */
-cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, const double *x, int64_t incx,
-		const double *y, int64_t incy, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, const double *y, int64_t incy, double *result)
 {
@@ -721,8 +624,6 @@ VCUDA_EXPORT cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:95: learned */
-cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		const cuComplex *y, int incy, cuComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
@@ -746,8 +647,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:95: learned */
-cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, const cuComplex *y, int64_t incy, cuComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy,
 		cuComplex *result)
@@ -758,8 +657,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:97: learned */
-cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		const cuComplex *y, int incy, cuComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
@@ -783,8 +680,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:97: learned */
-cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, const cuComplex *y, int64_t incy, cuComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy,
 		cuComplex *result)
@@ -795,8 +690,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:99: learned */
-cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
 		cuDoubleComplex *result)
@@ -821,8 +714,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:99: learned */
-cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy,
 		cuDoubleComplex *result)
@@ -833,8 +724,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:101: learned */
-cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
 		cuDoubleComplex *result)
@@ -859,8 +748,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:101: learned */
-cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy,
 		cuDoubleComplex *result)
@@ -871,9 +758,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:103: learned */
-cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha,
-		cudaDataType alphaType, void *x, cudaDataType xType, int incx,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha,
 		cudaDataType alphaType, void *x, cudaDataType xType, int incx,
 		cudaDataType executionType)
@@ -895,9 +779,6 @@ VCUDA_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:103: learned */
-cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
-		cudaDataType alphaType, void *x, cudaDataType xType, int64_t incx,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
 		cudaDataType alphaType, void *x, cudaDataType xType, int64_t incx,
 		cudaDataType executionType)
@@ -909,8 +790,6 @@ VCUDA_EXPORT cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:106: learned */
-cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha, float *x,
-		int incx);
 VCUDA_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha,
 		float *x, int incx)
 {
@@ -928,8 +807,6 @@ VCUDA_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:106: learned */
-cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n, const float *alpha, float *x,
-		int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, float *x, int64_t incx)
 {
@@ -939,8 +816,6 @@ VCUDA_EXPORT cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:108: learned */
-cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const double *alpha, double *x,
-		int incx);
 VCUDA_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const double *alpha,
 		double *x, int incx)
 {
@@ -958,8 +833,6 @@ VCUDA_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:108: learned */
-cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n, const double *alpha,
-		double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, double *x, int64_t incx)
 {
@@ -969,8 +842,6 @@ VCUDA_EXPORT cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:110: learned */
-cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
-		cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
 		cuComplex *x, int incx)
 {
@@ -988,8 +859,6 @@ VCUDA_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:110: learned */
-cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *alpha,
-		cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *alpha, cuComplex *x, int64_t incx)
 {
@@ -999,8 +868,6 @@ VCUDA_EXPORT cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:112: learned */
-cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const float *alpha, cuComplex *x,
-		int incx);
 VCUDA_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const float *alpha,
 		cuComplex *x, int incx)
 {
@@ -1018,8 +885,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:112: learned */
-cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n, const float *alpha,
-		cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, cuComplex *x, int64_t incx)
 {
@@ -1029,8 +894,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:114: learned */
-cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n, const cuDoubleComplex *alpha,
-		cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *alpha, cuDoubleComplex *x, int incx)
 {
@@ -1048,8 +911,6 @@ VCUDA_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:114: learned */
-cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *alpha,
-		cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *alpha, cuDoubleComplex *x, int64_t incx)
 {
@@ -1059,8 +920,6 @@ VCUDA_EXPORT cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:116: learned */
-cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const double *alpha,
-		cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const double *alpha,
 		cuDoubleComplex *x, int incx)
 {
@@ -1078,8 +937,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:116: learned */
-cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n, const double *alpha,
-		cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, cuDoubleComplex *x, int64_t incx)
 {
@@ -1089,9 +946,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:118: learned */
-cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha,
-		cudaDataType alphaType, const void *x, cudaDataType xType, int incx, void *y,
-		cudaDataType yType, int incy, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha,
 		cudaDataType alphaType, const void *x, cudaDataType xType, int incx, void *y,
 		cudaDataType yType, int incy, cudaDataType executiontype)
@@ -1116,9 +970,6 @@ VCUDA_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:118: learned */
-cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
-		cudaDataType alphaType, const void *x, cudaDataType xType, int64_t incx,
-		void *y, cudaDataType yType, int64_t incy, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
 		cudaDataType alphaType, const void *x, cudaDataType xType, int64_t incx,
 		void *y, cudaDataType yType, int64_t incy, cudaDataType executiontype)
@@ -1130,8 +981,6 @@ VCUDA_EXPORT cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:121: learned */
-cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, const float *x,
-		int incx, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha,
 		const float *x, int incx, float *y, int incy)
 {
@@ -1151,8 +1000,6 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:121: learned */
-cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n, const float *alpha,
-		const float *x, int64_t incx, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, const float *x, int64_t incx, float *y, int64_t incy)
 {
@@ -1162,8 +1009,6 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:123: learned */
-cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const double *alpha,
-		const double *x, int incx, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const double *alpha,
 		const double *x, int incx, double *y, int incy)
 {
@@ -1183,8 +1028,6 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:123: learned */
-cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n, const double *alpha,
-		const double *x, int64_t incx, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, const double *x, int64_t incx, double *y, int64_t incy)
 {
@@ -1194,8 +1037,6 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:125: learned */
-cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
 		const cuComplex *x, int incx, cuComplex *y, int incy)
 {
@@ -1215,8 +1056,6 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:125: learned */
-cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *alpha,
-		const cuComplex *x, int64_t incx, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, cuComplex *y,
 		int64_t incy)
@@ -1227,8 +1066,6 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:127: learned */
-cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *y, int incy)
@@ -1249,8 +1086,6 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:127: learned */
-cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *y, int64_t incy)
@@ -1261,8 +1096,6 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:129: learned */
-cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, void *y, cudaDataType yType, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
@@ -1283,8 +1116,6 @@ VCUDA_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:129: learned */
-cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy)
 {
@@ -1294,8 +1125,6 @@ VCUDA_EXPORT cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:131: learned */
-cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const float *x, int incx, float *y,
-		int incy);
 VCUDA_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *y, int incy)
 {
@@ -1314,8 +1143,6 @@ VCUDA_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:131: learned */
-cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *y, int64_t incy)
 {
@@ -1325,8 +1152,6 @@ VCUDA_EXPORT cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:133: learned */
-cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *y, int incy)
 {
@@ -1345,8 +1170,6 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:133: learned */
-cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *y, int64_t incy)
 {
@@ -1356,8 +1179,6 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:135: learned */
-cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, cuComplex *y, int incy)
 {
@@ -1376,8 +1197,6 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:135: learned */
-cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, cuComplex *y, int64_t incy)
 {
@@ -1387,8 +1206,6 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:137: learned */
-cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy)
 {
@@ -1407,8 +1224,6 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:137: learned */
-cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy)
 {
@@ -1418,8 +1233,6 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:139: learned */
-cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x, int incx, float *y,
-		int incy);
 VCUDA_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy)
 {
@@ -1438,8 +1251,6 @@ VCUDA_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *
 }
 
 /* cublas.api:139: learned */
-cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx,
-		float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy)
 {
@@ -1449,8 +1260,6 @@ VCUDA_EXPORT cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:141: learned */
-cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *x, int incx, double *y,
-		int incy);
 VCUDA_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy)
 {
@@ -1469,8 +1278,6 @@ VCUDA_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double 
 }
 
 /* cublas.api:141: learned */
-cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx,
-		double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy)
 {
@@ -1480,8 +1287,6 @@ VCUDA_EXPORT cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:143: learned */
-cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
-		cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy)
 {
@@ -1500,8 +1305,6 @@ VCUDA_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuCompl
 }
 
 /* cublas.api:143: learned */
-cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx,
-		cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy)
 {
@@ -1511,8 +1314,6 @@ VCUDA_EXPORT cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:145: learned */
-cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy)
 {
@@ -1531,8 +1332,6 @@ VCUDA_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubl
 }
 
 /* cublas.api:145: learned */
-cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy)
 {
@@ -1542,8 +1341,6 @@ VCUDA_EXPORT cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:147: learned */
-cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x, cudaDataType xType, int incx,
-		void *y, cudaDataType yType, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
@@ -1564,8 +1361,6 @@ VCUDA_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 }
 
 /* cublas.api:147: learned */
-cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, void *x, cudaDataType xType,
-		int64_t incx, void *y, cudaDataType yType, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy)
 {
@@ -1575,8 +1370,6 @@ VCUDA_EXPORT cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, vo
 }
 
 /* cublas.api:149: learned */
-cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, int *result)
 {
@@ -1598,8 +1391,6 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:149: learned */
-cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n, const float *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, int64_t *result)
 {
@@ -1617,8 +1408,6 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:151: learned */
-cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, int *result)
 {
@@ -1640,8 +1429,6 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:151: learned */
-cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n,
 		const double *x, int64_t incx, int64_t *result)
 {
@@ -1659,8 +1446,6 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:153: learned */
-cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, int *result)
 {
@@ -1682,8 +1467,6 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:153: learned */
-cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, int64_t *result)
 {
@@ -1701,8 +1484,6 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:155: learned */
-cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
@@ -1724,8 +1505,6 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:155: learned */
-cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, int64_t *result)
 {
@@ -1743,8 +1522,6 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:157: learned */
-cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, int *result);
 VCUDA_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, int *result)
 {
@@ -1767,8 +1544,6 @@ VCUDA_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const vo
 }
 
 /* cublas.api:157: learned */
-cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, int64_t *result)
 {
@@ -1786,8 +1561,6 @@ VCUDA_EXPORT cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:159: learned */
-cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, int *result)
 {
@@ -1809,8 +1582,6 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:159: learned */
-cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n, const float *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, int64_t *result)
 {
@@ -1828,8 +1599,6 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:161: learned */
-cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, int *result)
 {
@@ -1851,8 +1620,6 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:161: learned */
-cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n,
 		const double *x, int64_t incx, int64_t *result)
 {
@@ -1870,8 +1637,6 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:163: learned */
-cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, int *result)
 {
@@ -1893,8 +1658,6 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:163: learned */
-cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, int64_t *result)
 {
@@ -1912,8 +1675,6 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:165: learned */
-cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
@@ -1935,8 +1696,6 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:165: learned */
-cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, int64_t *result)
 {
@@ -1954,8 +1713,6 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:167: learned */
-cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, int *result);
 VCUDA_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, int *result)
 {
@@ -1978,8 +1735,6 @@ VCUDA_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const vo
 }
 
 /* cublas.api:167: learned */
-cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, int64_t *result)
 {
@@ -1997,8 +1752,6 @@ VCUDA_EXPORT cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:169: learned */
-cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, void *result, cudaDataType resultType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *result, cudaDataType resultType,
 		cudaDataType executiontype)
@@ -2024,9 +1777,6 @@ VCUDA_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:169: learned */
-cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
-		cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
 		cudaDataType executiontype)
@@ -2038,8 +1788,6 @@ VCUDA_EXPORT cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:172: learned */
-cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *result)
 {
@@ -2061,8 +1809,6 @@ VCUDA_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:172: learned */
-cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *result)
 {
@@ -2072,8 +1818,6 @@ VCUDA_EXPORT cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:174: learned */
-cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		double *result);
 VCUDA_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *result)
 {
@@ -2095,8 +1839,6 @@ VCUDA_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:174: learned */
-cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *result)
 {
@@ -2106,8 +1848,6 @@ VCUDA_EXPORT cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:176: learned */
-cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, float *result)
 {
@@ -2129,8 +1869,6 @@ VCUDA_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:176: learned */
-cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, float *result);
 VCUDA_EXPORT cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, float *result)
 {
@@ -2140,8 +1878,6 @@ VCUDA_EXPORT cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:178: learned */
-cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		double *result);
 VCUDA_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
@@ -2163,8 +1899,6 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:178: learned */
-cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, double *result)
 {
@@ -2174,8 +1908,6 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:180: learned */
-cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int incx, float *y,
-		int incy, const float *c, const float *s);
 VCUDA_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy, const float *c, const float *s)
 {
@@ -2196,8 +1928,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x
 }
 
 /* cublas.api:180: learned */
-cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx,
-		float *y, int64_t incy, const float *c, const float *s);
 VCUDA_EXPORT cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy, const float *c, const float *s)
 {
@@ -2207,8 +1937,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, f
 }
 
 /* cublas.api:182: learned */
-cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x, int incx, double *y,
-		int incy, const double *c, const double *s);
 VCUDA_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy, const double *c, const double *s)
 {
@@ -2229,8 +1957,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *
 }
 
 /* cublas.api:182: learned */
-cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx,
-		double *y, int64_t incy, const double *c, const double *s);
 VCUDA_EXPORT cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy, const double *c, const double *s)
 {
@@ -2240,8 +1966,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, d
 }
 
 /* cublas.api:184: learned */
-cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx, cuComplex *y,
-		int incy, const float *c, const cuComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy, const float *c, const cuComplex *s)
 {
@@ -2262,8 +1986,6 @@ VCUDA_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComple
 }
 
 /* cublas.api:184: learned */
-cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx,
-		cuComplex *y, int64_t incy, const float *c, const cuComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy, const float *c, const cuComplex *s)
 {
@@ -2273,8 +1995,6 @@ VCUDA_EXPORT cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:186: learned */
-cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
-		cuComplex *y, int incy, const float *c, const float *s);
 VCUDA_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy, const float *c, const float *s)
 {
@@ -2295,8 +2015,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuCompl
 }
 
 /* cublas.api:186: learned */
-cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx,
-		cuComplex *y, int64_t incy, const float *c, const float *s);
 VCUDA_EXPORT cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy, const float *c, const float *s)
 {
@@ -2306,8 +2024,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:188: learned */
-cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy, const double *c, const cuDoubleComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy, const double *c,
 		const cuDoubleComplex *s)
@@ -2329,9 +2045,6 @@ VCUDA_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDouble
 }
 
 /* cublas.api:188: learned */
-cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy, const double *c,
-		const cuDoubleComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy,
 		const double *c, const cuDoubleComplex *s)
@@ -2342,8 +2055,6 @@ VCUDA_EXPORT cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:191: learned */
-cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy, const double *c, const double *s);
 VCUDA_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy, const double *c, const double *s)
 {
@@ -2364,9 +2075,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubl
 }
 
 /* cublas.api:191: learned */
-cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy, const double *c,
-		const double *s);
 VCUDA_EXPORT cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy,
 		const double *c, const double *s)
@@ -2377,9 +2085,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:194: learned */
-cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x, cudaDataType xType, int incx,
-		void *y, cudaDataType yType, int incy, const void *c, const void *s,
-		cudaDataType csType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
 		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
@@ -2405,9 +2110,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 }
 
 /* cublas.api:194: learned */
-cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, void *x, cudaDataType xType,
-		int64_t incx, void *y, cudaDataType yType, int64_t incy, const void *c,
-		const void *s, cudaDataType csType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy,
 		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
@@ -2419,7 +2121,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, voi
 }
 
 /* cublas.api:198: learned */
-cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c, float *s);
 VCUDA_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c,
 		float *s)
 {
@@ -2444,8 +2145,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, floa
 }
 
 /* cublas.api:200: learned */
-cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b, double *c,
-		double *s);
 VCUDA_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b,
 		double *c, double *s)
 {
@@ -2470,8 +2169,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, dou
 }
 
 /* cublas.api:202: learned */
-cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, cuComplex *b, float *c,
-		cuComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, cuComplex *b,
 		float *c, cuComplex *s)
 {
@@ -2496,8 +2193,6 @@ VCUDA_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, 
 }
 
 /* cublas.api:204: learned */
-cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex *a, cuDoubleComplex *b,
-		double *c, cuDoubleComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex *a,
 		cuDoubleComplex *b, double *c, cuDoubleComplex *s)
 {
@@ -2522,8 +2217,6 @@ VCUDA_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComple
 }
 
 /* cublas.api:206: learned */
-cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b, cudaDataType abType,
-		void *c, void *s, cudaDataType csType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
 		cudaDataType abType, void *c, void *s, cudaDataType csType,
 		cudaDataType executiontype)
@@ -2552,8 +2245,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b
 }
 
 /* cublas.api:210: learned */
-cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x, int incx, float *y,
-		int incy, const float *param);
 VCUDA_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy, const float *param)
 {
@@ -2573,8 +2264,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *
 }
 
 /* cublas.api:210: learned */
-cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx,
-		float *y, int64_t incy, const float *param);
 VCUDA_EXPORT cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy, const float *param)
 {
@@ -2584,8 +2273,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:212: learned */
-cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *x, int incx, double *y,
-		int incy, const double *param);
 VCUDA_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy, const double *param)
 {
@@ -2605,8 +2292,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double 
 }
 
 /* cublas.api:212: learned */
-cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx,
-		double *y, int64_t incy, const double *param);
 VCUDA_EXPORT cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy, const double *param)
 {
@@ -2616,9 +2301,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:214: learned */
-cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x, cudaDataType xType, int incx,
-		void *y, cudaDataType yType, int incy, const void *param,
-		cudaDataType paramType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
 		const void *param, cudaDataType paramType, cudaDataType executiontype)
@@ -2643,9 +2325,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 }
 
 /* cublas.api:214: learned */
-cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, void *x, cudaDataType xType,
-		int64_t incx, void *y, cudaDataType yType, int64_t incy, const void *param,
-		cudaDataType paramType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy,
 		const void *param, cudaDataType paramType, cudaDataType executiontype)
@@ -2657,8 +2336,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, vo
 }
 
 /* cublas.api:217: learned */
-cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, float *d2, float *x1,
-		const float *y1, float *param);
 VCUDA_EXPORT cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, float *d2,
 		float *x1, const float *y1, float *param)
 {
@@ -2684,8 +2361,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, fl
 }
 
 /* cublas.api:219: learned */
-cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, double *d2, double *x1,
-		const double *y1, double *param);
 VCUDA_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, double *d2,
 		double *x1, const double *y1, double *param)
 {
@@ -2711,10 +2386,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, d
 }
 
 /* cublas.api:221: learned */
-cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type, void *d2,
-		cudaDataType d2Type, void *x1, cudaDataType x1Type, const void *y1,
-		cudaDataType y1Type, void *param, cudaDataType paramType,
-		cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type,
 		void *d2, cudaDataType d2Type, void *x1, cudaDataType x1Type, const void *y1,
 		cudaDataType y1Type, void *param, cudaDataType paramType,
@@ -2748,9 +2419,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaD
 }
 
 /* cublas.api:227: learned */
-cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const float *A, int lda, const float *x,
 		int incx, const float *beta, float *y, int incy)
@@ -2776,9 +2444,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:227: learned */
-cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const float *alpha, const float *A, int64_t lda, const float *x,
-		int64_t incx, const float *beta, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
 		const float *x, int64_t incx, const float *beta, float *y, int64_t incy)
@@ -2791,9 +2456,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:230: learned */
-cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const double *alpha, const double *A, int lda, const double *x,
 		int incx, const double *beta, double *y, int incy)
@@ -2819,9 +2481,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:230: learned */
-cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const double *alpha, const double *A, int64_t lda, const double *x,
-		int64_t incx, const double *beta, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
 		const double *x, int64_t incx, const double *beta, double *y, int64_t incy)
@@ -2834,9 +2493,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:233: learned */
-cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuComplex *alpha, const cuComplex *A, int lda,
 		const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -2862,10 +2518,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:233: learned */
-cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
-		int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -2879,10 +2531,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:236: learned */
-cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -2909,10 +2557,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:236: learned */
-cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
 		int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -2926,9 +2570,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:240: learned */
-cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const float *alpha, const float *A, int lda, const float *x,
-		int incx, const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const float *alpha, const float *A, int lda,
 		const float *x, int incx, const float *beta, float *y, int incy)
@@ -2956,10 +2597,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:240: learned */
-cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const float *alpha, const float *A,
-		int64_t lda, const float *x, int64_t incx, const float *beta, float *y,
-		int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const float *alpha,
 		const float *A, int64_t lda, const float *x, int64_t incx, const float *beta,
@@ -2973,9 +2610,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:243: learned */
-cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const double *alpha, const double *A, int lda, const double *x,
-		int incx, const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const double *alpha, const double *A, int lda,
 		const double *x, int incx, const double *beta, double *y, int incy)
@@ -3003,10 +2637,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:243: learned */
-cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const double *alpha, const double *A,
-		int64_t lda, const double *x, int64_t incx, const double *beta, double *y,
-		int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const double *alpha,
 		const double *A, int64_t lda, const double *x, int64_t incx, const double *beta,
@@ -3020,9 +2650,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:246: learned */
-cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const cuComplex *alpha, const cuComplex *A, int lda,
-		const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y,
@@ -3051,10 +2678,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:246: learned */
-cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const cuComplex *alpha, const cuComplex *A,
-		int64_t lda, const cuComplex *x, int64_t incx, const cuComplex *beta,
-		cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx,
@@ -3068,10 +2691,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:249: learned */
-cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
@@ -3100,10 +2719,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:249: learned */
-cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -3117,9 +2732,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:253: learned */
-cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
-		float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
 		float *x, int incx)
@@ -3142,9 +2754,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:253: learned */
-cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
-		int64_t lda, float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
 		int64_t lda, float *x, int64_t incx)
@@ -3155,9 +2764,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:256: learned */
-cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
-		double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
 		double *x, int incx)
@@ -3180,9 +2786,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:256: learned */
-cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
-		int64_t lda, double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
 		int64_t lda, double *x, int64_t incx)
@@ -3193,9 +2796,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:259: learned */
-cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
-		int lda, cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
 		int lda, cuComplex *x, int incx)
@@ -3218,9 +2818,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:259: learned */
-cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
-		int64_t lda, cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
 		int64_t lda, cuComplex *x, int64_t incx)
@@ -3231,9 +2828,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:262: learned */
-cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
 		int lda, cuDoubleComplex *x, int incx)
@@ -3256,9 +2850,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:262: learned */
-cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3269,9 +2860,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:265: learned */
-cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
-		int lda, float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
 		int lda, float *x, int incx)
@@ -3295,9 +2883,6 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:265: learned */
-cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const float *A, int64_t lda, float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const float *A, int64_t lda, float *x, int64_t incx)
@@ -3309,9 +2894,6 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:268: learned */
-cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
-		int lda, double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
 		int lda, double *x, int incx)
@@ -3335,9 +2917,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:268: learned */
-cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const double *A, int64_t lda, double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const double *A, int64_t lda, double *x, int64_t incx)
@@ -3349,9 +2928,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:271: learned */
-cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuComplex *A, int lda, cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuComplex *A, int lda, cuComplex *x, int incx)
@@ -3375,9 +2951,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:271: learned */
-cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx)
@@ -3389,9 +2962,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:274: learned */
-cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
@@ -3415,9 +2985,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:274: learned */
-cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3429,9 +2996,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:277: learned */
-cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
-		float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
 		float *x, int incx)
@@ -3453,9 +3017,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:277: learned */
-cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
-		float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
 		float *x, int64_t incx)
@@ -3466,9 +3027,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:279: learned */
-cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
-		double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
 		double *x, int incx)
@@ -3490,9 +3048,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:279: learned */
-cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
-		double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
 		double *x, int64_t incx)
@@ -3503,9 +3058,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:281: learned */
-cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
-		cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
 		cuComplex *x, int incx)
@@ -3527,9 +3079,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:281: learned */
-cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
-		cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
 		cuComplex *x, int64_t incx)
@@ -3540,9 +3089,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:284: learned */
-cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
@@ -3564,9 +3110,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:284: learned */
-cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx)
@@ -3577,9 +3120,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:287: learned */
-cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
-		float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
 		float *x, int incx)
@@ -3602,9 +3142,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:287: learned */
-cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
-		int64_t lda, float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
 		int64_t lda, float *x, int64_t incx)
@@ -3615,9 +3152,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:290: learned */
-cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
-		double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
 		double *x, int incx)
@@ -3640,9 +3174,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:290: learned */
-cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
-		int64_t lda, double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
 		int64_t lda, double *x, int64_t incx)
@@ -3653,9 +3184,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:293: learned */
-cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
-		int lda, cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
 		int lda, cuComplex *x, int incx)
@@ -3678,9 +3206,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:293: learned */
-cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
-		int64_t lda, cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
 		int64_t lda, cuComplex *x, int64_t incx)
@@ -3691,9 +3216,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:296: learned */
-cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
 		int lda, cuDoubleComplex *x, int incx)
@@ -3716,9 +3238,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:296: learned */
-cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3729,9 +3248,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:299: learned */
-cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
-		float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
 		float *x, int incx)
@@ -3753,9 +3269,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:299: learned */
-cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
-		float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
 		float *x, int64_t incx)
@@ -3766,9 +3279,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:301: learned */
-cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
-		double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
 		double *x, int incx)
@@ -3790,9 +3300,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:301: learned */
-cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
-		double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
 		double *x, int64_t incx)
@@ -3803,9 +3310,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:303: learned */
-cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
-		cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
 		cuComplex *x, int incx)
@@ -3827,9 +3331,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:303: learned */
-cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
-		cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
 		cuComplex *x, int64_t incx)
@@ -3840,9 +3341,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:306: learned */
-cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
@@ -3864,9 +3362,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:306: learned */
-cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx)
@@ -3877,9 +3372,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:309: learned */
-cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
-		int lda, float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
 		int lda, float *x, int incx)
@@ -3903,9 +3395,6 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:309: learned */
-cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const float *A, int64_t lda, float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const float *A, int64_t lda, float *x, int64_t incx)
@@ -3917,9 +3406,6 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:312: learned */
-cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
-		int lda, double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
 		int lda, double *x, int incx)
@@ -3943,9 +3429,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:312: learned */
-cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const double *A, int64_t lda, double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const double *A, int64_t lda, double *x, int64_t incx)
@@ -3957,9 +3440,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:315: learned */
-cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuComplex *A, int lda, cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuComplex *A, int lda, cuComplex *x, int incx)
@@ -3983,9 +3463,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:315: learned */
-cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx)
@@ -3997,9 +3474,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:318: learned */
-cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
@@ -4023,9 +3497,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:318: learned */
-cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -4037,9 +3508,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:321: learned */
-cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *A, int lda, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -4064,9 +3532,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:321: learned */
-cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *A, int64_t lda, const float *x, int64_t incx,
-		const float *beta, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *A, int64_t lda, const float *x,
 		int64_t incx, const float *beta, float *y, int64_t incy)
@@ -4078,9 +3543,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:324: learned */
-cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *A, int lda, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -4105,9 +3567,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:324: learned */
-cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *A, int64_t lda, const double *x,
-		int64_t incx, const double *beta, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *A, int64_t lda, const double *x,
 		int64_t incx, const double *beta, double *y, int64_t incy)
@@ -4119,9 +3578,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:327: learned */
-cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -4146,9 +3602,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:327: learned */
-cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *x,
-		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -4161,10 +3614,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:330: learned */
-cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4190,10 +3639,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:330: learned */
-cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -4206,9 +3651,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:334: learned */
-cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -4233,9 +3675,6 @@ VCUDA_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:334: learned */
-cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *x,
-		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -4248,10 +3687,6 @@ VCUDA_EXPORT cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:337: learned */
-cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4277,10 +3712,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:337: learned */
-cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -4293,9 +3724,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:341: learned */
-cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const float *alpha, const float *A, int lda, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -4321,9 +3749,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:341: learned */
-cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const float *alpha, const float *A, int64_t lda, const float *x,
-		int64_t incx, const float *beta, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const float *alpha, const float *A, int64_t lda,
 		const float *x, int64_t incx, const float *beta, float *y, int64_t incy)
@@ -4336,9 +3761,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:344: learned */
-cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const double *alpha, const double *A, int lda, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -4364,9 +3786,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:344: learned */
-cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const double *alpha, const double *A, int64_t lda, const double *x,
-		int64_t incx, const double *beta, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const double *alpha, const double *A, int64_t lda,
 		const double *x, int64_t incx, const double *beta, double *y, int64_t incy)
@@ -4379,9 +3798,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:347: learned */
-cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -4407,10 +3823,6 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:347: learned */
-cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
-		int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -4424,10 +3836,6 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:350: learned */
-cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4454,10 +3862,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:350: learned */
-cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
 		int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -4471,9 +3875,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:354: learned */
-cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *AP, const float *x, int incx,
-		const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *AP, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -4497,9 +3898,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:354: learned */
-cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *AP, const float *x, int64_t incx,
-		const float *beta, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *AP, const float *x, int64_t incx,
 		const float *beta, float *y, int64_t incy)
@@ -4511,9 +3909,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:357: learned */
-cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *AP, const double *x, int incx,
-		const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *AP, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -4537,9 +3932,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:357: learned */
-cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *AP, const double *x, int64_t incx,
-		const double *beta, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *AP, const double *x, int64_t incx,
 		const double *beta, double *y, int64_t incy)
@@ -4551,9 +3943,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:360: learned */
-cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int incx,
-		const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int incx,
 		const cuComplex *beta, cuComplex *y, int incy)
@@ -4577,9 +3966,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:360: learned */
-cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int64_t incx,
-		const cuComplex *beta, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *AP, const cuComplex *x,
 		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy)
@@ -4591,10 +3977,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:363: learned */
-cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4619,10 +4001,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:363: learned */
-cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -4635,8 +4013,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:367: learned */
-cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n, const float *alpha,
-		const float *x, int incx, const float *y, int incy, float *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *A, int lda)
@@ -4660,9 +4036,6 @@ VCUDA_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:367: learned */
-cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, int64_t n, const float *alpha,
-		const float *x, int64_t incx, const float *y, int64_t incy, float *A,
-		int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
 		float *A, int64_t lda)
@@ -4675,8 +4048,6 @@ VCUDA_EXPORT cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, i
 }
 
 /* cublas.api:370: learned */
-cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n, const double *alpha,
-		const double *x, int incx, const double *y, int incy, double *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *A, int lda)
@@ -4700,9 +4071,6 @@ VCUDA_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:370: learned */
-cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const double *alpha, const double *x, int64_t incx, const double *y,
-		int64_t incy, double *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *A, int64_t lda)
@@ -4715,9 +4083,6 @@ VCUDA_EXPORT cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, i
 }
 
 /* cublas.api:373: learned */
-cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A,
-		int lda);
 VCUDA_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4741,9 +4106,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:373: learned */
-cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
 		int64_t incy, cuComplex *A, int64_t lda)
@@ -4756,9 +4118,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, 
 }
 
 /* cublas.api:376: learned */
-cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A,
-		int lda);
 VCUDA_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4782,9 +4141,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:376: learned */
-cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
 		int64_t incy, cuComplex *A, int64_t lda)
@@ -4797,9 +4153,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, 
 }
 
 /* cublas.api:379: learned */
-cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-		cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4823,9 +4176,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:379: learned */
-cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4838,9 +4188,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, 
 }
 
 /* cublas.api:382: learned */
-cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-		cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4864,9 +4211,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:382: learned */
-cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4879,8 +4223,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, 
 }
 
 /* cublas.api:385: learned */
-cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, float *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, float *A, int lda)
 {
@@ -4901,8 +4243,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:385: learned */
-cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, float *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, float *A,
 		int64_t lda)
@@ -4913,8 +4253,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:387: learned */
-cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, double *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, double *A, int lda)
 {
@@ -4935,8 +4273,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:387: learned */
-cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, double *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, double *A,
 		int64_t lda)
@@ -4947,8 +4283,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:389: learned */
-cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
@@ -4969,9 +4303,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:389: learned */
-cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
-		int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		cuComplex *A, int64_t lda)
@@ -4982,9 +4313,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:391: learned */
-cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *A, int lda)
@@ -5006,9 +4334,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:391: learned */
-cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *A, int64_t lda)
@@ -5019,8 +4344,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:394: learned */
-cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const cuComplex *x, int incx, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
@@ -5041,9 +4364,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:394: learned */
-cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
-		int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
 		int64_t lda)
@@ -5054,9 +4374,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:396: learned */
-cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *A,
-		int lda);
 VCUDA_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *A,
 		int lda)
@@ -5078,9 +4395,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:396: learned */
-cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *A,
-		int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *A, int64_t lda)
@@ -5091,8 +4405,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:399: learned */
-cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, float *AP);
 VCUDA_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, float *AP)
 {
@@ -5112,8 +4424,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:399: learned */
-cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, float *AP);
 VCUDA_EXPORT cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, float *AP)
 {
@@ -5123,8 +4433,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:401: learned */
-cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, double *AP)
 {
@@ -5144,8 +4452,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:401: learned */
-cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, double *AP)
 {
@@ -5155,8 +4461,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:403: learned */
-cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const cuComplex *x, int incx, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const cuComplex *x, int incx, cuComplex *AP)
 {
@@ -5176,8 +4480,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:403: learned */
-cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const cuComplex *x, int64_t incx, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const cuComplex *x, int64_t incx, cuComplex *AP)
 {
@@ -5187,8 +4489,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:405: learned */
-cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *AP)
 {
@@ -5208,9 +4508,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:405: learned */
-cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const cuDoubleComplex *x, int64_t incx,
-		cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *AP)
@@ -5221,9 +4518,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:407: learned */
-cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, const float *y, int incy,
-		float *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *A, int lda)
@@ -5247,9 +4541,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:407: learned */
-cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
-		float *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, const float *y,
 		int64_t incy, float *A, int64_t lda)
@@ -5261,9 +4552,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:410: learned */
-cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, const double *y, int incy,
-		double *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *A, int lda)
@@ -5287,9 +4575,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:410: learned */
-cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, const double *y,
-		int64_t incy, double *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *A, int64_t lda)
@@ -5301,9 +4586,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:413: learned */
-cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -5327,9 +4609,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:413: learned */
-cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda)
@@ -5341,9 +4620,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:416: learned */
-cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -5367,9 +4643,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:416: learned */
-cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -5381,9 +4654,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:419: learned */
-cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -5407,9 +4677,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:419: learned */
-cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda)
@@ -5421,9 +4688,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:422: learned */
-cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -5447,9 +4711,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:422: learned */
-cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -5461,9 +4722,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:425: learned */
-cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, const float *y, int incy,
-		float *AP);
 VCUDA_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *AP)
@@ -5486,9 +4744,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:425: learned */
-cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
-		float *AP);
 VCUDA_EXPORT cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, const float *y,
 		int64_t incy, float *AP)
@@ -5499,9 +4754,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:428: learned */
-cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, const double *y, int incy,
-		double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *AP)
@@ -5524,9 +4776,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:428: learned */
-cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, const double *y,
-		int64_t incy, double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *AP)
@@ -5537,9 +4786,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:431: learned */
-cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *AP)
@@ -5562,9 +4808,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:431: learned */
-cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *AP)
@@ -5575,9 +4818,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:434: learned */
-cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *AP)
@@ -5600,9 +4840,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:434: learned */
-cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *AP)
@@ -5613,10 +4850,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:437: learned */
-cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const float *alpha, const float *const Aarray[], int lda,
-		const float *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const float *const Aarray[], int lda,
 		const float *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -5644,10 +4877,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:437: learned */
-cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const float *alpha, const float *const Aarray[], int64_t lda,
-		const float *const xarray[], int64_t incx, const float *beta,
-		float *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const float *const Aarray[], int64_t lda, const float *const xarray[],
@@ -5662,10 +4891,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:441: learned */
-cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const double *alpha, const double *const Aarray[], int lda,
-		const double *const xarray[], int incx, const double *beta,
-		double *const yarray[], int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const double *alpha, const double *const Aarray[], int lda,
 		const double *const xarray[], int incx, const double *beta,
@@ -5693,10 +4918,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:441: learned */
-cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const double *alpha, const double *const Aarray[], int64_t lda,
-		const double *const xarray[], int64_t incx, const double *beta,
-		double *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const double *alpha,
 		const double *const Aarray[], int64_t lda, const double *const xarray[],
@@ -5711,10 +4932,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:445: learned */
-cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
-		const cuComplex *const xarray[], int incx, const cuComplex *beta,
-		cuComplex *const yarray[], int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
 		const cuComplex *const xarray[], int incx, const cuComplex *beta,
@@ -5742,10 +4959,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:445: learned */
-cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
-		const cuComplex *const xarray[], int64_t incx, const cuComplex *beta,
-		cuComplex *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *const Aarray[], int64_t lda, const cuComplex *const xarray[],
@@ -5760,10 +4973,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:449: learned */
-cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[], int lda,
-		const cuDoubleComplex *const xarray[], int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *const yarray[], int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int lda,
@@ -5792,11 +5001,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:449: learned */
-cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
-		int64_t lda, const cuDoubleComplex *const xarray[], int64_t incx,
-		const cuDoubleComplex *beta, cuDoubleComplex *const yarray[], int64_t incy,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int64_t lda,
@@ -5812,10 +5016,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:453: learned */
-cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, void *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, void *const yarray[],
@@ -5843,10 +5043,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOp
 }
 
 /* cublas.api:453: learned */
-cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		void *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5861,10 +5057,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:457: learned */
-cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -5892,10 +5084,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOp
 }
 
 /* cublas.api:457: learned */
-cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		float *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5910,10 +5098,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:461: learned */
-cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, void *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, void *const yarray[],
@@ -5941,10 +5125,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOp
 }
 
 /* cublas.api:461: learned */
-cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		void *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5959,10 +5139,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:465: learned */
-cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -5990,10 +5166,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOp
 }
 
 /* cublas.api:465: learned */
-cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		float *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -6008,10 +5180,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:469: learned */
-cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const float *A, int lda, long long int strideA,
-		const float *x, int incx, long long int stridex, const float *beta, float *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const float *A,
 		int lda, long long int strideA, const float *x, int incx, long long int stridex,
@@ -6042,10 +5210,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:469: learned */
-cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
-		int64_t strideA, const float *x, int64_t incx, int64_t stridex,
-		const float *beta, float *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const float *A, int64_t lda, int64_t strideA, const float *x, int64_t incx,
@@ -6060,10 +5224,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:473: learned */
-cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const double *alpha, const double *A, int lda, long long int strideA,
-		const double *x, int incx, long long int stridex, const double *beta, double *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const double *alpha, const double *A,
 		int lda, long long int strideA, const double *x, int incx,
@@ -6095,11 +5255,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:473: learned */
-cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		int64_t strideA, const double *x, int64_t incx, int64_t stridex,
-		const double *beta, double *y, int64_t incy, int64_t stridey,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, int64_t strideA, const double *x, int64_t incx,
@@ -6114,11 +5269,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:477: learned */
-cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda,
-		long long int strideA, const cuComplex *x, int incx, long long int stridex,
-		const cuComplex *beta, cuComplex *y, int incy, long long int stridey,
-		int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const cuComplex *alpha,
 		const cuComplex *A, int lda, long long int strideA, const cuComplex *x,
@@ -6150,11 +5300,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:477: learned */
-cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		int64_t strideA, const cuComplex *x, int64_t incx, int64_t stridex,
-		const cuComplex *beta, cuComplex *y, int64_t incy, int64_t stridey,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, int64_t strideA, const cuComplex *x,
@@ -6169,11 +5314,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:481: learned */
-cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		long long int strideA, const cuDoubleComplex *x, int incx,
-		long long int stridex, const cuDoubleComplex *beta, cuDoubleComplex *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, long long int strideA,
@@ -6206,11 +5346,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:481: learned */
-cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, int64_t strideA, const cuDoubleComplex *x, int64_t incx,
-		int64_t stridex, const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy,
-		int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, int64_t strideA,
@@ -6226,10 +5361,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:486: learned */
-cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, void *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -6260,10 +5391,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:486: learned */
-cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, void *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
@@ -6278,10 +5405,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:490: learned */
-cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, float *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -6312,10 +5435,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:490: learned */
-cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, float *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
@@ -6330,10 +5449,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:494: learned */
-cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, void *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -6364,10 +5479,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:494: learned */
-cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, void *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
@@ -6382,10 +5493,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:498: learned */
-cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, float *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -6416,10 +5523,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:498: learned */
-cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, float *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
@@ -6434,10 +5537,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:502: learned */
-cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
@@ -6466,10 +5565,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:502: learned */
-cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
-		float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -6483,10 +5578,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:505: learned */
-cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *A, int lda, const double *B, int ldb, const double *beta,
-		double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const double *alpha,
 		const double *A, int lda, const double *B, int ldb, const double *beta,
@@ -6515,10 +5606,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:505: learned */
-cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -6532,10 +5619,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:508: learned */
-cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -6564,10 +5647,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:508: learned */
-cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
-		int64_t ldb, const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
@@ -6581,10 +5660,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:512: learned */
-cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -6613,10 +5688,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation
 }
 
 /* cublas.api:512: learned */
-cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
-		int64_t ldb, const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
@@ -6630,10 +5701,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperat
 }
 
 /* cublas.api:516: learned */
-cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -6665,11 +5732,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperati
 }
 
 /* cublas.api:516: learned */
-cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
-		const void *B, cudaDataType Btype, int64_t ldb, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -6684,10 +5746,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:520: learned */
-cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6716,11 +5774,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:520: learned */
-cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *B, int64_t ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -6735,10 +5788,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:524: learned */
-cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6767,11 +5816,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation
 }
 
 /* cublas.api:524: learned */
-cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *B, int64_t ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -6786,9 +5830,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperat
 }
 
 /* cublas.api:528: learned */
-cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		int lda, const void *B, int ldb, const void *beta, void *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
 		int lda, const void *B, int ldb, const void *beta, void *C, int ldc)
@@ -6816,10 +5857,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:528: learned */
-cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, int64_t lda, const void *B, int64_t ldb, const void *beta,
-		void *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
 		const void *A, int64_t lda, const void *B, int64_t ldb, const void *beta,
@@ -6833,10 +5870,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:531: learned */
-cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const float *beta, void *C, cudaDataType Ctype, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -6868,11 +5901,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation
 }
 
 /* cublas.api:531: learned */
-cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const void *B,
-		cudaDataType Btype, int64_t ldb, const float *beta, void *C, cudaDataType Ctype,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const void *B,
@@ -6887,11 +5915,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperat
 }
 
 /* cublas.api:535: learned */
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
-		const void *beta, void *C, cudaDataType Ctype, int ldc,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
 		cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
@@ -6926,11 +5949,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_
 }
 
 /* cublas.api:535: learned */
-cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const void *B,
-		cudaDataType Btype, int64_t ldb, const void *beta, void *C, cudaDataType Ctype,
-		int64_t ldc, cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const void *B,
@@ -6945,10 +5963,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperati
 }
 
 /* cublas.api:540: learned */
-cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -6980,11 +5994,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation
 }
 
 /* cublas.api:540: learned */
-cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
-		const void *B, cudaDataType Btype, int64_t ldb, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -6999,9 +6008,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperat
 }
 
 /* cublas.api:544: learned */
-cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *beta, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *beta, float *C, int ldc)
@@ -7026,9 +6032,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:544: learned */
-cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *beta, float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *beta, float *C, int64_t ldc)
@@ -7040,9 +6043,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:547: learned */
-cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *beta, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *beta, double *C, int ldc)
@@ -7067,9 +6067,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:547: learned */
-cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *beta, double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *beta, double *C, int64_t ldc)
@@ -7081,9 +6078,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:550: learned */
-cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc)
@@ -7108,10 +6102,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:550: learned */
-cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *beta, cuComplex *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *beta, cuComplex *C,
@@ -7124,10 +6114,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:553: learned */
-cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
@@ -7153,10 +6139,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:553: learned */
-cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
@@ -7169,10 +6151,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:556: learned */
-cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
-		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
 		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
@@ -7200,10 +6178,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:556: learned */
-cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
@@ -7216,10 +6190,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:560: learned */
-cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
-		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
 		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
@@ -7247,10 +6217,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:560: learned */
-cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
@@ -7263,9 +6229,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:564: learned */
-cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const cuComplex *A,
-		int lda, const float *beta, cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const cuComplex *A,
 		int lda, const float *beta, cuComplex *C, int ldc)
@@ -7290,9 +6253,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:564: learned */
-cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const cuComplex *A, int64_t lda, const float *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const cuComplex *A, int64_t lda, const float *beta, cuComplex *C, int64_t ldc)
@@ -7304,10 +6264,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:567: learned */
-cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha,
-		const cuDoubleComplex *A, int lda, const double *beta, cuDoubleComplex *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha,
 		const cuDoubleComplex *A, int lda, const double *beta, cuDoubleComplex *C,
@@ -7333,10 +6289,6 @@ VCUDA_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:567: learned */
-cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const cuDoubleComplex *A, int64_t lda, const double *beta, cuDoubleComplex *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const cuDoubleComplex *A, int64_t lda, const double *beta, cuDoubleComplex *C,
@@ -7349,10 +6301,6 @@ VCUDA_EXPORT cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:570: learned */
-cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
-		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
 		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
@@ -7380,10 +6328,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:570: learned */
-cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
@@ -7396,10 +6340,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:573: learned */
-cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
-		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
 		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
@@ -7427,10 +6367,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:573: learned */
-cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
@@ -7443,9 +6379,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:576: learned */
-cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -7472,10 +6405,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:576: learned */
-cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
-		float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -7488,9 +6417,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:579: learned */
-cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -7517,10 +6443,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:579: learned */
-cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -7533,10 +6455,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:582: learned */
-cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -7564,10 +6482,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:582: learned */
-cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7580,10 +6494,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:586: learned */
-cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7611,10 +6521,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:586: learned */
-cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7627,10 +6533,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:590: learned */
-cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
@@ -7658,10 +6560,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:590: learned */
-cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const float *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7674,10 +6572,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:594: learned */
-cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7705,10 +6599,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:594: learned */
-cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const double *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7721,9 +6611,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:598: learned */
-cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -7750,10 +6637,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:598: learned */
-cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
-		float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -7766,9 +6649,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:601: learned */
-cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -7795,10 +6675,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:601: learned */
-cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -7811,10 +6687,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:604: learned */
-cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -7842,10 +6714,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:604: learned */
-cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7858,10 +6726,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:608: learned */
-cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7889,10 +6753,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:608: learned */
-cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7905,10 +6765,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:612: learned */
-cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
@@ -7936,10 +6792,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:612: learned */
-cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const float *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7952,10 +6804,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:615: learned */
-cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7983,10 +6831,6 @@ VCUDA_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:615: learned */
-cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const double *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7999,9 +6843,6 @@ VCUDA_EXPORT cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:619: learned */
-cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -8028,10 +6869,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:619: learned */
-cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const float *alpha, const float *A,
-		int64_t lda, const float *B, int64_t ldb, const float *beta, float *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const float *alpha, const float *A,
 		int64_t lda, const float *B, int64_t ldb, const float *beta, float *C,
@@ -8044,9 +6881,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:622: learned */
-cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -8073,10 +6907,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:622: learned */
-cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -8089,10 +6919,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:625: learned */
-cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
@@ -8120,10 +6946,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:625: learned */
-cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -8136,10 +6958,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:629: learned */
-cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -8167,10 +6985,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:629: learned */
-cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -8183,10 +6997,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:633: learned */
-cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
@@ -8214,10 +7024,6 @@ VCUDA_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:633: learned */
-cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -8230,10 +7036,6 @@ VCUDA_EXPORT cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:637: learned */
-cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -8261,10 +7063,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:637: learned */
-cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -8277,9 +7075,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:641: learned */
-cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *A, int lda, float *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *A, int lda, float *B, int ldb)
@@ -8305,10 +7100,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:641: learned */
-cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda, float *B,
-		int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda, float *B,
@@ -8321,9 +7112,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:644: learned */
-cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *A, int lda, double *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *A, int lda, double *B, int ldb)
@@ -8349,10 +7137,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:644: learned */
-cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		double *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
@@ -8365,10 +7149,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:647: learned */
-cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B,
-		int ldb);
 VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B,
@@ -8395,10 +7175,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:647: learned */
-cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		cuComplex *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -8411,10 +7187,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:650: learned */
-cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		cuDoubleComplex *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -8441,10 +7213,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:650: learned */
-cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, cuDoubleComplex *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
@@ -8457,10 +7225,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:653: learned */
-cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *A, int lda, const float *B, int ldb,
-		float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *A, int lda, const float *B, int ldb,
@@ -8489,10 +7253,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:653: learned */
-cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
-		const float *B, int64_t ldb, float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
@@ -8505,10 +7265,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:656: learned */
-cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *A, int lda, const double *B, int ldb,
-		double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *A, int lda, const double *B, int ldb,
@@ -8537,10 +7293,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:656: learned */
-cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		const double *B, int64_t ldb, double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
@@ -8553,10 +7305,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:660: learned */
-cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B,
-		int ldb, cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B,
@@ -8585,10 +7333,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:660: learned */
-cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		const cuComplex *B, int64_t ldb, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -8601,10 +7345,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:664: learned */
-cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -8633,11 +7373,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:664: learned */
-cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, const cuDoubleComplex *B, int64_t ldb, cuDoubleComplex *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
@@ -8651,10 +7386,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:668: learned */
-cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha,
-		const void *const Aarray[], int lda, const void *const Barray[], int ldb,
-		const void *beta, void *const Carray[], int ldc, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha,
 		const void *const Aarray[], int lda, const void *const Barray[], int ldb,
@@ -8684,11 +7415,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:668: learned */
-cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *const Aarray[], int64_t lda, const void *const Barray[],
-		int64_t ldb, const void *beta, void *const Carray[], int64_t ldc,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *const Aarray[], int64_t lda,
@@ -8703,10 +7429,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:672: learned */
-cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *const Aarray[], int lda, const float *const Barray[], int ldb,
-		const float *beta, float *const Carray[], int ldc, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *const Aarray[], int lda, const float *const Barray[], int ldb,
@@ -8736,11 +7458,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:672: learned */
-cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *const Aarray[], int64_t lda, const float *const Barray[],
-		int64_t ldb, const float *beta, float *const Carray[], int64_t ldc,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const float *alpha, const float *const Aarray[], int64_t lda,
@@ -8755,10 +7472,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:676: learned */
-cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *const Aarray[], int lda, const double *const Barray[], int ldb,
-		const double *beta, double *const Carray[], int ldc, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const double *alpha,
 		const double *const Aarray[], int lda, const double *const Barray[], int ldb,
@@ -8788,11 +7501,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:676: learned */
-cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *const Aarray[], int64_t lda, const double *const Barray[],
-		int64_t ldb, const double *beta, double *const Carray[], int64_t ldc,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const double *alpha, const double *const Aarray[], int64_t lda,
@@ -8807,11 +7515,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:680: learned */
-cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
-		int ldb, const cuComplex *beta, cuComplex *const Carray[], int ldc,
-		int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
@@ -8842,11 +7545,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:680: learned */
-cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
-		const cuComplex *const Barray[], int64_t ldb, const cuComplex *beta,
-		cuComplex *const Carray[], int64_t ldc, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
@@ -8861,11 +7559,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:684: learned */
-cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
-		int ldb, const cuComplex *beta, cuComplex *const Carray[], int ldc,
-		int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
@@ -8896,11 +7589,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:684: learned */
-cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
-		const cuComplex *const Barray[], int64_t ldb, const cuComplex *beta,
-		cuComplex *const Carray[], int64_t ldc, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
@@ -8915,11 +7603,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:688: learned */
-cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *const Aarray[], int lda,
-		const cuDoubleComplex *const Barray[], int ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *const Carray[], int ldc, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int lda,
@@ -8950,12 +7633,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:688: learned */
-cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
-		int64_t lda, const cuDoubleComplex *const Barray[], int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *const Carray[], int64_t ldc,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
@@ -8971,10 +7648,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:693: learned */
-cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		int lda, long long int strideA, const void *B, int ldb, long long int strideB,
-		const void *beta, void *C, int ldc, long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const void *alpha, const void *A, int lda, long long int strideA, const void *B,
@@ -9008,11 +7681,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:693: learned */
-cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, int64_t lda, int64_t strideA, const void *B, int64_t ldb,
-		int64_t strideB, const void *beta, void *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *A, int64_t lda, int64_t strideA,
@@ -9028,11 +7696,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:698: learned */
-cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *A, int lda, long long int strideA, const float *B, int ldb,
-		long long int strideB, const float *beta, float *C, int ldc,
-		long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const float *alpha, const float *A, int lda, long long int strideA,
@@ -9066,11 +7729,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:698: learned */
-cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, int64_t strideA, const float *B, int64_t ldb,
-		int64_t strideB, const float *beta, float *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const float *alpha, const float *A, int64_t lda, int64_t strideA,
@@ -9086,11 +7744,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:703: learned */
-cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *A, int lda, long long int strideA, const double *B, int ldb,
-		long long int strideB, const double *beta, double *C, int ldc,
-		long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const double *alpha, const double *A, int lda, long long int strideA,
@@ -9124,11 +7777,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:703: learned */
-cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, int64_t strideA, const double *B, int64_t ldb,
-		int64_t strideB, const double *beta, double *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const double *alpha, const double *A, int64_t lda, int64_t strideA,
@@ -9144,11 +7792,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:708: learned */
-cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, long long int strideA, const cuComplex *B, int ldb,
-		long long int strideB, const cuComplex *beta, cuComplex *C, int ldc,
-		long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
@@ -9182,11 +7825,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:708: learned */
-cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, int64_t strideA,
-		const cuComplex *B, int64_t ldb, int64_t strideB, const cuComplex *beta,
-		cuComplex *C, int64_t ldc, int64_t strideC, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -9203,11 +7841,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:713: learned */
-cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, long long int strideA, const cuComplex *B, int ldb,
-		long long int strideB, const cuComplex *beta, cuComplex *C, int ldc,
-		long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
@@ -9241,11 +7874,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:713: learned */
-cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, int64_t strideA,
-		const cuComplex *B, int64_t ldb, int64_t strideB, const cuComplex *beta,
-		cuComplex *C, int64_t ldc, int64_t strideC, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -9262,12 +7890,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:718: learned */
-cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, long long int strideA,
-		const cuDoubleComplex *B, int ldb, long long int strideB,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc, long long int strideC,
-		int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -9302,12 +7924,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:718: learned */
-cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		int64_t strideA, const cuDoubleComplex *B, int64_t ldb, int64_t strideB,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -9324,12 +7940,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:723: learned */
-cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha,
-		const void *const Aarray[], cudaDataType Atype, int lda,
-		const void *const Barray[], cudaDataType Btype, int ldb, const void *beta,
-		void *const Carray[], cudaDataType Ctype, int ldc, int batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha,
 		const void *const Aarray[], cudaDataType Atype, int lda,
@@ -9366,12 +7976,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:723: learned */
-cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *const Aarray[], cudaDataType Atype, int64_t lda,
-		const void *const Barray[], cudaDataType Btype, int64_t ldb, const void *beta,
-		void *const Carray[], cudaDataType Ctype, int64_t ldc, int64_t batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *const Aarray[], cudaDataType Atype,
@@ -9388,12 +7992,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle,
 }
 
 /* cublas.api:729: learned */
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		cudaDataType Atype, int lda, long long int strideA, const void *B,
-		cudaDataType Btype, int ldb, long long int strideB, const void *beta, void *C,
-		cudaDataType Ctype, int ldc, long long int strideC, int batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const void *alpha, const void *A, cudaDataType Atype, int lda,
@@ -9434,12 +8032,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 }
 
 /* cublas.api:729: learned */
-cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, int64_t strideA, const void *B,
-		cudaDataType Btype, int64_t ldb, int64_t strideB, const void *beta, void *C,
-		cudaDataType Ctype, int64_t ldc, int64_t strideC, int64_t batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -9505,9 +8097,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx_64(void)
 }
 
 /* cublas.api:739: learned */
-cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
-		int lda, const float *beta, const float *B, int ldb, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
 		int lda, const float *beta, const float *B, int ldb, float *C, int ldc)
@@ -9534,10 +8123,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:739: learned */
-cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const float *alpha,
-		const float *A, int64_t lda, const float *beta, const float *B, int64_t ldb,
-		float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const float *alpha,
 		const float *A, int64_t lda, const float *beta, const float *B, int64_t ldb,
@@ -9550,9 +8135,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:742: learned */
-cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const double *alpha, const double *A,
-		int lda, const double *beta, const double *B, int ldb, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const double *alpha, const double *A,
 		int lda, const double *beta, const double *B, int ldb, double *C, int ldc)
@@ -9579,10 +8161,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:742: learned */
-cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const double *alpha,
-		const double *A, int64_t lda, const double *beta, const double *B, int64_t ldb,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, const double *beta, const double *B, int64_t ldb,
@@ -9595,10 +8173,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:745: learned */
-cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb,
@@ -9626,10 +8200,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:745: learned */
-cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *beta, const cuComplex *B,
-		int64_t ldb, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *beta, const cuComplex *B,
@@ -9642,10 +8212,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:749: learned */
-cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
-		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
@@ -9673,10 +8239,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:749: learned */
-cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
-		const cuDoubleComplex *B, int64_t ldb, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
@@ -9689,10 +8251,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:753: learned */
-cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *const A[], int lda, float *const B[],
-		int ldb, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *const A[], int lda, float *const B[],
@@ -9720,10 +8278,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSide
 }
 
 /* cublas.api:753: learned */
-cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const float *alpha, const float *const A[], int64_t lda,
-		float *const B[], int64_t ldb, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *const A[], int64_t lda,
@@ -9737,10 +8291,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasS
 }
 
 /* cublas.api:757: learned */
-cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *const A[], int lda, double *const B[],
-		int ldb, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *const A[], int lda, double *const B[],
@@ -9768,10 +8318,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSide
 }
 
 /* cublas.api:757: learned */
-cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const double *alpha, const double *const A[], int64_t lda,
-		double *const B[], int64_t ldb, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *const A[], int64_t lda,
@@ -9785,10 +8331,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasS
 }
 
 /* cublas.api:761: learned */
-cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *const A[], int lda,
-		cuComplex *const B[], int ldb, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *const A[], int lda,
@@ -9816,10 +8358,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSide
 }
 
 /* cublas.api:761: learned */
-cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *const A[],
-		int64_t lda, cuComplex *const B[], int64_t ldb, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *const A[],
@@ -9833,10 +8371,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasS
 }
 
 /* cublas.api:765: learned */
-cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *const A[], int lda,
-		cuDoubleComplex *const B[], int ldb, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *const A[], int lda,
@@ -9864,11 +8398,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSide
 }
 
 /* cublas.api:765: learned */
-cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *const A[], int64_t lda, cuDoubleComplex *const B[],
-		int64_t ldb, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha,
@@ -9883,8 +8412,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasS
 }
 
 /* cublas.api:769: learned */
-cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const float *A, int lda, const float *x, int incx, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const float *A, int lda, const float *x, int incx, float *C, int ldc)
 {
@@ -9907,9 +8434,6 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t 
 }
 
 /* cublas.api:769: learned */
-cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const float *A, int64_t lda, const float *x, int64_t incx, float *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const float *A, int64_t lda, const float *x, int64_t incx,
 		float *C, int64_t ldc)
@@ -9922,8 +8446,6 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:771: learned */
-cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const double *A, int lda, const double *x, int incx, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const double *A, int lda, const double *x, int incx, double *C, int ldc)
 {
@@ -9946,9 +8468,6 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t 
 }
 
 /* cublas.api:771: learned */
-cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const double *A, int64_t lda, const double *x, int64_t incx,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const double *A, int64_t lda, const double *x,
 		int64_t incx, double *C, int64_t ldc)
@@ -9961,9 +8480,6 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:773: learned */
-cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex *C,
 		int ldc)
@@ -9987,9 +8503,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t 
 }
 
 /* cublas.api:773: learned */
-cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx,
-		cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuComplex *A, int64_t lda, const cuComplex *x,
 		int64_t incx, cuComplex *C, int64_t ldc)
@@ -10002,9 +8515,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:776: learned */
-cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *C, int ldc)
@@ -10028,9 +8538,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t 
 }
 
 /* cublas.api:776: learned */
-cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *C, int64_t ldc)
@@ -10043,8 +8550,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:779: learned */
-cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n, const float *const A[],
-		int lda, float *const Ainv[], int lda_inv, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, float *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -10066,8 +8571,6 @@ VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:781: learned */
-cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n, const double *const A[],
-		int lda, double *const Ainv[], int lda_inv, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, double *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -10089,8 +8592,6 @@ VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:783: learned */
-cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n, const cuComplex *const A[],
-		int lda, cuComplex *const Ainv[], int lda_inv, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, cuComplex *const Ainv[], int lda_inv,
 		int *info, int batchSize)
@@ -10112,9 +8613,6 @@ VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:785: learned */
-cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
-		const cuDoubleComplex *const A[], int lda, cuDoubleComplex *const Ainv[],
-		int lda_inv, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, cuDoubleComplex *const Ainv[],
 		int lda_inv, int *info, int batchSize)
@@ -10136,8 +8634,6 @@ VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:788: learned */
-cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int n, float *const Aarray[],
-		int lda, float *const TauArray[], int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int n,
 		float *const Aarray[], int lda, float *const TauArray[], int *info,
 		int batchSize)
@@ -10163,8 +8659,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, in
 }
 
 /* cublas.api:790: learned */
-cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int n, double *const Aarray[],
-		int lda, double *const TauArray[], int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int n,
 		double *const Aarray[], int lda, double *const TauArray[], int *info,
 		int batchSize)
@@ -10190,9 +8684,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, in
 }
 
 /* cublas.api:792: learned */
-cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int n,
-		cuComplex *const Aarray[], int lda, cuComplex *const TauArray[], int *info,
-		int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuComplex *const Aarray[], int lda, cuComplex *const TauArray[], int *info,
 		int batchSize)
@@ -10218,9 +8709,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, in
 }
 
 /* cublas.api:794: learned */
-cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int n,
-		cuDoubleComplex *const Aarray[], int lda, cuDoubleComplex *const TauArray[],
-		int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuDoubleComplex *const Aarray[], int lda, cuDoubleComplex *const TauArray[],
 		int *info, int batchSize)
@@ -10246,9 +8734,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, in
 }
 
 /* cublas.api:797: learned */
-cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, float *const Aarray[], int lda, float *const Carray[], int ldc,
-		int *info, int *devInfoArray, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, float *const Aarray[], int lda, float *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -10278,9 +8763,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:800: learned */
-cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, double *const Aarray[], int lda, double *const Carray[], int ldc,
-		int *info, int *devInfoArray, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, double *const Aarray[], int lda, double *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -10310,9 +8792,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:803: learned */
-cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, cuComplex *const Aarray[], int lda, cuComplex *const Carray[],
-		int ldc, int *info, int *devInfoArray, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuComplex *const Aarray[], int lda,
 		cuComplex *const Carray[], int ldc, int *info, int *devInfoArray, int batchSize)
@@ -10342,10 +8821,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:806: learned */
-cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, cuDoubleComplex *const Aarray[], int lda,
-		cuDoubleComplex *const Carray[], int ldc, int *info, int *devInfoArray,
-		int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuDoubleComplex *const Aarray[], int lda,
 		cuDoubleComplex *const Carray[], int ldc, int *info, int *devInfoArray,
@@ -10376,8 +8851,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:809: learned */
-cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *AP, float *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *AP, float *A, int lda)
 {
@@ -10396,8 +8869,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:811: learned */
-cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *AP, double *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *AP, double *A, int lda)
 {
@@ -10416,8 +8887,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:813: learned */
-cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *AP, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *AP, cuComplex *A, int lda)
 {
@@ -10436,8 +8905,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:815: learned */
-cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda)
 {
@@ -10456,8 +8923,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:817: learned */
-cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *A,
-		int lda, float *AP);
 VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *A, int lda, float *AP)
 {
@@ -10476,8 +8941,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:819: learned */
-cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *A, int lda, double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *A, int lda, double *AP)
 {
@@ -10496,8 +8959,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:821: learned */
-cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *A, int lda, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *A, int lda, cuComplex *AP)
 {
@@ -10516,8 +8977,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:823: learned */
-cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP)
 {
@@ -10536,8 +8995,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:825: learned */
-cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, float *const A[], int lda,
-		int *P, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, float *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -10557,8 +9014,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, fl
 }
 
 /* cublas.api:827: learned */
-cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, double *const A[], int lda,
-		int *P, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, double *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -10578,8 +9033,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, do
 }
 
 /* cublas.api:829: learned */
-cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n, cuComplex *const A[], int lda,
-		int *P, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 		cuComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -10599,8 +9052,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:831: learned */
-cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n, cuDoubleComplex *const A[],
-		int lda, int *P, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 		cuDoubleComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -10620,8 +9071,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:833: learned */
-cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n, const float *const A[],
-		int lda, const int *P, float *const C[], int ldc, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, const int *P, float *const C[], int ldc,
 		int *info, int batchSize)
@@ -10644,8 +9093,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:836: learned */
-cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n, const double *const A[],
-		int lda, const int *P, double *const C[], int ldc, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, const int *P, double *const C[], int ldc,
 		int *info, int batchSize)
@@ -10668,8 +9115,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:839: learned */
-cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n, const cuComplex *const A[],
-		int lda, const int *P, cuComplex *const C[], int ldc, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, const int *P, cuComplex *const C[],
 		int ldc, int *info, int batchSize)
@@ -10692,9 +9137,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:842: learned */
-cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
-		const cuDoubleComplex *const A[], int lda, const int *P,
-		cuDoubleComplex *const C[], int ldc, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, const int *P,
 		cuDoubleComplex *const C[], int ldc, int *info, int batchSize)
@@ -10717,9 +9159,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:845: learned */
-cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const float *const Aarray[], int lda, const int *devIpiv,
-		float *const Barray[], int ldb, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const float *const Aarray[], int lda, const int *devIpiv,
 		float *const Barray[], int ldb, int *info, int batchSize)
@@ -10748,9 +9187,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:848: learned */
-cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const double *const Aarray[], int lda, const int *devIpiv,
-		double *const Barray[], int ldb, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const double *const Aarray[], int lda, const int *devIpiv,
 		double *const Barray[], int ldb, int *info, int batchSize)
@@ -10779,9 +9215,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:851: learned */
-cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const cuComplex *const Aarray[], int lda, const int *devIpiv,
-		cuComplex *const Barray[], int ldb, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuComplex *const Aarray[], int lda, const int *devIpiv,
 		cuComplex *const Barray[], int ldb, int *info, int batchSize)
@@ -10810,9 +9243,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:854: learned */
-cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const cuDoubleComplex *const Aarray[], int lda, const int *devIpiv,
-		cuDoubleComplex *const Barray[], int ldb, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuDoubleComplex *const Aarray[], int lda,
 		const int *devIpiv, cuDoubleComplex *const Barray[], int ldb, int *info,
@@ -10842,10 +9272,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:857: learned */
-cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, cublasOperation_t transc, int m, int n, int k,
-		const unsigned char *A, int A_bias, int lda, const unsigned char *B, int B_bias,
-		int ldb, unsigned char *C, int C_bias, int ldc, int C_mult, int C_shift);
 VCUDA_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, cublasOperation_t transc, int m, int n, int k,
 		const unsigned char *A, int A_bias, int lda, const unsigned char *B, int B_bias,

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "protocol/generated/cuda_calls.h"
+#include "protocol/generated/cublas_api.h"
 #include "protocol/generated/cublas_hand.h"
 #include "protocol/generated/cublas_ops.h"
 #include "protocol/generated/cublas_wire.h"
@@ -17,7 +18,6 @@
 #define VCUDA_EXPORT __attribute__((visibility("default")))
 
 /* cublas.api:11: local */
-cublasStatus_t cublasCreate_v2(cublasHandle_t *handle);
 VCUDA_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
 	cublas_count(CALL_cublasCreate_v2);
@@ -25,7 +25,6 @@ VCUDA_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 }
 
 /* cublas.api:12: local */
-cublasStatus_t cublasDestroy_v2(cublasHandle_t handle);
 VCUDA_EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 {
 	cublas_count(CALL_cublasDestroy_v2);
@@ -33,7 +32,6 @@ VCUDA_EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 }
 
 /* cublas.api:13: local */
-cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version);
 VCUDA_EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
 {
 	cublas_count(CALL_cublasGetVersion_v2);
@@ -41,7 +39,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *vers
 }
 
 /* cublas.api:14: local */
-cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value);
 VCUDA_EXPORT cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
 {
 	cublas_count(CALL_cublasGetProperty);
@@ -49,7 +46,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetProperty(libraryPropertyType type, int *val
 }
 
 /* cublas.api:15: local */
-size_t cublasGetCudartVersion(void);
 VCUDA_EXPORT size_t cublasGetCudartVersion(void)
 {
 	cublas_count(CALL_cublasGetCudartVersion);
@@ -57,8 +53,6 @@ VCUDA_EXPORT size_t cublasGetCudartVersion(void)
 }
 
 /* cublas.api:16: local */
-cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace,
-		size_t workspaceSizeInBytes);
 VCUDA_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace,
 		size_t workspaceSizeInBytes)
 {
@@ -67,7 +61,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *w
 }
 
 /* cublas.api:18: local */
-cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId);
 VCUDA_EXPORT cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId)
 {
 	cublas_count(CALL_cublasSetStream_v2);
@@ -75,7 +68,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream
 }
 
 /* cublas.api:19: local */
-cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *streamId);
 VCUDA_EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *streamId)
 {
 	cublas_count(CALL_cublasGetStream_v2);
@@ -83,7 +75,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream
 }
 
 /* cublas.api:20: local */
-cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode);
 VCUDA_EXPORT cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle,
 		cublasPointerMode_t *mode)
 {
@@ -92,7 +83,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle,
 }
 
 /* cublas.api:21: local */
-cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode);
 VCUDA_EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle,
 		cublasPointerMode_t mode)
 {
@@ -101,7 +91,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle,
 }
 
 /* cublas.api:22: local */
-cublasStatus_t cublasGetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t *mode);
 VCUDA_EXPORT cublasStatus_t cublasGetAtomicsMode(cublasHandle_t handle,
 		cublasAtomicsMode_t *mode)
 {
@@ -110,7 +99,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetAtomicsMode(cublasHandle_t handle,
 }
 
 /* cublas.api:23: local */
-cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode);
 VCUDA_EXPORT cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle,
 		cublasAtomicsMode_t mode)
 {
@@ -119,7 +107,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle,
 }
 
 /* cublas.api:24: local */
-cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode);
 VCUDA_EXPORT cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode)
 {
 	cublas_count(CALL_cublasGetMathMode);
@@ -127,7 +114,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_
 }
 
 /* cublas.api:25: local */
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
 VCUDA_EXPORT cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
 {
 	cublas_count(CALL_cublasSetMathMode);
@@ -135,7 +121,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_
 }
 
 /* cublas.api:26: local */
-cublasStatus_t cublasGetSmCountTarget(cublasHandle_t handle, int *smCountTarget);
 VCUDA_EXPORT cublasStatus_t cublasGetSmCountTarget(cublasHandle_t handle, int *smCountTarget)
 {
 	cublas_count(CALL_cublasGetSmCountTarget);
@@ -143,7 +128,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetSmCountTarget(cublasHandle_t handle, int *s
 }
 
 /* cublas.api:27: local */
-cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int smCountTarget);
 VCUDA_EXPORT cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int smCountTarget)
 {
 	cublas_count(CALL_cublasSetSmCountTarget);
@@ -255,7 +239,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(
 }
 
 /* cublas.api:50: local */
-const char *cublasGetStatusName(cublasStatus_t status);
 VCUDA_EXPORT const char *cublasGetStatusName(cublasStatus_t status)
 {
 	cublas_count(CALL_cublasGetStatusName);
@@ -263,7 +246,6 @@ VCUDA_EXPORT const char *cublasGetStatusName(cublasStatus_t status)
 }
 
 /* cublas.api:51: local */
-const char *cublasGetStatusString(cublasStatus_t status);
 VCUDA_EXPORT const char *cublasGetStatusString(cublasStatus_t status)
 {
 	cublas_count(CALL_cublasGetStatusString);
@@ -271,8 +253,6 @@ VCUDA_EXPORT const char *cublasGetStatusString(cublasStatus_t status)
 }
 
 /* cublas.api:52: local */
-cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr,
-		const char *logFileName);
 VCUDA_EXPORT cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr,
 		const char *logFileName)
 {
@@ -281,7 +261,6 @@ VCUDA_EXPORT cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, 
 }
 
 /* cublas.api:54: local */
-cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallback);
 VCUDA_EXPORT cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallback)
 {
 	cublas_count(CALL_cublasSetLoggerCallback);
@@ -289,7 +268,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallba
 }
 
 /* cublas.api:55: local */
-cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback);
 VCUDA_EXPORT cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback)
 {
 	cublas_count(CALL_cublasGetLoggerCallback);
@@ -297,8 +275,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallb
 }
 
 /* cublas.api:56: local */
-cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, int incx, void *devicePtr,
-		int incy);
 VCUDA_EXPORT cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, int incx,
 		void *devicePtr, int incy)
 {
@@ -307,8 +283,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, 
 }
 
 /* cublas.api:56: local */
-cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, const void *x, int64_t incx,
-		void *devicePtr, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, const void *x,
 		int64_t incx, void *devicePtr, int64_t incy)
 {
@@ -317,7 +291,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, cons
 }
 
 /* cublas.api:58: local */
-cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, int incx, void *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, int incx,
 		void *y, int incy)
 {
@@ -326,8 +299,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, 
 }
 
 /* cublas.api:58: local */
-cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, const void *x, int64_t incx,
-		void *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, const void *x,
 		int64_t incx, void *y, int64_t incy)
 {
@@ -336,8 +307,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, cons
 }
 
 /* cublas.api:59: local */
-cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, const void *A,
 		int lda, void *B, int ldb)
 {
@@ -346,8 +315,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, co
 }
 
 /* cublas.api:59: local */
-cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A,
-		int64_t lda, void *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize,
 		const void *A, int64_t lda, void *B, int64_t ldb)
 {
@@ -356,8 +323,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64
 }
 
 /* cublas.api:61: local */
-cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, const void *A,
 		int lda, void *B, int ldb)
 {
@@ -366,8 +331,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, co
 }
 
 /* cublas.api:61: local */
-cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A,
-		int64_t lda, void *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize,
 		const void *A, int64_t lda, void *B, int64_t ldb)
 {
@@ -376,8 +339,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64
 }
 
 /* cublas.api:63: local */
-cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void *hostPtr, int incx,
-		void *devicePtr, int incy, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void *hostPtr,
 		int incx, void *devicePtr, int incy, cudaStream_t stream)
 {
@@ -386,8 +347,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void
 }
 
 /* cublas.api:63: local */
-cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize, const void *hostPtr,
-		int64_t incx, void *devicePtr, int64_t incy, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize,
 		const void *hostPtr, int64_t incx, void *devicePtr, int64_t incy,
 		cudaStream_t stream)
@@ -397,8 +356,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize,
 }
 
 /* cublas.api:65: local */
-cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void *devicePtr, int incx,
-		void *hostPtr, int incy, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void *devicePtr,
 		int incx, void *hostPtr, int incy, cudaStream_t stream)
 {
@@ -407,8 +364,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void
 }
 
 /* cublas.api:65: local */
-cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize, const void *devicePtr,
-		int64_t incx, void *hostPtr, int64_t incy, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize,
 		const void *devicePtr, int64_t incx, void *hostPtr, int64_t incy,
 		cudaStream_t stream)
@@ -418,8 +373,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize,
 }
 
 /* cublas.api:67: local */
-cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSize,
 		const void *A, int lda, void *B, int ldb, cudaStream_t stream)
 {
@@ -428,8 +381,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSiz
 }
 
 /* cublas.api:67: local */
-cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols, int64_t elemSize,
-		const void *A, int64_t lda, void *B, int64_t ldb, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols,
 		int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
 		cudaStream_t stream)
@@ -439,8 +390,6 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols,
 }
 
 /* cublas.api:69: local */
-cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSize,
 		const void *A, int lda, void *B, int ldb, cudaStream_t stream)
 {
@@ -449,8 +398,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSiz
 }
 
 /* cublas.api:69: local */
-cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols, int64_t elemSize,
-		const void *A, int64_t lda, void *B, int64_t ldb, cudaStream_t stream);
 VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols,
 		int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
 		cudaStream_t stream)
@@ -460,7 +407,6 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols,
 }
 
 /* cublas.api:71: local */
-void cublasXerbla(const char *srName, int info);
 VCUDA_EXPORT void cublasXerbla(const char *srName, int info)
 {
 	cublas_count(CALL_cublasXerbla);
@@ -468,8 +414,6 @@ VCUDA_EXPORT void cublasXerbla(const char *srName, int info)
 }
 
 /* cublas.api:72: learned */
-cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, void *result, cudaDataType resultType, cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *result, cudaDataType resultType,
 		cudaDataType executionType)
@@ -495,9 +439,6 @@ VCUDA_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:72: learned */
-cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
 		cudaDataType executionType)
@@ -509,8 +450,6 @@ VCUDA_EXPORT cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:75: learned */
-cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *result)
 {
@@ -532,8 +471,6 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:75: learned */
-cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *result)
 {
@@ -543,8 +480,6 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:77: learned */
-cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		double *result);
 VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *result)
 {
@@ -566,8 +501,6 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:77: learned */
-cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *result)
 {
@@ -577,8 +510,6 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:79: learned */
-cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, float *result)
 {
@@ -600,8 +531,6 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:79: learned */
-cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, float *result);
 VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, float *result)
 {
@@ -611,8 +540,6 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:81: learned */
-cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		double *result);
 VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
@@ -634,8 +561,6 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:81: learned */
-cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, double *result)
 {
@@ -645,9 +570,6 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:83: learned */
-cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, const void *y, cudaDataType yType, int incy, void *result,
-		cudaDataType resultType, cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
 		void *result, cudaDataType resultType, cudaDataType executionType)
@@ -676,10 +598,6 @@ VCUDA_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void
 }
 
 /* cublas.api:83: learned */
-cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
-		int64_t incy, void *result, cudaDataType resultType,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
 		int64_t incy, void *result, cudaDataType resultType, cudaDataType executionType)
@@ -691,9 +609,6 @@ VCUDA_EXPORT cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, con
 }
 
 /* cublas.api:87: learned */
-cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, const void *y, cudaDataType yType, int incy, void *result,
-		cudaDataType resultType, cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
 		void *result, cudaDataType resultType, cudaDataType executionType)
@@ -722,10 +637,6 @@ VCUDA_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:87: learned */
-cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
-		int64_t incy, void *result, cudaDataType resultType,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
 		int64_t incy, void *result, cudaDataType resultType, cudaDataType executionType)
@@ -737,8 +648,6 @@ VCUDA_EXPORT cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:91: learned */
-cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		const float *y, int incy, float *result);
 VCUDA_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, const float *y, int incy, float *result)
 {
@@ -762,8 +671,6 @@ VCUDA_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const fl
 }
 
 /* cublas.api:91: learned */
-cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		const float *y, int64_t incy, float *result);
 VCUDA_EXPORT cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, const float *y, int64_t incy, float *result)
 {
@@ -773,8 +680,6 @@ VCUDA_EXPORT cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:93: learned */
-cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		const double *y, int incy, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, const double *y, int incy, double *result)
 {
@@ -798,8 +703,6 @@ VCUDA_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const do
 }
 
 /* cublas.api:93: learned */
-cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, const double *x, int64_t incx,
-		const double *y, int64_t incy, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, const double *y, int64_t incy, double *result)
 {
@@ -809,8 +712,6 @@ VCUDA_EXPORT cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:95: learned */
-cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		const cuComplex *y, int incy, cuComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
@@ -834,8 +735,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:95: learned */
-cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, const cuComplex *y, int64_t incy, cuComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy,
 		cuComplex *result)
@@ -846,8 +745,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:97: learned */
-cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		const cuComplex *y, int incy, cuComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
@@ -871,8 +768,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:97: learned */
-cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, const cuComplex *y, int64_t incy, cuComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy,
 		cuComplex *result)
@@ -883,8 +778,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:99: learned */
-cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
 		cuDoubleComplex *result)
@@ -909,8 +802,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:99: learned */
-cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy,
 		cuDoubleComplex *result)
@@ -921,8 +812,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:101: learned */
-cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
 		cuDoubleComplex *result)
@@ -947,8 +836,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:101: learned */
-cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *result);
 VCUDA_EXPORT cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy,
 		cuDoubleComplex *result)
@@ -959,9 +846,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:103: learned */
-cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha,
-		cudaDataType alphaType, void *x, cudaDataType xType, int incx,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha,
 		cudaDataType alphaType, void *x, cudaDataType xType, int incx,
 		cudaDataType executionType)
@@ -983,9 +867,6 @@ VCUDA_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:103: learned */
-cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
-		cudaDataType alphaType, void *x, cudaDataType xType, int64_t incx,
-		cudaDataType executionType);
 VCUDA_EXPORT cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
 		cudaDataType alphaType, void *x, cudaDataType xType, int64_t incx,
 		cudaDataType executionType)
@@ -997,8 +878,6 @@ VCUDA_EXPORT cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:106: learned */
-cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha, float *x,
-		int incx);
 VCUDA_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha,
 		float *x, int incx)
 {
@@ -1016,8 +895,6 @@ VCUDA_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:106: learned */
-cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n, const float *alpha, float *x,
-		int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, float *x, int64_t incx)
 {
@@ -1027,8 +904,6 @@ VCUDA_EXPORT cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:108: learned */
-cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const double *alpha, double *x,
-		int incx);
 VCUDA_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const double *alpha,
 		double *x, int incx)
 {
@@ -1046,8 +921,6 @@ VCUDA_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:108: learned */
-cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n, const double *alpha,
-		double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, double *x, int64_t incx)
 {
@@ -1057,8 +930,6 @@ VCUDA_EXPORT cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:110: learned */
-cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
-		cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
 		cuComplex *x, int incx)
 {
@@ -1076,8 +947,6 @@ VCUDA_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:110: learned */
-cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *alpha,
-		cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *alpha, cuComplex *x, int64_t incx)
 {
@@ -1087,8 +956,6 @@ VCUDA_EXPORT cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:112: learned */
-cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const float *alpha, cuComplex *x,
-		int incx);
 VCUDA_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const float *alpha,
 		cuComplex *x, int incx)
 {
@@ -1106,8 +973,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:112: learned */
-cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n, const float *alpha,
-		cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, cuComplex *x, int64_t incx)
 {
@@ -1117,8 +982,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:114: learned */
-cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n, const cuDoubleComplex *alpha,
-		cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *alpha, cuDoubleComplex *x, int incx)
 {
@@ -1136,8 +999,6 @@ VCUDA_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:114: learned */
-cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *alpha,
-		cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *alpha, cuDoubleComplex *x, int64_t incx)
 {
@@ -1147,8 +1008,6 @@ VCUDA_EXPORT cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:116: learned */
-cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const double *alpha,
-		cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const double *alpha,
 		cuDoubleComplex *x, int incx)
 {
@@ -1166,8 +1025,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:116: learned */
-cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n, const double *alpha,
-		cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, cuDoubleComplex *x, int64_t incx)
 {
@@ -1177,9 +1034,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:118: learned */
-cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha,
-		cudaDataType alphaType, const void *x, cudaDataType xType, int incx, void *y,
-		cudaDataType yType, int incy, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha,
 		cudaDataType alphaType, const void *x, cudaDataType xType, int incx, void *y,
 		cudaDataType yType, int incy, cudaDataType executiontype)
@@ -1204,9 +1058,6 @@ VCUDA_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:118: learned */
-cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
-		cudaDataType alphaType, const void *x, cudaDataType xType, int64_t incx,
-		void *y, cudaDataType yType, int64_t incy, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
 		cudaDataType alphaType, const void *x, cudaDataType xType, int64_t incx,
 		void *y, cudaDataType yType, int64_t incy, cudaDataType executiontype)
@@ -1218,8 +1069,6 @@ VCUDA_EXPORT cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:121: learned */
-cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, const float *x,
-		int incx, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha,
 		const float *x, int incx, float *y, int incy)
 {
@@ -1239,8 +1088,6 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:121: learned */
-cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n, const float *alpha,
-		const float *x, int64_t incx, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, const float *x, int64_t incx, float *y, int64_t incy)
 {
@@ -1250,8 +1097,6 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:123: learned */
-cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const double *alpha,
-		const double *x, int incx, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const double *alpha,
 		const double *x, int incx, double *y, int incy)
 {
@@ -1271,8 +1116,6 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:123: learned */
-cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n, const double *alpha,
-		const double *x, int64_t incx, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, const double *x, int64_t incx, double *y, int64_t incy)
 {
@@ -1282,8 +1125,6 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:125: learned */
-cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
 		const cuComplex *x, int incx, cuComplex *y, int incy)
 {
@@ -1303,8 +1144,6 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:125: learned */
-cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *alpha,
-		const cuComplex *x, int64_t incx, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, cuComplex *y,
 		int64_t incy)
@@ -1315,8 +1154,6 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:127: learned */
-cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *y, int incy)
@@ -1337,8 +1174,6 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:127: learned */
-cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *y, int64_t incy)
@@ -1349,8 +1184,6 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:129: learned */
-cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, void *y, cudaDataType yType, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
@@ -1371,8 +1204,6 @@ VCUDA_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:129: learned */
-cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy)
 {
@@ -1382,8 +1213,6 @@ VCUDA_EXPORT cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:131: learned */
-cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const float *x, int incx, float *y,
-		int incy);
 VCUDA_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *y, int incy)
 {
@@ -1402,8 +1231,6 @@ VCUDA_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:131: learned */
-cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *y, int64_t incy)
 {
@@ -1413,8 +1240,6 @@ VCUDA_EXPORT cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:133: learned */
-cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *y, int incy)
 {
@@ -1433,8 +1258,6 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:133: learned */
-cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *y, int64_t incy)
 {
@@ -1444,8 +1267,6 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:135: learned */
-cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, cuComplex *y, int incy)
 {
@@ -1464,8 +1285,6 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const c
 }
 
 /* cublas.api:135: learned */
-cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, cuComplex *y, int64_t incy)
 {
@@ -1475,8 +1294,6 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:137: learned */
-cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy)
 {
@@ -1495,8 +1312,6 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:137: learned */
-cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy)
 {
@@ -1506,8 +1321,6 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:139: learned */
-cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x, int incx, float *y,
-		int incy);
 VCUDA_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy)
 {
@@ -1526,8 +1339,6 @@ VCUDA_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *
 }
 
 /* cublas.api:139: learned */
-cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx,
-		float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy)
 {
@@ -1537,8 +1348,6 @@ VCUDA_EXPORT cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:141: learned */
-cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *x, int incx, double *y,
-		int incy);
 VCUDA_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy)
 {
@@ -1557,8 +1366,6 @@ VCUDA_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double 
 }
 
 /* cublas.api:141: learned */
-cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx,
-		double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy)
 {
@@ -1568,8 +1375,6 @@ VCUDA_EXPORT cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:143: learned */
-cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
-		cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy)
 {
@@ -1588,8 +1393,6 @@ VCUDA_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuCompl
 }
 
 /* cublas.api:143: learned */
-cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx,
-		cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy)
 {
@@ -1599,8 +1402,6 @@ VCUDA_EXPORT cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:145: learned */
-cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy)
 {
@@ -1619,8 +1420,6 @@ VCUDA_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubl
 }
 
 /* cublas.api:145: learned */
-cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy)
 {
@@ -1630,8 +1429,6 @@ VCUDA_EXPORT cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:147: learned */
-cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x, cudaDataType xType, int incx,
-		void *y, cudaDataType yType, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
@@ -1652,8 +1449,6 @@ VCUDA_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 }
 
 /* cublas.api:147: learned */
-cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, void *x, cudaDataType xType,
-		int64_t incx, void *y, cudaDataType yType, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy)
 {
@@ -1663,8 +1458,6 @@ VCUDA_EXPORT cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, vo
 }
 
 /* cublas.api:149: learned */
-cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, int *result)
 {
@@ -1686,8 +1479,6 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:149: learned */
-cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n, const float *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, int64_t *result)
 {
@@ -1705,8 +1496,6 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:151: learned */
-cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, int *result)
 {
@@ -1728,8 +1517,6 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:151: learned */
-cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n,
 		const double *x, int64_t incx, int64_t *result)
 {
@@ -1747,8 +1534,6 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:153: learned */
-cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, int *result)
 {
@@ -1770,8 +1555,6 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:153: learned */
-cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, int64_t *result)
 {
@@ -1789,8 +1572,6 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:155: learned */
-cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
@@ -1812,8 +1593,6 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:155: learned */
-cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, int64_t *result)
 {
@@ -1831,8 +1610,6 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:157: learned */
-cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, int *result);
 VCUDA_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, int *result)
 {
@@ -1855,8 +1632,6 @@ VCUDA_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const vo
 }
 
 /* cublas.api:157: learned */
-cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, int64_t *result)
 {
@@ -1874,8 +1649,6 @@ VCUDA_EXPORT cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:159: learned */
-cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, int *result)
 {
@@ -1897,8 +1670,6 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:159: learned */
-cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n, const float *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, int64_t *result)
 {
@@ -1916,8 +1687,6 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:161: learned */
-cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, int *result)
 {
@@ -1939,8 +1708,6 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:161: learned */
-cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n,
 		const double *x, int64_t incx, int64_t *result)
 {
@@ -1958,8 +1725,6 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:163: learned */
-cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, int *result)
 {
@@ -1981,8 +1746,6 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:163: learned */
-cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, int64_t *result)
 {
@@ -2000,8 +1763,6 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:165: learned */
-cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		int *result);
 VCUDA_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
@@ -2023,8 +1784,6 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:165: learned */
-cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, int64_t *result)
 {
@@ -2042,8 +1801,6 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:167: learned */
-cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, int *result);
 VCUDA_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, int *result)
 {
@@ -2066,8 +1823,6 @@ VCUDA_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const vo
 }
 
 /* cublas.api:167: learned */
-cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, int64_t *result);
 VCUDA_EXPORT cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, int64_t *result)
 {
@@ -2085,8 +1840,6 @@ VCUDA_EXPORT cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:169: learned */
-cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, void *result, cudaDataType resultType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *result, cudaDataType resultType,
 		cudaDataType executiontype)
@@ -2112,9 +1865,6 @@ VCUDA_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const voi
 }
 
 /* cublas.api:169: learned */
-cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
-		cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
 		cudaDataType executiontype)
@@ -2126,8 +1876,6 @@ VCUDA_EXPORT cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, co
 }
 
 /* cublas.api:172: learned */
-cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *result)
 {
@@ -2149,8 +1897,6 @@ VCUDA_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const f
 }
 
 /* cublas.api:172: learned */
-cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *result)
 {
@@ -2160,8 +1906,6 @@ VCUDA_EXPORT cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:174: learned */
-cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		double *result);
 VCUDA_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *result)
 {
@@ -2183,8 +1927,6 @@ VCUDA_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const d
 }
 
 /* cublas.api:174: learned */
-cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *result)
 {
@@ -2194,8 +1936,6 @@ VCUDA_EXPORT cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:176: learned */
-cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		float *result);
 VCUDA_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, float *result)
 {
@@ -2217,8 +1957,6 @@ VCUDA_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const 
 }
 
 /* cublas.api:176: learned */
-cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, float *result);
 VCUDA_EXPORT cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, float *result)
 {
@@ -2228,8 +1966,6 @@ VCUDA_EXPORT cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:178: learned */
-cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		double *result);
 VCUDA_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
@@ -2251,8 +1987,6 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:178: learned */
-cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, double *result);
 VCUDA_EXPORT cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, double *result)
 {
@@ -2262,8 +1996,6 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:180: learned */
-cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int incx, float *y,
-		int incy, const float *c, const float *s);
 VCUDA_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy, const float *c, const float *s)
 {
@@ -2284,8 +2016,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x
 }
 
 /* cublas.api:180: learned */
-cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx,
-		float *y, int64_t incy, const float *c, const float *s);
 VCUDA_EXPORT cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy, const float *c, const float *s)
 {
@@ -2295,8 +2025,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, f
 }
 
 /* cublas.api:182: learned */
-cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x, int incx, double *y,
-		int incy, const double *c, const double *s);
 VCUDA_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy, const double *c, const double *s)
 {
@@ -2317,8 +2045,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *
 }
 
 /* cublas.api:182: learned */
-cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx,
-		double *y, int64_t incy, const double *c, const double *s);
 VCUDA_EXPORT cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy, const double *c, const double *s)
 {
@@ -2328,8 +2054,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, d
 }
 
 /* cublas.api:184: learned */
-cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx, cuComplex *y,
-		int incy, const float *c, const cuComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy, const float *c, const cuComplex *s)
 {
@@ -2350,8 +2074,6 @@ VCUDA_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComple
 }
 
 /* cublas.api:184: learned */
-cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx,
-		cuComplex *y, int64_t incy, const float *c, const cuComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy, const float *c, const cuComplex *s)
 {
@@ -2361,8 +2083,6 @@ VCUDA_EXPORT cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, c
 }
 
 /* cublas.api:186: learned */
-cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
-		cuComplex *y, int incy, const float *c, const float *s);
 VCUDA_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy, const float *c, const float *s)
 {
@@ -2383,8 +2103,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuCompl
 }
 
 /* cublas.api:186: learned */
-cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx,
-		cuComplex *y, int64_t incy, const float *c, const float *s);
 VCUDA_EXPORT cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy, const float *c, const float *s)
 {
@@ -2394,8 +2112,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:188: learned */
-cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy, const double *c, const cuDoubleComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy, const double *c,
 		const cuDoubleComplex *s)
@@ -2417,9 +2133,6 @@ VCUDA_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDouble
 }
 
 /* cublas.api:188: learned */
-cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy, const double *c,
-		const cuDoubleComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy,
 		const double *c, const cuDoubleComplex *s)
@@ -2430,8 +2143,6 @@ VCUDA_EXPORT cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:191: learned */
-cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy, const double *c, const double *s);
 VCUDA_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy, const double *c, const double *s)
 {
@@ -2452,9 +2163,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubl
 }
 
 /* cublas.api:191: learned */
-cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy, const double *c,
-		const double *s);
 VCUDA_EXPORT cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy,
 		const double *c, const double *s)
@@ -2465,9 +2173,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n,
 }
 
 /* cublas.api:194: learned */
-cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x, cudaDataType xType, int incx,
-		void *y, cudaDataType yType, int incy, const void *c, const void *s,
-		cudaDataType csType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
 		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
@@ -2493,9 +2198,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 }
 
 /* cublas.api:194: learned */
-cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, void *x, cudaDataType xType,
-		int64_t incx, void *y, cudaDataType yType, int64_t incy, const void *c,
-		const void *s, cudaDataType csType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy,
 		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
@@ -2507,7 +2209,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, voi
 }
 
 /* cublas.api:198: learned */
-cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c, float *s);
 VCUDA_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c,
 		float *s)
 {
@@ -2532,8 +2233,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, floa
 }
 
 /* cublas.api:200: learned */
-cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b, double *c,
-		double *s);
 VCUDA_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b,
 		double *c, double *s)
 {
@@ -2558,8 +2257,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, dou
 }
 
 /* cublas.api:202: learned */
-cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, cuComplex *b, float *c,
-		cuComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, cuComplex *b,
 		float *c, cuComplex *s)
 {
@@ -2584,8 +2281,6 @@ VCUDA_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, 
 }
 
 /* cublas.api:204: learned */
-cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex *a, cuDoubleComplex *b,
-		double *c, cuDoubleComplex *s);
 VCUDA_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex *a,
 		cuDoubleComplex *b, double *c, cuDoubleComplex *s)
 {
@@ -2610,8 +2305,6 @@ VCUDA_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComple
 }
 
 /* cublas.api:206: learned */
-cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b, cudaDataType abType,
-		void *c, void *s, cudaDataType csType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
 		cudaDataType abType, void *c, void *s, cudaDataType csType,
 		cudaDataType executiontype)
@@ -2640,8 +2333,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b
 }
 
 /* cublas.api:210: learned */
-cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x, int incx, float *y,
-		int incy, const float *param);
 VCUDA_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy, const float *param)
 {
@@ -2661,8 +2352,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *
 }
 
 /* cublas.api:210: learned */
-cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx,
-		float *y, int64_t incy, const float *param);
 VCUDA_EXPORT cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy, const float *param)
 {
@@ -2672,8 +2361,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:212: learned */
-cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *x, int incx, double *y,
-		int incy, const double *param);
 VCUDA_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy, const double *param)
 {
@@ -2693,8 +2380,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double 
 }
 
 /* cublas.api:212: learned */
-cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx,
-		double *y, int64_t incy, const double *param);
 VCUDA_EXPORT cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy, const double *param)
 {
@@ -2704,9 +2389,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, 
 }
 
 /* cublas.api:214: learned */
-cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x, cudaDataType xType, int incx,
-		void *y, cudaDataType yType, int incy, const void *param,
-		cudaDataType paramType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
 		const void *param, cudaDataType paramType, cudaDataType executiontype)
@@ -2731,9 +2413,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 }
 
 /* cublas.api:214: learned */
-cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, void *x, cudaDataType xType,
-		int64_t incx, void *y, cudaDataType yType, int64_t incy, const void *param,
-		cudaDataType paramType, cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy,
 		const void *param, cudaDataType paramType, cudaDataType executiontype)
@@ -2745,8 +2424,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, vo
 }
 
 /* cublas.api:217: learned */
-cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, float *d2, float *x1,
-		const float *y1, float *param);
 VCUDA_EXPORT cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, float *d2,
 		float *x1, const float *y1, float *param)
 {
@@ -2772,8 +2449,6 @@ VCUDA_EXPORT cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, fl
 }
 
 /* cublas.api:219: learned */
-cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, double *d2, double *x1,
-		const double *y1, double *param);
 VCUDA_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, double *d2,
 		double *x1, const double *y1, double *param)
 {
@@ -2799,10 +2474,6 @@ VCUDA_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, d
 }
 
 /* cublas.api:221: learned */
-cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type, void *d2,
-		cudaDataType d2Type, void *x1, cudaDataType x1Type, const void *y1,
-		cudaDataType y1Type, void *param, cudaDataType paramType,
-		cudaDataType executiontype);
 VCUDA_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type,
 		void *d2, cudaDataType d2Type, void *x1, cudaDataType x1Type, const void *y1,
 		cudaDataType y1Type, void *param, cudaDataType paramType,
@@ -2836,9 +2507,6 @@ VCUDA_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaD
 }
 
 /* cublas.api:227: learned */
-cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const float *A, int lda, const float *x,
 		int incx, const float *beta, float *y, int incy)
@@ -2864,9 +2532,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:227: learned */
-cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const float *alpha, const float *A, int64_t lda, const float *x,
-		int64_t incx, const float *beta, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
 		const float *x, int64_t incx, const float *beta, float *y, int64_t incy)
@@ -2879,9 +2544,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:230: learned */
-cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const double *alpha, const double *A, int lda, const double *x,
 		int incx, const double *beta, double *y, int incy)
@@ -2907,9 +2569,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:230: learned */
-cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const double *alpha, const double *A, int64_t lda, const double *x,
-		int64_t incx, const double *beta, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
 		const double *x, int64_t incx, const double *beta, double *y, int64_t incy)
@@ -2922,9 +2581,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:233: learned */
-cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuComplex *alpha, const cuComplex *A, int lda,
 		const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -2950,10 +2606,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:233: learned */
-cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
-		int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -2967,10 +2619,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:236: learned */
-cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -2997,10 +2645,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:236: learned */
-cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
 		int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -3014,9 +2658,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:240: learned */
-cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const float *alpha, const float *A, int lda, const float *x,
-		int incx, const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const float *alpha, const float *A, int lda,
 		const float *x, int incx, const float *beta, float *y, int incy)
@@ -3044,10 +2685,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:240: learned */
-cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const float *alpha, const float *A,
-		int64_t lda, const float *x, int64_t incx, const float *beta, float *y,
-		int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const float *alpha,
 		const float *A, int64_t lda, const float *x, int64_t incx, const float *beta,
@@ -3061,9 +2698,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:243: learned */
-cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const double *alpha, const double *A, int lda, const double *x,
-		int incx, const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const double *alpha, const double *A, int lda,
 		const double *x, int incx, const double *beta, double *y, int incy)
@@ -3091,10 +2725,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:243: learned */
-cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const double *alpha, const double *A,
-		int64_t lda, const double *x, int64_t incx, const double *beta, double *y,
-		int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const double *alpha,
 		const double *A, int64_t lda, const double *x, int64_t incx, const double *beta,
@@ -3108,9 +2738,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:246: learned */
-cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const cuComplex *alpha, const cuComplex *A, int lda,
-		const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y,
@@ -3139,10 +2766,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:246: learned */
-cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const cuComplex *alpha, const cuComplex *A,
-		int64_t lda, const cuComplex *x, int64_t incx, const cuComplex *beta,
-		cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx,
@@ -3156,10 +2779,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:249: learned */
-cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
@@ -3188,10 +2807,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:249: learned */
-cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -3205,9 +2820,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:253: learned */
-cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
-		float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
 		float *x, int incx)
@@ -3230,9 +2842,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:253: learned */
-cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
-		int64_t lda, float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
 		int64_t lda, float *x, int64_t incx)
@@ -3243,9 +2852,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:256: learned */
-cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
-		double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
 		double *x, int incx)
@@ -3268,9 +2874,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:256: learned */
-cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
-		int64_t lda, double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
 		int64_t lda, double *x, int64_t incx)
@@ -3281,9 +2884,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:259: learned */
-cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
-		int lda, cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
 		int lda, cuComplex *x, int incx)
@@ -3306,9 +2906,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:259: learned */
-cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
-		int64_t lda, cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
 		int64_t lda, cuComplex *x, int64_t incx)
@@ -3319,9 +2916,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:262: learned */
-cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
 		int lda, cuDoubleComplex *x, int incx)
@@ -3344,9 +2938,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:262: learned */
-cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3357,9 +2948,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:265: learned */
-cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
-		int lda, float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
 		int lda, float *x, int incx)
@@ -3383,9 +2971,6 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:265: learned */
-cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const float *A, int64_t lda, float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const float *A, int64_t lda, float *x, int64_t incx)
@@ -3397,9 +2982,6 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:268: learned */
-cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
-		int lda, double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
 		int lda, double *x, int incx)
@@ -3423,9 +3005,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:268: learned */
-cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const double *A, int64_t lda, double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const double *A, int64_t lda, double *x, int64_t incx)
@@ -3437,9 +3016,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:271: learned */
-cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuComplex *A, int lda, cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuComplex *A, int lda, cuComplex *x, int incx)
@@ -3463,9 +3039,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:271: learned */
-cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx)
@@ -3477,9 +3050,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:274: learned */
-cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
@@ -3503,9 +3073,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:274: learned */
-cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3517,9 +3084,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:277: learned */
-cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
-		float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
 		float *x, int incx)
@@ -3541,9 +3105,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:277: learned */
-cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
-		float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
 		float *x, int64_t incx)
@@ -3554,9 +3115,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:279: learned */
-cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
-		double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
 		double *x, int incx)
@@ -3578,9 +3136,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:279: learned */
-cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
-		double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
 		double *x, int64_t incx)
@@ -3591,9 +3146,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:281: learned */
-cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
-		cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
 		cuComplex *x, int incx)
@@ -3615,9 +3167,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:281: learned */
-cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
-		cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
 		cuComplex *x, int64_t incx)
@@ -3628,9 +3177,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:284: learned */
-cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
@@ -3652,9 +3198,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:284: learned */
-cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx)
@@ -3665,9 +3208,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:287: learned */
-cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
-		float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
 		float *x, int incx)
@@ -3690,9 +3230,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:287: learned */
-cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
-		int64_t lda, float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
 		int64_t lda, float *x, int64_t incx)
@@ -3703,9 +3240,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:290: learned */
-cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
-		double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
 		double *x, int incx)
@@ -3728,9 +3262,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:290: learned */
-cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
-		int64_t lda, double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
 		int64_t lda, double *x, int64_t incx)
@@ -3741,9 +3272,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:293: learned */
-cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
-		int lda, cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
 		int lda, cuComplex *x, int incx)
@@ -3766,9 +3294,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:293: learned */
-cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
-		int64_t lda, cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
 		int64_t lda, cuComplex *x, int64_t incx)
@@ -3779,9 +3304,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:296: learned */
-cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
 		int lda, cuDoubleComplex *x, int incx)
@@ -3804,9 +3326,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:296: learned */
-cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3817,9 +3336,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:299: learned */
-cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
-		float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
 		float *x, int incx)
@@ -3841,9 +3357,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:299: learned */
-cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
-		float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
 		float *x, int64_t incx)
@@ -3854,9 +3367,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:301: learned */
-cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
-		double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
 		double *x, int incx)
@@ -3878,9 +3388,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:301: learned */
-cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
-		double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
 		double *x, int64_t incx)
@@ -3891,9 +3398,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:303: learned */
-cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
-		cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
 		cuComplex *x, int incx)
@@ -3915,9 +3419,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:303: learned */
-cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
-		cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
 		cuComplex *x, int64_t incx)
@@ -3928,9 +3429,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:306: learned */
-cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
@@ -3952,9 +3450,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:306: learned */
-cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx)
@@ -3965,9 +3460,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:309: learned */
-cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
-		int lda, float *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
 		int lda, float *x, int incx)
@@ -3991,9 +3483,6 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:309: learned */
-cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const float *A, int64_t lda, float *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const float *A, int64_t lda, float *x, int64_t incx)
@@ -4005,9 +3494,6 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:312: learned */
-cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
-		int lda, double *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
 		int lda, double *x, int incx)
@@ -4031,9 +3517,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:312: learned */
-cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const double *A, int64_t lda, double *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const double *A, int64_t lda, double *x, int64_t incx)
@@ -4045,9 +3528,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:315: learned */
-cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuComplex *A, int lda, cuComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuComplex *A, int lda, cuComplex *x, int incx)
@@ -4071,9 +3551,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:315: learned */
-cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx)
@@ -4085,9 +3562,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:318: learned */
-cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
 VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
@@ -4111,9 +3585,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:318: learned */
-cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
 VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -4125,9 +3596,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:321: learned */
-cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *A, int lda, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -4152,9 +3620,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:321: learned */
-cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *A, int64_t lda, const float *x, int64_t incx,
-		const float *beta, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *A, int64_t lda, const float *x,
 		int64_t incx, const float *beta, float *y, int64_t incy)
@@ -4166,9 +3631,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:324: learned */
-cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *A, int lda, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -4193,9 +3655,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:324: learned */
-cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *A, int64_t lda, const double *x,
-		int64_t incx, const double *beta, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *A, int64_t lda, const double *x,
 		int64_t incx, const double *beta, double *y, int64_t incy)
@@ -4207,9 +3666,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:327: learned */
-cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -4234,9 +3690,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:327: learned */
-cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *x,
-		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -4249,10 +3702,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:330: learned */
-cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4278,10 +3727,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:330: learned */
-cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -4294,9 +3739,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:334: learned */
-cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -4321,9 +3763,6 @@ VCUDA_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:334: learned */
-cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *x,
-		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -4336,10 +3775,6 @@ VCUDA_EXPORT cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:337: learned */
-cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4365,10 +3800,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:337: learned */
-cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -4381,9 +3812,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:341: learned */
-cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const float *alpha, const float *A, int lda, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -4409,9 +3837,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:341: learned */
-cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const float *alpha, const float *A, int64_t lda, const float *x,
-		int64_t incx, const float *beta, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const float *alpha, const float *A, int64_t lda,
 		const float *x, int64_t incx, const float *beta, float *y, int64_t incy)
@@ -4424,9 +3849,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:344: learned */
-cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const double *alpha, const double *A, int lda, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -4452,9 +3874,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:344: learned */
-cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const double *alpha, const double *A, int64_t lda, const double *x,
-		int64_t incx, const double *beta, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const double *alpha, const double *A, int64_t lda,
 		const double *x, int64_t incx, const double *beta, double *y, int64_t incy)
@@ -4467,9 +3886,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:347: learned */
-cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -4495,10 +3911,6 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:347: learned */
-cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
-		int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -4512,10 +3924,6 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:350: learned */
-cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4542,10 +3950,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:350: learned */
-cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
 		int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -4559,9 +3963,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:354: learned */
-cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *AP, const float *x, int incx,
-		const float *beta, float *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *AP, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -4585,9 +3986,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:354: learned */
-cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *AP, const float *x, int64_t incx,
-		const float *beta, float *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *AP, const float *x, int64_t incx,
 		const float *beta, float *y, int64_t incy)
@@ -4599,9 +3997,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:357: learned */
-cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *AP, const double *x, int incx,
-		const double *beta, double *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *AP, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -4625,9 +4020,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:357: learned */
-cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *AP, const double *x, int64_t incx,
-		const double *beta, double *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *AP, const double *x, int64_t incx,
 		const double *beta, double *y, int64_t incy)
@@ -4639,9 +4031,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:360: learned */
-cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int incx,
-		const cuComplex *beta, cuComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int incx,
 		const cuComplex *beta, cuComplex *y, int incy)
@@ -4665,9 +4054,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:360: learned */
-cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int64_t incx,
-		const cuComplex *beta, cuComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *AP, const cuComplex *x,
 		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy)
@@ -4679,10 +4065,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:363: learned */
-cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
 VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4707,10 +4089,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:363: learned */
-cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
 VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -4723,8 +4101,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:367: learned */
-cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n, const float *alpha,
-		const float *x, int incx, const float *y, int incy, float *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *A, int lda)
@@ -4748,9 +4124,6 @@ VCUDA_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:367: learned */
-cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, int64_t n, const float *alpha,
-		const float *x, int64_t incx, const float *y, int64_t incy, float *A,
-		int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
 		float *A, int64_t lda)
@@ -4763,8 +4136,6 @@ VCUDA_EXPORT cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, i
 }
 
 /* cublas.api:370: learned */
-cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n, const double *alpha,
-		const double *x, int incx, const double *y, int incy, double *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *A, int lda)
@@ -4788,9 +4159,6 @@ VCUDA_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:370: learned */
-cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const double *alpha, const double *x, int64_t incx, const double *y,
-		int64_t incy, double *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *A, int64_t lda)
@@ -4803,9 +4171,6 @@ VCUDA_EXPORT cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, i
 }
 
 /* cublas.api:373: learned */
-cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A,
-		int lda);
 VCUDA_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4829,9 +4194,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:373: learned */
-cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
 		int64_t incy, cuComplex *A, int64_t lda)
@@ -4844,9 +4206,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, 
 }
 
 /* cublas.api:376: learned */
-cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A,
-		int lda);
 VCUDA_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4870,9 +4229,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:376: learned */
-cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
 		int64_t incy, cuComplex *A, int64_t lda)
@@ -4885,9 +4241,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, 
 }
 
 /* cublas.api:379: learned */
-cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-		cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4911,9 +4264,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:379: learned */
-cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4926,9 +4276,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, 
 }
 
 /* cublas.api:382: learned */
-cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-		cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4952,9 +4299,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 }
 
 /* cublas.api:382: learned */
-cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4967,8 +4311,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, 
 }
 
 /* cublas.api:385: learned */
-cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, float *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, float *A, int lda)
 {
@@ -4989,8 +4331,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:385: learned */
-cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, float *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, float *A,
 		int64_t lda)
@@ -5001,8 +4341,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:387: learned */
-cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, double *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, double *A, int lda)
 {
@@ -5023,8 +4361,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:387: learned */
-cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, double *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, double *A,
 		int64_t lda)
@@ -5035,8 +4371,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:389: learned */
-cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
@@ -5057,9 +4391,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:389: learned */
-cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
-		int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		cuComplex *A, int64_t lda)
@@ -5070,9 +4401,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:391: learned */
-cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *A, int lda)
@@ -5094,9 +4422,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:391: learned */
-cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *A, int64_t lda)
@@ -5107,8 +4432,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:394: learned */
-cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const cuComplex *x, int incx, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
@@ -5129,9 +4452,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:394: learned */
-cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
-		int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
 		int64_t lda)
@@ -5142,9 +4462,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:396: learned */
-cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *A,
-		int lda);
 VCUDA_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *A,
 		int lda)
@@ -5166,9 +4483,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:396: learned */
-cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *A,
-		int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *A, int64_t lda)
@@ -5179,8 +4493,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:399: learned */
-cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, float *AP);
 VCUDA_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, float *AP)
 {
@@ -5200,8 +4512,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:399: learned */
-cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, float *AP);
 VCUDA_EXPORT cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, float *AP)
 {
@@ -5211,8 +4521,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:401: learned */
-cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, double *AP)
 {
@@ -5232,8 +4540,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:401: learned */
-cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, double *AP)
 {
@@ -5243,8 +4549,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:403: learned */
-cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const cuComplex *x, int incx, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const cuComplex *x, int incx, cuComplex *AP)
 {
@@ -5264,8 +4568,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:403: learned */
-cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const cuComplex *x, int64_t incx, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const cuComplex *x, int64_t incx, cuComplex *AP)
 {
@@ -5275,8 +4577,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:405: learned */
-cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *AP)
 {
@@ -5296,9 +4596,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:405: learned */
-cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const cuDoubleComplex *x, int64_t incx,
-		cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *AP)
@@ -5309,9 +4606,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:407: learned */
-cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, const float *y, int incy,
-		float *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *A, int lda)
@@ -5335,9 +4629,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:407: learned */
-cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
-		float *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, const float *y,
 		int64_t incy, float *A, int64_t lda)
@@ -5349,9 +4640,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:410: learned */
-cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, const double *y, int incy,
-		double *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *A, int lda)
@@ -5375,9 +4663,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:410: learned */
-cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, const double *y,
-		int64_t incy, double *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *A, int64_t lda)
@@ -5389,9 +4674,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:413: learned */
-cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -5415,9 +4697,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:413: learned */
-cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda)
@@ -5429,9 +4708,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:416: learned */
-cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -5455,9 +4731,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:416: learned */
-cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -5469,9 +4742,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:419: learned */
-cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -5495,9 +4765,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:419: learned */
-cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda)
@@ -5509,9 +4776,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:422: learned */
-cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -5535,9 +4799,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:422: learned */
-cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
 VCUDA_EXPORT cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -5549,9 +4810,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:425: learned */
-cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, const float *y, int incy,
-		float *AP);
 VCUDA_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *AP)
@@ -5574,9 +4832,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:425: learned */
-cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
-		float *AP);
 VCUDA_EXPORT cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, const float *y,
 		int64_t incy, float *AP)
@@ -5587,9 +4842,6 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:428: learned */
-cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, const double *y, int incy,
-		double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *AP)
@@ -5612,9 +4864,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:428: learned */
-cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, const double *y,
-		int64_t incy, double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *AP)
@@ -5625,9 +4874,6 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:431: learned */
-cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *AP)
@@ -5650,9 +4896,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:431: learned */
-cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *AP)
@@ -5663,9 +4906,6 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:434: learned */
-cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *AP)
@@ -5688,9 +4928,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:434: learned */
-cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *AP)
@@ -5701,10 +4938,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:437: learned */
-cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const float *alpha, const float *const Aarray[], int lda,
-		const float *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const float *const Aarray[], int lda,
 		const float *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -5732,10 +4965,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:437: learned */
-cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const float *alpha, const float *const Aarray[], int64_t lda,
-		const float *const xarray[], int64_t incx, const float *beta,
-		float *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const float *const Aarray[], int64_t lda, const float *const xarray[],
@@ -5750,10 +4979,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:441: learned */
-cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const double *alpha, const double *const Aarray[], int lda,
-		const double *const xarray[], int incx, const double *beta,
-		double *const yarray[], int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const double *alpha, const double *const Aarray[], int lda,
 		const double *const xarray[], int incx, const double *beta,
@@ -5781,10 +5006,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:441: learned */
-cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const double *alpha, const double *const Aarray[], int64_t lda,
-		const double *const xarray[], int64_t incx, const double *beta,
-		double *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const double *alpha,
 		const double *const Aarray[], int64_t lda, const double *const xarray[],
@@ -5799,10 +5020,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:445: learned */
-cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
-		const cuComplex *const xarray[], int incx, const cuComplex *beta,
-		cuComplex *const yarray[], int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
 		const cuComplex *const xarray[], int incx, const cuComplex *beta,
@@ -5830,10 +5047,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:445: learned */
-cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
-		const cuComplex *const xarray[], int64_t incx, const cuComplex *beta,
-		cuComplex *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *const Aarray[], int64_t lda, const cuComplex *const xarray[],
@@ -5848,10 +5061,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:449: learned */
-cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[], int lda,
-		const cuDoubleComplex *const xarray[], int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *const yarray[], int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int lda,
@@ -5880,11 +5089,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:449: learned */
-cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
-		int64_t lda, const cuDoubleComplex *const xarray[], int64_t incx,
-		const cuDoubleComplex *beta, cuDoubleComplex *const yarray[], int64_t incy,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int64_t lda,
@@ -5900,10 +5104,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:453: learned */
-cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, void *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, void *const yarray[],
@@ -5931,10 +5131,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOp
 }
 
 /* cublas.api:453: learned */
-cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		void *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5949,10 +5145,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:457: learned */
-cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -5980,10 +5172,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOp
 }
 
 /* cublas.api:457: learned */
-cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		float *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5998,10 +5186,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:461: learned */
-cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, void *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, void *const yarray[],
@@ -6029,10 +5213,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOp
 }
 
 /* cublas.api:461: learned */
-cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		void *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -6047,10 +5227,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:465: learned */
-cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -6078,10 +5254,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOp
 }
 
 /* cublas.api:465: learned */
-cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		float *const yarray[], int64_t incy, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -6096,10 +5268,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:469: learned */
-cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const float *A, int lda, long long int strideA,
-		const float *x, int incx, long long int stridex, const float *beta, float *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const float *A,
 		int lda, long long int strideA, const float *x, int incx, long long int stridex,
@@ -6130,10 +5298,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:469: learned */
-cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
-		int64_t strideA, const float *x, int64_t incx, int64_t stridex,
-		const float *beta, float *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const float *A, int64_t lda, int64_t strideA, const float *x, int64_t incx,
@@ -6148,10 +5312,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:473: learned */
-cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const double *alpha, const double *A, int lda, long long int strideA,
-		const double *x, int incx, long long int stridex, const double *beta, double *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const double *alpha, const double *A,
 		int lda, long long int strideA, const double *x, int incx,
@@ -6183,11 +5343,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:473: learned */
-cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		int64_t strideA, const double *x, int64_t incx, int64_t stridex,
-		const double *beta, double *y, int64_t incy, int64_t stridey,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, int64_t strideA, const double *x, int64_t incx,
@@ -6202,11 +5357,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:477: learned */
-cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda,
-		long long int strideA, const cuComplex *x, int incx, long long int stridex,
-		const cuComplex *beta, cuComplex *y, int incy, long long int stridey,
-		int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const cuComplex *alpha,
 		const cuComplex *A, int lda, long long int strideA, const cuComplex *x,
@@ -6238,11 +5388,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:477: learned */
-cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		int64_t strideA, const cuComplex *x, int64_t incx, int64_t stridex,
-		const cuComplex *beta, cuComplex *y, int64_t incy, int64_t stridey,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, int64_t strideA, const cuComplex *x,
@@ -6257,11 +5402,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:481: learned */
-cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		long long int strideA, const cuDoubleComplex *x, int incx,
-		long long int stridex, const cuDoubleComplex *beta, cuDoubleComplex *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, long long int strideA,
@@ -6294,11 +5434,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:481: learned */
-cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, int64_t strideA, const cuDoubleComplex *x, int64_t incx,
-		int64_t stridex, const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy,
-		int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, int64_t strideA,
@@ -6314,10 +5449,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:486: learned */
-cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, void *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -6348,10 +5479,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:486: learned */
-cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, void *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
@@ -6366,10 +5493,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:490: learned */
-cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, float *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -6400,10 +5523,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:490: learned */
-cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, float *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
@@ -6418,10 +5537,6 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:494: learned */
-cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, void *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -6452,10 +5567,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:494: learned */
-cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, void *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
@@ -6470,10 +5581,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:498: learned */
-cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, float *y,
-		int incy, long long int stridey, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -6504,10 +5611,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:498: learned */
-cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, float *y, int64_t incy, int64_t stridey, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
@@ -6522,10 +5625,6 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:502: learned */
-cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
@@ -6554,10 +5653,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:502: learned */
-cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
-		float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -6571,10 +5666,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:505: learned */
-cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *A, int lda, const double *B, int ldb, const double *beta,
-		double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const double *alpha,
 		const double *A, int lda, const double *B, int ldb, const double *beta,
@@ -6603,10 +5694,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:505: learned */
-cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -6620,10 +5707,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:508: learned */
-cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -6652,10 +5735,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:508: learned */
-cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
-		int64_t ldb, const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
@@ -6669,10 +5748,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:512: learned */
-cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -6701,10 +5776,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation
 }
 
 /* cublas.api:512: learned */
-cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
-		int64_t ldb, const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
@@ -6718,10 +5789,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperat
 }
 
 /* cublas.api:516: learned */
-cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -6753,11 +5820,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperati
 }
 
 /* cublas.api:516: learned */
-cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
-		const void *B, cudaDataType Btype, int64_t ldb, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -6772,10 +5834,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:520: learned */
-cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6804,11 +5862,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:520: learned */
-cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *B, int64_t ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -6823,10 +5876,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOpera
 }
 
 /* cublas.api:524: learned */
-cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6855,11 +5904,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation
 }
 
 /* cublas.api:524: learned */
-cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *B, int64_t ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -6874,9 +5918,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperat
 }
 
 /* cublas.api:528: learned */
-cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		int lda, const void *B, int ldb, const void *beta, void *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
 		int lda, const void *B, int ldb, const void *beta, void *C, int ldc)
@@ -6904,10 +5945,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:528: learned */
-cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, int64_t lda, const void *B, int64_t ldb, const void *beta,
-		void *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
 		const void *A, int64_t lda, const void *B, int64_t ldb, const void *beta,
@@ -6921,10 +5958,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:531: learned */
-cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const float *beta, void *C, cudaDataType Ctype, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -6956,11 +5989,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation
 }
 
 /* cublas.api:531: learned */
-cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const void *B,
-		cudaDataType Btype, int64_t ldb, const float *beta, void *C, cudaDataType Ctype,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const void *B,
@@ -6975,11 +6003,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperat
 }
 
 /* cublas.api:535: learned */
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
-		const void *beta, void *C, cudaDataType Ctype, int ldc,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
 		cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
@@ -7014,11 +6037,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_
 }
 
 /* cublas.api:535: learned */
-cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const void *B,
-		cudaDataType Btype, int64_t ldb, const void *beta, void *C, cudaDataType Ctype,
-		int64_t ldc, cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const void *B,
@@ -7033,10 +6051,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperati
 }
 
 /* cublas.api:540: learned */
-cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -7068,11 +6082,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation
 }
 
 /* cublas.api:540: learned */
-cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
-		const void *B, cudaDataType Btype, int64_t ldb, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -7087,9 +6096,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperat
 }
 
 /* cublas.api:544: learned */
-cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *beta, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *beta, float *C, int ldc)
@@ -7114,9 +6120,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:544: learned */
-cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *beta, float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *beta, float *C, int64_t ldc)
@@ -7128,9 +6131,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:547: learned */
-cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *beta, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *beta, double *C, int ldc)
@@ -7155,9 +6155,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:547: learned */
-cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *beta, double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *beta, double *C, int64_t ldc)
@@ -7169,9 +6166,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:550: learned */
-cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc)
@@ -7196,10 +6190,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:550: learned */
-cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *beta, cuComplex *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *beta, cuComplex *C,
@@ -7212,10 +6202,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:553: learned */
-cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
@@ -7241,10 +6227,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:553: learned */
-cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
@@ -7257,10 +6239,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:556: learned */
-cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
-		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
 		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
@@ -7288,10 +6266,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:556: learned */
-cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
@@ -7304,10 +6278,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:560: learned */
-cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
-		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
 		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
@@ -7335,10 +6305,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:560: learned */
-cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
@@ -7351,9 +6317,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:564: learned */
-cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const cuComplex *A,
-		int lda, const float *beta, cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const cuComplex *A,
 		int lda, const float *beta, cuComplex *C, int ldc)
@@ -7378,9 +6341,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:564: learned */
-cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const cuComplex *A, int64_t lda, const float *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const cuComplex *A, int64_t lda, const float *beta, cuComplex *C, int64_t ldc)
@@ -7392,10 +6352,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:567: learned */
-cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha,
-		const cuDoubleComplex *A, int lda, const double *beta, cuDoubleComplex *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha,
 		const cuDoubleComplex *A, int lda, const double *beta, cuDoubleComplex *C,
@@ -7421,10 +6377,6 @@ VCUDA_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode
 }
 
 /* cublas.api:567: learned */
-cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const cuDoubleComplex *A, int64_t lda, const double *beta, cuDoubleComplex *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const cuDoubleComplex *A, int64_t lda, const double *beta, cuDoubleComplex *C,
@@ -7437,10 +6389,6 @@ VCUDA_EXPORT cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillM
 }
 
 /* cublas.api:570: learned */
-cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
-		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
 		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
@@ -7468,10 +6416,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_
 }
 
 /* cublas.api:570: learned */
-cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
@@ -7484,10 +6428,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMo
 }
 
 /* cublas.api:573: learned */
-cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
-		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
 		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
@@ -7515,10 +6455,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:573: learned */
-cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
@@ -7531,9 +6467,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:576: learned */
-cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -7560,10 +6493,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:576: learned */
-cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
-		float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -7576,9 +6505,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:579: learned */
-cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -7605,10 +6531,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:579: learned */
-cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -7621,10 +6543,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:582: learned */
-cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -7652,10 +6570,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:582: learned */
-cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7668,10 +6582,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:586: learned */
-cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7699,10 +6609,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:586: learned */
-cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7715,10 +6621,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:590: learned */
-cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
@@ -7746,10 +6648,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:590: learned */
-cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const float *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7762,10 +6660,6 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:594: learned */
-cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7793,10 +6687,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:594: learned */
-cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const double *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7809,9 +6699,6 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFill
 }
 
 /* cublas.api:598: learned */
-cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -7838,10 +6725,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:598: learned */
-cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
-		float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -7854,9 +6737,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:601: learned */
-cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -7883,10 +6763,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:601: learned */
-cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -7899,10 +6775,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:604: learned */
-cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -7930,10 +6802,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:604: learned */
-cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7946,10 +6814,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:608: learned */
-cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7977,10 +6841,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:608: learned */
-cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7993,10 +6853,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:612: learned */
-cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
@@ -8024,10 +6880,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:612: learned */
-cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const float *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -8040,10 +6892,6 @@ VCUDA_EXPORT cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:615: learned */
-cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -8071,10 +6919,6 @@ VCUDA_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:615: learned */
-cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const double *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -8087,9 +6931,6 @@ VCUDA_EXPORT cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMod
 }
 
 /* cublas.api:619: learned */
-cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -8116,10 +6957,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:619: learned */
-cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const float *alpha, const float *A,
-		int64_t lda, const float *B, int64_t ldb, const float *beta, float *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const float *alpha, const float *A,
 		int64_t lda, const float *B, int64_t ldb, const float *beta, float *C,
@@ -8132,9 +6969,6 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:622: learned */
-cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -8161,10 +6995,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:622: learned */
-cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -8177,10 +7007,6 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:625: learned */
-cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
@@ -8208,10 +7034,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:625: learned */
-cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -8224,10 +7046,6 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:629: learned */
-cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -8255,10 +7073,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:629: learned */
-cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -8271,10 +7085,6 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:633: learned */
-cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
@@ -8302,10 +7112,6 @@ VCUDA_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:633: learned */
-cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -8318,10 +7124,6 @@ VCUDA_EXPORT cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:637: learned */
-cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -8349,10 +7151,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:637: learned */
-cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -8365,9 +7163,6 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:641: learned */
-cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *A, int lda, float *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *A, int lda, float *B, int ldb)
@@ -8393,10 +7188,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:641: learned */
-cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda, float *B,
-		int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda, float *B,
@@ -8409,9 +7200,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:644: learned */
-cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *A, int lda, double *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *A, int lda, double *B, int ldb)
@@ -8437,10 +7225,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:644: learned */
-cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		double *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
@@ -8453,10 +7237,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:647: learned */
-cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B,
-		int ldb);
 VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B,
@@ -8483,10 +7263,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:647: learned */
-cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		cuComplex *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -8499,10 +7275,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:650: learned */
-cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		cuDoubleComplex *B, int ldb);
 VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -8529,10 +7301,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:650: learned */
-cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, cuDoubleComplex *B, int64_t ldb);
 VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
@@ -8545,10 +7313,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:653: learned */
-cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *A, int lda, const float *B, int ldb,
-		float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *A, int lda, const float *B, int ldb,
@@ -8577,10 +7341,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:653: learned */
-cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
-		const float *B, int64_t ldb, float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
@@ -8593,10 +7353,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:656: learned */
-cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *A, int lda, const double *B, int ldb,
-		double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *A, int lda, const double *B, int ldb,
@@ -8625,10 +7381,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:656: learned */
-cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		const double *B, int64_t ldb, double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
@@ -8641,10 +7393,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:660: learned */
-cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B,
-		int ldb, cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B,
@@ -8673,10 +7421,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:660: learned */
-cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		const cuComplex *B, int64_t ldb, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -8689,10 +7433,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:664: learned */
-cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -8721,11 +7461,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:664: learned */
-cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, const cuDoubleComplex *B, int64_t ldb, cuDoubleComplex *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
@@ -8739,10 +7474,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideM
 }
 
 /* cublas.api:668: learned */
-cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha,
-		const void *const Aarray[], int lda, const void *const Barray[], int ldb,
-		const void *beta, void *const Carray[], int ldc, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha,
 		const void *const Aarray[], int lda, const void *const Barray[], int ldb,
@@ -8772,11 +7503,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:668: learned */
-cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *const Aarray[], int64_t lda, const void *const Barray[],
-		int64_t ldb, const void *beta, void *const Carray[], int64_t ldc,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *const Aarray[], int64_t lda,
@@ -8791,10 +7517,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:672: learned */
-cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *const Aarray[], int lda, const float *const Barray[], int ldb,
-		const float *beta, float *const Carray[], int ldc, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *const Aarray[], int lda, const float *const Barray[], int ldb,
@@ -8824,11 +7546,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:672: learned */
-cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *const Aarray[], int64_t lda, const float *const Barray[],
-		int64_t ldb, const float *beta, float *const Carray[], int64_t ldc,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const float *alpha, const float *const Aarray[], int64_t lda,
@@ -8843,10 +7560,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:676: learned */
-cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *const Aarray[], int lda, const double *const Barray[], int ldb,
-		const double *beta, double *const Carray[], int ldc, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const double *alpha,
 		const double *const Aarray[], int lda, const double *const Barray[], int ldb,
@@ -8876,11 +7589,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:676: learned */
-cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *const Aarray[], int64_t lda, const double *const Barray[],
-		int64_t ldb, const double *beta, double *const Carray[], int64_t ldc,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const double *alpha, const double *const Aarray[], int64_t lda,
@@ -8895,11 +7603,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:680: learned */
-cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
-		int ldb, const cuComplex *beta, cuComplex *const Carray[], int ldc,
-		int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
@@ -8930,11 +7633,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:680: learned */
-cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
-		const cuComplex *const Barray[], int64_t ldb, const cuComplex *beta,
-		cuComplex *const Carray[], int64_t ldc, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
@@ -8949,11 +7647,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:684: learned */
-cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
-		int ldb, const cuComplex *beta, cuComplex *const Carray[], int ldc,
-		int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
@@ -8984,11 +7677,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:684: learned */
-cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
-		const cuComplex *const Barray[], int64_t ldb, const cuComplex *beta,
-		cuComplex *const Carray[], int64_t ldc, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
@@ -9003,11 +7691,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:688: learned */
-cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *const Aarray[], int lda,
-		const cuDoubleComplex *const Barray[], int ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *const Carray[], int ldc, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int lda,
@@ -9038,12 +7721,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:688: learned */
-cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
-		int64_t lda, const cuDoubleComplex *const Barray[], int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *const Carray[], int64_t ldc,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
@@ -9059,10 +7736,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:693: learned */
-cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		int lda, long long int strideA, const void *B, int ldb, long long int strideB,
-		const void *beta, void *C, int ldc, long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const void *alpha, const void *A, int lda, long long int strideA, const void *B,
@@ -9096,11 +7769,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:693: learned */
-cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, int64_t lda, int64_t strideA, const void *B, int64_t ldb,
-		int64_t strideB, const void *beta, void *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *A, int64_t lda, int64_t strideA,
@@ -9116,11 +7784,6 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:698: learned */
-cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *A, int lda, long long int strideA, const float *B, int ldb,
-		long long int strideB, const float *beta, float *C, int ldc,
-		long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const float *alpha, const float *A, int lda, long long int strideA,
@@ -9154,11 +7817,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:698: learned */
-cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, int64_t strideA, const float *B, int64_t ldb,
-		int64_t strideB, const float *beta, float *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const float *alpha, const float *A, int64_t lda, int64_t strideA,
@@ -9174,11 +7832,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:703: learned */
-cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *A, int lda, long long int strideA, const double *B, int ldb,
-		long long int strideB, const double *beta, double *C, int ldc,
-		long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const double *alpha, const double *A, int lda, long long int strideA,
@@ -9212,11 +7865,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:703: learned */
-cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, int64_t strideA, const double *B, int64_t ldb,
-		int64_t strideB, const double *beta, double *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const double *alpha, const double *A, int64_t lda, int64_t strideA,
@@ -9232,11 +7880,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:708: learned */
-cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, long long int strideA, const cuComplex *B, int ldb,
-		long long int strideB, const cuComplex *beta, cuComplex *C, int ldc,
-		long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
@@ -9270,11 +7913,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:708: learned */
-cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, int64_t strideA,
-		const cuComplex *B, int64_t ldb, int64_t strideB, const cuComplex *beta,
-		cuComplex *C, int64_t ldc, int64_t strideC, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -9291,11 +7929,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:713: learned */
-cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, long long int strideA, const cuComplex *B, int ldb,
-		long long int strideB, const cuComplex *beta, cuComplex *C, int ldc,
-		long long int strideC, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
@@ -9329,11 +7962,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:713: learned */
-cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, int64_t strideA,
-		const cuComplex *B, int64_t ldb, int64_t strideB, const cuComplex *beta,
-		cuComplex *C, int64_t ldc, int64_t strideC, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -9350,12 +7978,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle
 }
 
 /* cublas.api:718: learned */
-cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, long long int strideA,
-		const cuDoubleComplex *B, int ldb, long long int strideB,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc, long long int strideC,
-		int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -9390,12 +8012,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 }
 
 /* cublas.api:718: learned */
-cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		int64_t strideA, const cuDoubleComplex *B, int64_t ldb, int64_t strideB,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -9412,12 +8028,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle,
 }
 
 /* cublas.api:723: learned */
-cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha,
-		const void *const Aarray[], cudaDataType Atype, int lda,
-		const void *const Barray[], cudaDataType Btype, int ldb, const void *beta,
-		void *const Carray[], cudaDataType Ctype, int ldc, int batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha,
 		const void *const Aarray[], cudaDataType Atype, int lda,
@@ -9454,12 +8064,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:723: learned */
-cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *const Aarray[], cudaDataType Atype, int64_t lda,
-		const void *const Barray[], cudaDataType Btype, int64_t ldb, const void *beta,
-		void *const Carray[], cudaDataType Ctype, int64_t ldc, int64_t batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *const Aarray[], cudaDataType Atype,
@@ -9476,12 +8080,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle,
 }
 
 /* cublas.api:729: learned */
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		cudaDataType Atype, int lda, long long int strideA, const void *B,
-		cudaDataType Btype, int ldb, long long int strideB, const void *beta, void *C,
-		cudaDataType Ctype, int ldc, long long int strideC, int batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const void *alpha, const void *A, cudaDataType Atype, int lda,
@@ -9522,12 +8120,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 }
 
 /* cublas.api:729: learned */
-cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, int64_t strideA, const void *B,
-		cudaDataType Btype, int64_t ldb, int64_t strideB, const void *beta, void *C,
-		cudaDataType Ctype, int64_t ldc, int64_t strideC, int64_t batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -9593,9 +8185,6 @@ VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx_64(void)
 }
 
 /* cublas.api:739: learned */
-cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
-		int lda, const float *beta, const float *B, int ldb, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
 		int lda, const float *beta, const float *B, int ldb, float *C, int ldc)
@@ -9622,10 +8211,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:739: learned */
-cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const float *alpha,
-		const float *A, int64_t lda, const float *beta, const float *B, int64_t ldb,
-		float *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const float *alpha,
 		const float *A, int64_t lda, const float *beta, const float *B, int64_t ldb,
@@ -9638,9 +8223,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:742: learned */
-cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const double *alpha, const double *A,
-		int lda, const double *beta, const double *B, int ldb, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const double *alpha, const double *A,
 		int lda, const double *beta, const double *B, int ldb, double *C, int ldc)
@@ -9667,10 +8249,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:742: learned */
-cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const double *alpha,
-		const double *A, int64_t lda, const double *beta, const double *B, int64_t ldb,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, const double *beta, const double *B, int64_t ldb,
@@ -9683,10 +8261,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:745: learned */
-cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb,
-		cuComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb,
@@ -9714,10 +8288,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:745: learned */
-cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *beta, const cuComplex *B,
-		int64_t ldb, cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *beta, const cuComplex *B,
@@ -9730,10 +8300,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:749: learned */
-cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
-		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
@@ -9761,10 +8327,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t
 }
 
 /* cublas.api:749: learned */
-cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
-		const cuDoubleComplex *B, int64_t ldb, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
@@ -9777,10 +8339,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperatio
 }
 
 /* cublas.api:753: learned */
-cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *const A[], int lda, float *const B[],
-		int ldb, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *const A[], int lda, float *const B[],
@@ -9808,10 +8366,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSide
 }
 
 /* cublas.api:753: learned */
-cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const float *alpha, const float *const A[], int64_t lda,
-		float *const B[], int64_t ldb, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *const A[], int64_t lda,
@@ -9825,10 +8379,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasS
 }
 
 /* cublas.api:757: learned */
-cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *const A[], int lda, double *const B[],
-		int ldb, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *const A[], int lda, double *const B[],
@@ -9856,10 +8406,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSide
 }
 
 /* cublas.api:757: learned */
-cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const double *alpha, const double *const A[], int64_t lda,
-		double *const B[], int64_t ldb, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *const A[], int64_t lda,
@@ -9873,10 +8419,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasS
 }
 
 /* cublas.api:761: learned */
-cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *const A[], int lda,
-		cuComplex *const B[], int ldb, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *const A[], int lda,
@@ -9904,10 +8446,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSide
 }
 
 /* cublas.api:761: learned */
-cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *const A[],
-		int64_t lda, cuComplex *const B[], int64_t ldb, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *const A[],
@@ -9921,10 +8459,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasS
 }
 
 /* cublas.api:765: learned */
-cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *const A[], int lda,
-		cuDoubleComplex *const B[], int ldb, int batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *const A[], int lda,
@@ -9952,11 +8486,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSide
 }
 
 /* cublas.api:765: learned */
-cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *const A[], int64_t lda, cuDoubleComplex *const B[],
-		int64_t ldb, int64_t batchCount);
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha,
@@ -9971,8 +8500,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasS
 }
 
 /* cublas.api:769: learned */
-cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const float *A, int lda, const float *x, int incx, float *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const float *A, int lda, const float *x, int incx, float *C, int ldc)
 {
@@ -9995,9 +8522,6 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t 
 }
 
 /* cublas.api:769: learned */
-cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const float *A, int64_t lda, const float *x, int64_t incx, float *C,
-		int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const float *A, int64_t lda, const float *x, int64_t incx,
 		float *C, int64_t ldc)
@@ -10010,8 +8534,6 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:771: learned */
-cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const double *A, int lda, const double *x, int incx, double *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const double *A, int lda, const double *x, int incx, double *C, int ldc)
 {
@@ -10034,9 +8556,6 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t 
 }
 
 /* cublas.api:771: learned */
-cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const double *A, int64_t lda, const double *x, int64_t incx,
-		double *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const double *A, int64_t lda, const double *x,
 		int64_t incx, double *C, int64_t ldc)
@@ -10049,9 +8568,6 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:773: learned */
-cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex *C,
-		int ldc);
 VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex *C,
 		int ldc)
@@ -10075,9 +8591,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t 
 }
 
 /* cublas.api:773: learned */
-cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx,
-		cuComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuComplex *A, int64_t lda, const cuComplex *x,
 		int64_t incx, cuComplex *C, int64_t ldc)
@@ -10090,9 +8603,6 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:776: learned */
-cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *C, int ldc);
 VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *C, int ldc)
@@ -10116,9 +8626,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t 
 }
 
 /* cublas.api:776: learned */
-cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *C, int64_t ldc);
 VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *C, int64_t ldc)
@@ -10131,8 +8638,6 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode
 }
 
 /* cublas.api:779: learned */
-cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n, const float *const A[],
-		int lda, float *const Ainv[], int lda_inv, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, float *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -10154,8 +8659,6 @@ VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:781: learned */
-cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n, const double *const A[],
-		int lda, double *const Ainv[], int lda_inv, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, double *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -10177,8 +8680,6 @@ VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:783: learned */
-cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n, const cuComplex *const A[],
-		int lda, cuComplex *const Ainv[], int lda_inv, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, cuComplex *const Ainv[], int lda_inv,
 		int *info, int batchSize)
@@ -10200,9 +8701,6 @@ VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:785: learned */
-cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
-		const cuDoubleComplex *const A[], int lda, cuDoubleComplex *const Ainv[],
-		int lda_inv, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, cuDoubleComplex *const Ainv[],
 		int lda_inv, int *info, int batchSize)
@@ -10224,8 +8722,6 @@ VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:788: learned */
-cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int n, float *const Aarray[],
-		int lda, float *const TauArray[], int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int n,
 		float *const Aarray[], int lda, float *const TauArray[], int *info,
 		int batchSize)
@@ -10251,8 +8747,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, in
 }
 
 /* cublas.api:790: learned */
-cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int n, double *const Aarray[],
-		int lda, double *const TauArray[], int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int n,
 		double *const Aarray[], int lda, double *const TauArray[], int *info,
 		int batchSize)
@@ -10278,9 +8772,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, in
 }
 
 /* cublas.api:792: learned */
-cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int n,
-		cuComplex *const Aarray[], int lda, cuComplex *const TauArray[], int *info,
-		int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuComplex *const Aarray[], int lda, cuComplex *const TauArray[], int *info,
 		int batchSize)
@@ -10306,9 +8797,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, in
 }
 
 /* cublas.api:794: learned */
-cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int n,
-		cuDoubleComplex *const Aarray[], int lda, cuDoubleComplex *const TauArray[],
-		int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuDoubleComplex *const Aarray[], int lda, cuDoubleComplex *const TauArray[],
 		int *info, int batchSize)
@@ -10334,9 +8822,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, in
 }
 
 /* cublas.api:797: learned */
-cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, float *const Aarray[], int lda, float *const Carray[], int ldc,
-		int *info, int *devInfoArray, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, float *const Aarray[], int lda, float *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -10366,9 +8851,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:800: learned */
-cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, double *const Aarray[], int lda, double *const Carray[], int ldc,
-		int *info, int *devInfoArray, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, double *const Aarray[], int lda, double *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -10398,9 +8880,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:803: learned */
-cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, cuComplex *const Aarray[], int lda, cuComplex *const Carray[],
-		int ldc, int *info, int *devInfoArray, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuComplex *const Aarray[], int lda,
 		cuComplex *const Carray[], int ldc, int *info, int *devInfoArray, int batchSize)
@@ -10430,10 +8909,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:806: learned */
-cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, cuDoubleComplex *const Aarray[], int lda,
-		cuDoubleComplex *const Carray[], int ldc, int *info, int *devInfoArray,
-		int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuDoubleComplex *const Aarray[], int lda,
 		cuDoubleComplex *const Carray[], int ldc, int *info, int *devInfoArray,
@@ -10464,8 +8939,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOper
 }
 
 /* cublas.api:809: learned */
-cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *AP, float *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *AP, float *A, int lda)
 {
@@ -10484,8 +8957,6 @@ VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:811: learned */
-cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *AP, double *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *AP, double *A, int lda)
 {
@@ -10504,8 +8975,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:813: learned */
-cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *AP, cuComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *AP, cuComplex *A, int lda)
 {
@@ -10524,8 +8993,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:815: learned */
-cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda);
 VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda)
 {
@@ -10544,8 +9011,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:817: learned */
-cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *A,
-		int lda, float *AP);
 VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *A, int lda, float *AP)
 {
@@ -10564,8 +9029,6 @@ VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:819: learned */
-cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *A, int lda, double *AP);
 VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *A, int lda, double *AP)
 {
@@ -10584,8 +9047,6 @@ VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:821: learned */
-cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *A, int lda, cuComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *A, int lda, cuComplex *AP)
 {
@@ -10604,8 +9065,6 @@ VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:823: learned */
-cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP);
 VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP)
 {
@@ -10624,8 +9083,6 @@ VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t
 }
 
 /* cublas.api:825: learned */
-cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, float *const A[], int lda,
-		int *P, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, float *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -10645,8 +9102,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, fl
 }
 
 /* cublas.api:827: learned */
-cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, double *const A[], int lda,
-		int *P, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, double *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -10666,8 +9121,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, do
 }
 
 /* cublas.api:829: learned */
-cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n, cuComplex *const A[], int lda,
-		int *P, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 		cuComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -10687,8 +9140,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:831: learned */
-cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n, cuDoubleComplex *const A[],
-		int lda, int *P, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 		cuDoubleComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -10708,8 +9159,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:833: learned */
-cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n, const float *const A[],
-		int lda, const int *P, float *const C[], int ldc, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, const int *P, float *const C[], int ldc,
 		int *info, int batchSize)
@@ -10732,8 +9181,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:836: learned */
-cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n, const double *const A[],
-		int lda, const int *P, double *const C[], int ldc, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, const int *P, double *const C[], int ldc,
 		int *info, int batchSize)
@@ -10756,8 +9203,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:839: learned */
-cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n, const cuComplex *const A[],
-		int lda, const int *P, cuComplex *const C[], int ldc, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, const int *P, cuComplex *const C[],
 		int ldc, int *info, int batchSize)
@@ -10780,9 +9225,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:842: learned */
-cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
-		const cuDoubleComplex *const A[], int lda, const int *P,
-		cuDoubleComplex *const C[], int ldc, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, const int *P,
 		cuDoubleComplex *const C[], int ldc, int *info, int batchSize)
@@ -10805,9 +9247,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 }
 
 /* cublas.api:845: learned */
-cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const float *const Aarray[], int lda, const int *devIpiv,
-		float *const Barray[], int ldb, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const float *const Aarray[], int lda, const int *devIpiv,
 		float *const Barray[], int ldb, int *info, int batchSize)
@@ -10836,9 +9275,6 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:848: learned */
-cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const double *const Aarray[], int lda, const int *devIpiv,
-		double *const Barray[], int ldb, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const double *const Aarray[], int lda, const int *devIpiv,
 		double *const Barray[], int ldb, int *info, int batchSize)
@@ -10867,9 +9303,6 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:851: learned */
-cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const cuComplex *const Aarray[], int lda, const int *devIpiv,
-		cuComplex *const Barray[], int ldb, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuComplex *const Aarray[], int lda, const int *devIpiv,
 		cuComplex *const Barray[], int ldb, int *info, int batchSize)
@@ -10898,9 +9331,6 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:854: learned */
-cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const cuDoubleComplex *const Aarray[], int lda, const int *devIpiv,
-		cuDoubleComplex *const Barray[], int ldb, int *info, int batchSize);
 VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuDoubleComplex *const Aarray[], int lda,
 		const int *devIpiv, cuDoubleComplex *const Barray[], int ldb, int *info,
@@ -10930,10 +9360,6 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOpe
 }
 
 /* cublas.api:857: learned */
-cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, cublasOperation_t transc, int m, int n, int k,
-		const unsigned char *A, int A_bias, int lda, const unsigned char *B, int B_bias,
-		int ldb, unsigned char *C, int C_bias, int ldc, int C_mult, int C_shift);
 VCUDA_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, cublasOperation_t transc, int m, int n, int k,
 		const unsigned char *A, int A_bias, int lda, const unsigned char *B, int B_bias,

@@ -15,6 +15,7 @@ def files(api, family):
     return {
         f"{family}_ops.h": ops_header(api, family),
         f"{family}_wire.h": wire_header(api, family),
+        f"{family}_api.h": api_header(api, family),
         f"{family}_hand.h": hand_header(api, family),
         f"{family}_stubs12.c": stubs(api, family, 12),
         f"{family}_stubs13.c": stubs(api, family, 13),
@@ -100,6 +101,17 @@ def wire_header(api, family):
         if reply_fields(e):
             out += struct(f"wire_{e.name}_reply", reply_fields(e))
     return out + "\n#endif\n"
+
+
+def api_header(api, family):
+    out = text.head(f"The functions that lib{family} exports; no header of NVIDIA's is needed.",
+                    f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_API_H",
+                    [f'"protocol/{family}.h"'])
+    out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+    for e in api.of(family):
+        for _, name in wide_exported([e]) if e.declared() else ():
+            out += text.prototype(e.result, name, items_of(e, name != e.name) or ["void"]) + "\n"
+    return out + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
 
 
 def hand_header(api, family):
@@ -208,7 +220,7 @@ def stubs(api, family, major):
         f"The functions that lib{family}.so.{major} exports.  What crosses goes through\n"
         f"shim/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
         ["<stddef.h>", "", '"protocol/generated/cuda_calls.h"'] +
-        [f'"protocol/generated/{family}_{n}.h"' for n in ("hand", "ops", "wire")] +
+        [f'"protocol/generated/{family}_{n}.h"' for n in ("api", "hand", "ops", "wire")] +
         [f'"shim/{family}/{family}.h"'])
     out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
     for e in api.of(family):
@@ -218,7 +230,7 @@ def stubs(api, family, major):
             wide = name != e.name
             out += f"\n/* {e.origin}: {e.verb} */\n"
             items = items_of(e, wide) or ["void"]
-            out += text.prototype(e.result, name, items) + "\n"
+            out += "" if e.declared() else text.prototype(e.result, name, items) + "\n"
             if e.verb == "refused":
                 out += text.prototype(f"VCUDA_EXPORT {e.result}", name, ["void"], "\n{\n")
                 out += text.wrap(f"\treturn {family}_refused(",
