@@ -15,9 +15,9 @@
 
 int preload_list(char *list, size_t n, struct error *error)
 {
-	static const char *const names[] = {"libutilities.so", "libvcuda.so", "libvcuda-cuda.so",
-		"libvcuda-cudart12.so", "libvcuda-cudart13.so", "libvcuda-cublas12.so",
-		"libvcuda-cublas13.so"};
+	static const char *const names[] = {"libutilities.so", "libvcuda.so",
+		"libvcuda-cuda.so", "libvcuda-cudart12.so", "libvcuda-cudart13.so",
+		"libvcuda-cublas12.so", "libvcuda-cublas13.so"};
 	size_t at = 0;
 
 	list[0] = 0;
@@ -27,7 +27,8 @@ int preload_list(char *list, size_t n, struct error *error)
 
 		if (spawn_library(names[i], path, sizeof(path)) < 0)
 			return error_set(error, 0,
-				"no %s in ../lib or ../lib/vcuda beside this command", names[i]);
+				"no %s in ../lib or ../lib/vcuda beside this command",
+				names[i]);
 		used = snprintf(list + at, n - at, "%s%s", at ? ":" : "", path);
 		if (used < 0 || (size_t)used >= n - at)
 			return error_set(error, ENAMETOOLONG, "the path of %s", names[i]);

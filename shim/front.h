@@ -13,15 +13,16 @@
 #include <stdint.h>
 
 #define FRONT_NO_STREAM UINT32_MAX
+#define FRONT_COUNTED UINT32_MAX /* front_frame.call: its stub has counted it */
 
 struct front_frame {
 	unsigned call; /* CALL_… of protocol/generated/cuda_calls.h */
 	uint16_t op;
-	bool post;	    /* never awaited */
-	bool learned;	    /* posted once the same key has succeeded; else awaited */
-	uint32_t key_from;  /* the key: body[key_from, key_to) */
-	uint32_t key_to;    /* 0: the whole body */
-	const void *body;   /* the fixed struct, at most FRAME_BODY_MAX */
+	bool post;	   /* never awaited */
+	bool learned;	   /* posted once the same key has succeeded; else awaited */
+	uint32_t key_from; /* the key: body[key_from, key_to) */
+	uint32_t key_to;   /* 0: the whole body */
+	const void *body;  /* the fixed struct, at most FRAME_BODY_MAX */
 	uint32_t body_bytes;
 	uint32_t stream_at; /* where in the body `stream` goes as the worker knows it */
 	CUstream stream;    /* as the app gave it; FRONT_NO_STREAM: none */

@@ -12,7 +12,7 @@ rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib/deps" "$folder/native" "$folder/bench" "$folder/programs"
 cp "$build"/bin/* "$folder/bin/"
 cp -a "$build"/lib/*.so* "$folder/lib/"
-for binary in "$folder"/bin/* "$folder"/lib/libvcuda-softgpu.so; do
+for binary in "$folder"/bin/* "$folder"/lib/libvcuda-softgpu*.so; do
 	ldd "$binary" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
 done | sort -u | while read -r library; do
 	case ${library##*/} in

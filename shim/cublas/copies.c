@@ -48,8 +48,8 @@ static cublasStatus_t vector(enum direction direction, int64_t n, int64_t size,
 		return CUBLAS_STATUS_SUCCESS;
 	if (from_step == 1 && to_step == 1)
 		return copy(direction, bytes, 1, from, bytes, to, bytes, async, stream);
-	return copy(direction, (uint64_t)size, n, from, from_pitch, to, to_pitch, async,
-		stream);
+	return copy(
+		direction, (uint64_t)size, n, from, from_pitch, to, to_pitch, async, stream);
 }
 
 static cublasStatus_t matrix(enum direction direction, int64_t rows, int64_t cols, int64_t size,
@@ -69,8 +69,8 @@ static cublasStatus_t matrix(enum direction direction, int64_t rows, int64_t col
 	return copy(direction, bytes, cols, from, from_pitch, to, to_pitch, async, stream);
 }
 
-cublasStatus_t hand_cublasSetVector(int64_t n, int64_t elemSize, const void *x, int64_t incx,
-	void *devicePtr, int64_t incy)
+cublasStatus_t hand_cublasSetVector(
+	int64_t n, int64_t elemSize, const void *x, int64_t incx, void *devicePtr, int64_t incy)
 {
 	return vector(TO_DEVICE, n, elemSize, x, incx, devicePtr, incy, false, NULL);
 }

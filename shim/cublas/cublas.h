@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cuBLAS front, once for each ABI: a library that stands on the driver front (shim/front.h).
- * All of a handle's state is here and travels with every call, so that setting it costs nothing;
- * calls are learned by that state and all that they pass by value, and posted from then on.
+ * The cuBLAS front, once for each ABI: a library that stands on the driver front
+ * (shim/front.h). All of a handle's state is here and travels with every call, so that setting
+ * it costs nothing; calls are learned by that state and all that they pass by value, and posted
+ * from then on.
  *
  * Generated stubs (protocol/generated/cublas_stubs….c) begin a call, put scalars into the body
  * and send it; the first fault is kept in the call, so a stub has no branches for errors.

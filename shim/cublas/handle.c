@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "protocol/generated/cublas_hand.h"
-#include "protocol/generated/cuda_calls.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "protocol/handle.h"
@@ -20,7 +19,7 @@ cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 	struct wire_vcudaCublasOpen body = {.major = CUBLAS_MAJOR};
 	struct wire_vcudaCublasOpen_reply reply = {0};
 	struct front_frame frame = {
-		.call = CALL_cublasCreate_v2,
+		.call = FRONT_COUNTED,
 		.op = OP_vcudaCublasOpen,
 		.body = &body,
 		.body_bytes = sizeof(body),
@@ -48,7 +47,8 @@ cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 
 		if (!status && reply.status == CUBLAS_STATUS_NOT_INITIALIZED) {
 			snprintf(text, sizeof(text),
-				"cublasCreate: the agent has no usable libcublas.so.%d (its log "
+				"cublasCreate: the agent has no usable libcublas.so.%d (its "
+				"log "
 				"says more)",
 				CUBLAS_MAJOR);
 			vcuda_front_debug(text);
@@ -67,7 +67,7 @@ cublasStatus_t hand_cublasDestroy_v2(cublasHandle_t handle)
 	struct cublas_handle *h = cublas_find(handle);
 	struct wire_vcudaCublasClose body = {.handle = (uint64_t)(uintptr_t)handle};
 	struct front_frame frame = {
-		.call = CALL_cublasDestroy_v2,
+		.call = FRONT_COUNTED,
 		.op = OP_vcudaCublasClose,
 		.post = true,
 		.body = &body,

@@ -54,9 +54,9 @@ struct blas_handle {
 /* Memory that a task reads or writes: an address, or one of an array of addresses. */
 struct blas_place {
 	const void *at;
-	long long stride;     /* elements between members of a strided batch */
+	long long stride; /* elements between members of a strided batch */
 	enum blas_type type;
-	bool array;	      /* `at` points to addresses on the device */
+	bool array; /* `at` points to addresses on the device */
 };
 
 struct blas_task {
@@ -121,6 +121,16 @@ static inline double blas_f64(const unsigned char *p)
 {
 	return *(const double *)(const void *)p;
 }
+
+/* One of four statements, by the task's type. */
+#define BY_TYPE(T, S, D, C, Z)                                                                 \
+	switch ((T)->type) {                                                                   \
+	case BLAS_F32: S; break;                                                               \
+	case BLAS_F64: D; break;                                                               \
+	case BLAS_C32: C; break;                                                               \
+	case BLAS_C64: Z; break;                                                               \
+	default: (T)->handle->failed = true;                                                   \
+	}
 
 float blas_half_in(uint16_t half);
 uint16_t blas_half_out(float value);

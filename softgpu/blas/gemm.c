@@ -41,8 +41,8 @@ static float *widen(const void *at, enum blas_type type, int rows, int cols, int
 	if (wide)
 		for (int j = 0; j < cols; j++)
 			for (int i = 0; i < rows; i++)
-				wide[(size_t)j * (size_t)rows + (size_t)i] = element_in(at, type,
-					(uint64_t)j * (uint64_t)ld + (uint64_t)i);
+				wide[(size_t)j * (size_t)rows + (size_t)i] = element_in(
+					at, type, (uint64_t)j * (uint64_t)ld + (uint64_t)i);
 	return wide;
 }
 
@@ -112,9 +112,8 @@ static void product(struct blas_task *t, const void *a, const void *b, void *c)
 		if (narrow)
 			product_wide(t, a, b, c);
 		else
-			cblas_sgemm(CblasColMajor, ta, tb, t->m, t->n, t->k,
-				blas_f32(t->alpha), a, t->lda, b, t->ldb, blas_f32(t->beta), c,
-				t->ldc);
+			cblas_sgemm(CblasColMajor, ta, tb, t->m, t->n, t->k, blas_f32(t->alpha),
+				a, t->lda, b, t->ldb, blas_f32(t->beta), c, t->ldc);
 		break;
 	case BLAS_F64:
 		cblas_dgemm(CblasColMajor, ta, tb, t->m, t->n, t->k, blas_f64(t->alpha), a,
@@ -197,7 +196,7 @@ static int gemm(const struct gemm *g)
 }
 
 #define GEMM_HEAD void *h, int ta, int tb, int m, int n, int k, const void *alpha
-#define GEMM_FORMS(LETTER, SUFFIX, TYPE, COMPUTE)                                           \
+#define GEMM_FORMS(LETTER, SUFFIX, TYPE, COMPUTE)                                              \
 	BLAS_EXPORT int cublas##LETTER##gemm##SUFFIX(GEMM_HEAD, const void *a, int lda,        \
 		const void *b, int ldb, const void *beta, void *c, int ldc);                   \
 	BLAS_EXPORT int cublas##LETTER##gemm##SUFFIX(GEMM_HEAD, const void *a, int lda,        \
@@ -294,8 +293,8 @@ BLAS_EXPORT int cublasSgemmEx(GEMM_HEAD, const void *a, int at, int lda, const v
 BLAS_EXPORT int cublasSgemmEx(GEMM_HEAD, const void *a, int at, int lda, const void *b, int bt,
 	int ldb, const void *beta, void *c, int ct, int ldc)
 {
-	return cublasGemmEx(h, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc,
-		68, -1);
+	return cublasGemmEx(
+		h, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, 68, -1);
 }
 
 BLAS_EXPORT int cublasGemmBatchedEx(GEMM_HEAD, const void *a, int at, int lda, const void *b,

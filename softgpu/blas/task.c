@@ -58,7 +58,8 @@ uint16_t blas_bfloat_out(float value)
 	memcpy(&bits, &value, sizeof(bits));
 	if (value != value)
 		return 0x7fff;
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); /* to nearest, ties to even */
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >>
+			  16); /* to nearest, ties to even */
 }
 
 bool blas_reaches(const void *at, uint64_t bytes)
