@@ -65,9 +65,14 @@ objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
 MODULES := $(wildcard */module.mk)
 include $(MODULES)
 
+# Their prerequisites are the folders'.
+all: ## every binary and library: build/bin, build/lib
+test: ## every test-… but test-sanitize, on the software GPU; needs nothing else
+fuzz: ## libFuzzer on every parser, FUZZ_SECONDS each (make test replays the corpora)
+
 help: ## this list
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sort -u | \
-		sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+		sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 28
 	@echo
 	@echo '  settings: V=1  SAN=address|undefined|thread  CC=gcc|clang-19  PREFIX=  DESTDIR='
 
@@ -89,14 +94,16 @@ dist: all programs bench-programs ## binaries, libraries and programs under .dis
 install: all ## into DESTDIR/PREFIX
 	$(Q)tools/install.sh $(BUILD) $(DESTDIR)$(PREFIX)
 
-lint: ## layout of the C files, layers between the folders, generated code up to date
+lint: ## layout of the C files, syntax of the scripts, layers between the folders, generated code
 	$(Q)git ls-files '*.c' '*.h' | grep -v '^protocol/generated/' | \
 		xargs $(CLANG_FORMAT) --dry-run -Werror
+	$(Q)$(PYTHON) -m py_compile $$(git ls-files '*.py')
+	$(Q)for script in .ci/run $$(git ls-files '*.sh'); do bash -n $$script || exit 1; done
 	$(Q)tools/layers.py
 	$(Q)$(MAKE) --no-print-directory check
 
 format: ## lay the C files out as .clang-format says
-	$(Q)git ls-files '*.c' '*.h' | grep -v '^build/' | xargs $(CLANG_FORMAT) -i
+	$(Q)git ls-files '*.c' '*.h' | grep -v '^protocol/generated/' | xargs $(CLANG_FORMAT) -i
 
 clean: ## remove build/
 	$(Q)rm -rf $(BUILD)

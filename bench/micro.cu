@@ -112,6 +112,11 @@ int main(int argc, char **argv)
 	});
 	float back;
 	double item = timed(2000, [&] { CHECK(cudaMemcpy(&back, p, 4, cudaMemcpyDeviceToHost)); });
+	double pinned_item = timed(2000, [&] {
+		CHECK(cudaMemcpyAsync(pinned, p, 4, cudaMemcpyDeviceToHost, stream));
+		CHECK(cudaStreamSynchronize(stream));
+	});
+	memcpy(pinned, pageable, 4);
 	double record = timed(2000, [&] { CHECK(cudaEventRecord(event, stream)); });
 	CHECK(cudaStreamSynchronize(stream));
 	double churn = timed(500, [&] {
@@ -151,10 +156,10 @@ int main(int argc, char **argv)
 	}
 	printf("{\"first_call_us\": %.1f, \"first_kernel_us\": %.1f, \"launch_us\": %.3f, "
 	       "\"launches_per_s\": %.0f, \"launch_sync_us\": %.2f, \"launch_stream_sync_us\": %.2f, "
-	       "\"item_us\": %.2f, \"event_record_us\": %.3f, \"malloc_free_us\": %.2f, "
+	       "\"item_us\": %.2f, \"pinned_item_us\": %.2f, \"event_record_us\": %.3f, \"malloc_free_us\": %.2f, "
 	       "\"small_copy_us\": %.3f, \"h2d_pageable_gbps\": %.3f, \"h2d_pinned_gbps\": %.3f, "
 	       "\"d2h_pageable_gbps\": %.3f, \"d2h_pinned_gbps\": %.3f}\n",
-		first, ready, cost, rate, sync, stream_sync, item, record, churn, small, in_pageable,
+		first, ready, cost, rate, sync, stream_sync, item, pinned_item, record, churn, small, in_pageable,
 		in_pinned, out_pageable, out_pinned);
 	return 0;
 }

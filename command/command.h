@@ -15,7 +15,8 @@ int command_status(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_preload(int argc, char **argv);
 
-/* What LD_PRELOAD has to name, ':' between. -errno with *error naming the library that is missing. */
+/* What LD_PRELOAD has to name, ':' between. -errno with *error naming the library that is
+ * missing. */
 #define PRELOAD_MAX 16384
 int preload_list(char *list, size_t n, struct error *error);
 /* The seeds' forms: vcuda -n native …, vcuda -role server|client …. */

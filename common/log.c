@@ -13,6 +13,12 @@ enum log_level log_level = LOG_INFO;
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static char log_program[32] = "vcuda";
+static int log_fd = STDERR_FILENO;
+
+void log_to(int fd)
+{
+	log_fd = fd;
+}
 
 void log_open(const char *program)
 {
@@ -50,7 +56,7 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 		at = sizeof(line) - 2;
 	line[at++] = '\n';
 	/* One write a line, so that lines of several processes do not mix. */
-	if (write(STDERR_FILENO, line, at) < 0)
+	if (write(log_fd, line, at) < 0)
 		errno = saved; /* nowhere left to say it */
 	errno = saved;
 }

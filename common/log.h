@@ -13,6 +13,9 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 extern enum log_level log_level;
 
+/* Lines go to this descriptor from now on (stderr until then); the caller keeps it open. */
+void log_to(int fd);
+
 /* Reads $VCUDA_LOG; `program` is the part= of every line. */
 void log_open(const char *program);
 

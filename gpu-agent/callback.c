@@ -12,6 +12,7 @@
 struct host_func {
 	struct worker *w;
 	uint64_t ticket;
+	bool told; /* the app, by an upcall */
 	bool done;
 	struct host_func *next;
 };
@@ -34,23 +35,12 @@ static void CUDA_CB callback_run(void *argument)
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&c->lock);
-	f->next = c->waiting;
-	c->waiting = f;
-	if (c->ready_count == c->ready_room) {
-		uint32_t room = c->ready_room ? 2 * c->ready_room : 64;
-		uint64_t *ready = realloc(c->ready, room * sizeof(*ready));
-
-		if (ready) {
-			c->ready = ready;
-			c->ready_room = room;
-		}
-	}
-	if (c->ready_count < c->ready_room) {
-		c->ready[c->ready_count++] = f->ticket;
-		(void)!write(c->wake, &one, sizeof(one)); /* full: the loop is awake anyway */
-		while (!f->done && !c->over)
-			pthread_cond_wait(&c->done, &c->lock);
-	}
+	for (at = &c->waiting; *at; at = &(*at)->next)
+		;
+	*at = f;
+	(void)!write(c->wake, &one, sizeof(one)); /* full: the loop is awake anyway */
+	while (!f->done && !c->over)
+		pthread_cond_wait(&c->done, &c->lock);
 	for (at = &c->waiting; *at != f; at = &(*at)->next)
 		;
 	*at = f->next;
@@ -61,8 +51,9 @@ static void CUDA_CB callback_run(void *argument)
 CUresult serve_vcudaHostFunc(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaHostFunc *req = (const void *)r->body;
-	CUstream stream = worker_stream(w, r, req->stream);
+	struct worker_stream *object = worker_stream_object(w, r, req->stream);
 	struct host_func *f;
+	struct pending *look;
 	CUresult status;
 
 	if (worker_refused(r))
@@ -72,12 +63,19 @@ CUresult serve_vcudaHostFunc(struct worker *w, struct request *r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	f->w = w;
 	f->ticket = req->ticket;
-	status = w->cuda.cuLaunchHostFunc(stream, callback_run, f);
-	if (status)
+	status = w->cuda.cuLaunchHostFunc(object->stream, callback_run, f);
+	if (status) {
 		free(f);
-	else
-		w->host_funcs++;
-	return status;
+		return status;
+	}
+	w->host_funcs++;
+	/* Behind a fault it never runs: that has to be noticed even while frames are held. */
+	look = fence_new(w, PENDING_LOOK, object->context);
+	if (look && !fence_stream(w, look, object))
+		fence_push(w, look);
+	else if (look)
+		fence_free(w, look);
+	return CUDA_SUCCESS;
 }
 
 void callback_done(struct worker *w, uint64_t ticket)
@@ -90,8 +88,13 @@ void callback_done(struct worker *w, uint64_t ticket)
 		;
 	if (f && !f->done) {
 		f->done = true;
-		if (w->host_funcs && !--w->host_funcs)
+		if (w->host_funcs && !--w->host_funcs) {
+			uint64_t none;
+
 			w->issued_behind = 0;
+			/* Nobody looks at it any more: it must not keep the loop awake. */
+			(void)!read(c->wake, &none, sizeof(none));
+		}
 		pthread_cond_broadcast(&c->done);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -109,23 +112,23 @@ bool callback_poll(struct worker *w)
 {
 	struct callbacks *c = &w->callbacks;
 	uint64_t count;
-	uint32_t sent = 0;
+	bool sent = false, room;
 
-	if (!w->host_funcs || read(c->wake, &count, sizeof(count)) < 0)
+	if (w->host_funcs && read(c->wake, &count, sizeof(count)) > 0)
+		c->behind = true;
+	if (!c->behind)
 		return false;
 	pthread_mutex_lock(&c->lock);
 	/* Copies that came before it in stream order are in the app's memory before it runs. */
-	if (c->ready_count)
-		fence_flush_copies(w);
-	for (; sent < c->ready_count && reply_room(w); sent++)
-		reply_upcall(w, UPCALL_HOST_FUNC, c->ready[sent]);
-	c->ready_count -= sent;
-	for (uint32_t i = 0; i < c->ready_count; i++)
-		c->ready[i] = c->ready[sent + i];
-	if (c->ready_count) {
-		count = 1;
-		(void)!write(c->wake, &count, sizeof(count)); /* was just read empty */
+	room = fence_flush_copies(w);
+	for (struct host_func *f = c->waiting; f && room; f = f->next) {
+		room = reply_room(w);
+		if (f->told || !room)
+			continue;
+		reply_upcall(w, UPCALL_HOST_FUNC, f->ticket);
+		f->told = sent = true;
 	}
+	c->behind = !room;
 	pthread_mutex_unlock(&c->lock);
 	return sent;
 }

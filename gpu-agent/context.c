@@ -36,21 +36,31 @@ static void context_forget(struct worker *w, uint16_t context)
 {
 	struct worker_stream *stream, *next;
 
-	/* Bytes of it that still wait in staging are nobody's: the driver waits for its own
-	 * work. */
+	/* The loop holds this call back while a host function is outstanding, so the driver
+	 * waits for nothing that has to come through here. */
 	worker_use(w, context);
 	w->cuda.cuCtxSynchronize();
 	fence_poll(w);
+	fence_forget(
+		w, context); /* what the poll had no room to tell: it is done all the same */
+	staging_forget(w, &w->in, context);
 	staging_reap(w, &w->in);
 	for (stream = w->streams; stream; stream = next) {
 		next = stream->next;
 		if (stream->context == context && stream != &w->legacy[context])
 			stream_drop(w, stream);
 	}
+	for (uint32_t i = 0; i < w->name_count; i++) {
+		struct name *name = &w->names[i];
+
+		if (!name->object || name->context != context)
+			continue;
+		if (name->kind == KIND_CUevent)
+			w->cuda.cuEventDestroy(name->object);
+		else if (name->kind == KIND_CUmodule)
+			w->cuda.cuModuleUnload(name->object);
+	}
 	names_drop_context(w, context);
-	free(w->event_pool[context]);
-	w->event_pool[context] = NULL;
-	w->event_count[context] = 0;
 }
 
 CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
@@ -63,6 +73,9 @@ CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 		!w->contexts[req->number])
 		return CUDA_ERROR_INVALID_CONTEXT;
 	context_forget(w, (uint16_t)req->number);
+	free(w->event_pool[req->number]); /* the events go with the context */
+	w->event_pool[req->number] = NULL;
+	w->event_count[req->number] = 0;
 	legacy = &w->legacy[req->number];
 	*legacy->link = legacy->next;
 	if (legacy->next)
@@ -88,18 +101,12 @@ CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r)
 		return w->sticky;
 	d = &w->devices[req->device];
 	context = (uint16_t)CONTEXT_PRIMARY(req->device);
-	worker_use(w, context);
-	for (uint32_t i = 0; i < w->name_count; i++) {
-		struct name *name = &w->names[i];
-
-		if (!name->object || name->context != context)
-			continue;
-		if (name->kind == KIND_CUevent)
-			w->cuda.cuEventDestroy(name->object);
-		else if (name->kind == KIND_CUmodule)
-			w->cuda.cuModuleUnload(name->object);
-	}
 	context_forget(w, context);
+	/* Memory that waits to be taken away goes now, and its ticket later: by then something
+	 * else may stand at its address. */
+	for (struct pending *p = w->pending; p; p = p->next)
+		if (p->what == PENDING_UNMAP && p->device == (uint32_t)req->device)
+			p->size = 0;
 	for (uint64_t g = 0; d->used && g < d->window_bytes / d->granularity; g++) {
 		uint32_t n = d->mappings[g].granules;
 

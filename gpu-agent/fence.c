@@ -53,11 +53,43 @@ struct pending *fence_new(struct worker *w, enum pending_what what, uint16_t con
 	return p;
 }
 
+/* Whoever else waits for it, NULL: nobody. */
+static struct pending_event *fence_waits(
+	struct worker *w, CUevent event, const struct pending_event *but)
+{
+	for (struct pending *p = w->pending; p; p = p->next)
+		for (uint32_t i = 0; i < p->event_count; i++)
+			if (&p->events[i] != but && p->events[i].event == event)
+				return &p->events[i];
+	return NULL;
+}
+
+bool fence_adopt(struct worker *w, CUevent event)
+{
+	struct pending_event *e = fence_waits(w, event, NULL);
+
+	if (e)
+		e->ours = e->adopted = true;
+	return e;
+}
+
+static void fence_event_end(struct worker *w, struct pending_event *e)
+{
+	struct pending_event *heir;
+
+	if (!e->ours)
+		return;
+	heir = e->adopted ? fence_waits(w, e->event, e) : NULL;
+	if (heir)
+		heir->ours = heir->adopted = true;
+	else
+		fence_event_give(w, e->context, e->event);
+}
+
 void fence_free(struct worker *w, struct pending *p)
 {
 	for (uint32_t i = 0; i < p->event_count; i++)
-		if (p->events[i].ours)
-			fence_event_give(w, p->events[i].context, p->events[i].event);
+		fence_event_end(w, &p->events[i]);
 	if (p->events != &p->one)
 		free(p->events);
 	p->next = w->pending_free;
@@ -143,21 +175,37 @@ static CUresult fence_look(struct worker *w, struct pending *p)
 		status = w->cuda.cuEventQuery(e->event);
 		if (status == CUDA_ERROR_NOT_READY)
 			return status;
+		/* Already done, so it does not block: it is what makes the driver print what
+		 * kernels left in its buffer, which a query does not. */
+		if (status == CUDA_ERROR_ASSERT ||
+			(!status && (p->what == PENDING_REPLY || p->what == PENDING_COPY_OUT)))
+			w->cuda.cuEventSynchronize(e->event);
 		if (status) {
 			worker_note(w, status);
 			return status;
 		}
-		/* Already done, so it does not block: it is what makes the driver print what kernels
-		 * left in its buffer, which a query does not. */
-		if (p->what == PENDING_REPLY || p->what == PENDING_COPY_OUT)
-			w->cuda.cuEventSynchronize(e->event);
 		if (e->stream && e->stream->clean < e->work)
 			e->stream->clean = e->work;
-		if (e->ours)
-			fence_event_give(w, e->context, e->event);
+		fence_event_end(w, e);
 		p->event_count--;
 	}
 	return CUDA_SUCCESS;
+}
+
+void fence_forget(struct worker *w, uint16_t context)
+{
+	for (struct pending *p = w->pending; p; p = p->next) {
+		for (uint32_t i = p->event_count; i-- > 0;) {
+			if (p->events[i].context != context)
+				continue;
+			fence_event_end(w, &p->events[i]);
+			p->events[i] = p->events[--p->event_count];
+		}
+		if (p->what == PENDING_STREAM && p->stream && p->stream->context == context) {
+			stream_drop(w, p->stream);
+			p->stream = NULL;
+		}
+	}
 }
 
 static void fence_finish(struct worker *w, struct pending *p, CUresult status)
@@ -187,8 +235,12 @@ static void fence_finish(struct worker *w, struct pending *p, CUresult status)
 		 */
 		reply_update(w, p->word, p->value);
 		break;
-	case PENDING_STREAM: stream_drop(w, p->stream); break;
+	case PENDING_STREAM:
+		if (p->stream)
+			stream_drop(w, p->stream);
+		break;
 	case PENDING_UNMAP: memory_unmap(w, p); break;
+	case PENDING_LOOK: break;
 	}
 }
 
@@ -203,19 +255,19 @@ static bool fence_behind(const struct pending *p, struct worker_stream *const *b
 	return false;
 }
 
-static bool fence_walk(struct worker *w, bool copies_only)
+/* Deals with what is done. false: there was no room for all of it. */
+static bool fence_walk(struct worker *w, bool copies_only, bool *progress)
 {
 	enum { BUSY = 16 };
 	struct worker_stream *busy[BUSY];
 	struct pending **at = &w->pending, *p;
 	uint32_t n = 0;
-	bool progress = false;
 
 	while ((p = *at)) {
 		CUresult status;
 
 		if (!reply_room(w))
-			break;
+			return false;
 		if ((copies_only && p->what != PENDING_COPY_OUT) || fence_behind(p, busy, n)) {
 			at = &p->next;
 			continue;
@@ -230,7 +282,8 @@ static bool fence_walk(struct worker *w, bool copies_only)
 		/* A copy that stands before it in the list may have ended since it was looked
 		 * at. */
 		if (!copies_only && p->what != PENDING_COPY_OUT && at != &w->pending) {
-			fence_flush_copies(w);
+			if (!fence_flush_copies(w))
+				return false;
 			for (at = &w->pending; *at != p; at = &(*at)->next)
 				;
 		}
@@ -239,18 +292,22 @@ static bool fence_walk(struct worker *w, bool copies_only)
 			w->pending_tail = at;
 		fence_finish(w, p, status);
 		fence_free(w, p);
-		progress = true;
+		*progress = true;
 	}
-	return progress;
+	return true;
 }
 
-void fence_flush_copies(struct worker *w)
+bool fence_flush_copies(struct worker *w)
 {
-	if (w->pending)
-		fence_walk(w, true);
+	bool progress;
+
+	return fence_walk(w, true, &progress);
 }
 
 bool fence_poll(struct worker *w)
 {
-	return w->pending && fence_walk(w, false);
+	bool progress = false;
+
+	fence_walk(w, false, &progress);
+	return progress;
 }

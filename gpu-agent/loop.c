@@ -20,6 +20,21 @@
 #define HOST_FUNC_FRAMES 256
 #define STASH_MAX (64u << 20)
 
+/* Calls in which the driver waits for what was issued before. */
+static bool loop_op_waits(uint16_t op)
+{
+	return op == OP_vcudaModuleUnload || op == OP_vcudaContextDestroy ||
+	       op == OP_vcudaPrimaryReset;
+}
+
+/* Whether the frame must be kept for later. Behind a fault host functions never run, and the
+ * driver waits for nothing. */
+static bool loop_holds(const struct worker *w, uint16_t op)
+{
+	return w->host_funcs && !w->sticky &&
+	       (w->issued_behind >= HOST_FUNC_FRAMES || loop_op_waits(op));
+}
+
 static void loop_lie(struct worker *w, const char *what)
 {
 	w->stats.errors++;
@@ -77,13 +92,13 @@ static bool loop_can_serve(struct worker *w)
 
 	if (!reply_room(w))
 		return false;
+	staging_reap(w, &w->out);
 	if (w->frame.op == OP_vcudaOpen)
 		return w->out.used + 2 * FRAME_PAYLOAD_MAX <= w->out.size;
 	if (w->frame.op != OP_vcudaCopyOut || w->frame.body < sizeof(*copy) ||
 		__builtin_mul_overflow(copy->width, copy->height, &n) ||
 		__builtin_mul_overflow(n, copy->depth, &n) || n > FRAME_PAYLOAD_MAX)
 		return true;
-	staging_reap(w, &w->out);
 	/* Twice: the ring's end may be skipped. */
 	return w->out.used + 2 * (n + STAGING_ALIGN) <= w->out.size &&
 	       w->out.count < STAGING_RANGES;
@@ -110,11 +125,11 @@ static void loop_serve(struct worker *w)
 		   (r.header.kind == FRAME_POST && !(entry->flags & SERVE_POST))) {
 		status = CUDA_ERROR_INVALID_VALUE;
 		w->stats.errors++;
-	} else if (r.header.context &&
+	} else if (r.header.context && !(entry->flags & SERVE_NO_CONTEXT) &&
 		   (r.header.context >= CONTEXT_MAX || !w->contexts[r.header.context])) {
 		status = CUDA_ERROR_INVALID_CONTEXT;
 	} else {
-		if (r.header.context)
+		if (r.header.context && !(entry->flags & SERVE_NO_CONTEXT))
 			status = worker_use(w, r.header.context);
 		memset(answer, 0, entry->reply_bytes);
 		r.answer_bytes = entry->reply_bytes;
@@ -131,24 +146,34 @@ static void loop_serve(struct worker *w)
 	loop_answer(w, &r, status);
 }
 
+static void loop_range_done(struct worker *w)
+{
+	if (w->frame_range && !w->frame_range->event)
+		staging_done(w->frame_range);
+	w->frame_range = NULL;
+}
+
 static void loop_frame_done(struct worker *w)
 {
 	uint32_t payload = w->frame.length - w->frame.body;
 
-	if (w->frame_range && !w->frame_range->event)
-		staging_done(w->frame_range);
-	w->frame_range = NULL;
+	loop_range_done(w);
 	w->have_frame = false;
 	w->receive_small = payload > RECEIVE_BYTES / 4;
 }
 
-/* Keeps the frame for later; a host function is outstanding and enough is issued behind it. */
+/* Keeps the frame for later (loop_holds). */
 static void loop_stash(struct worker *w)
 {
 	struct stash *s = &w->stash;
 	uint32_t payload = w->frame.length - w->frame.body;
 	size_t need = sizeof(w->frame) + w->frame.length;
 
+	if (s->used + need > s->room && s->at) {
+		memmove(s->bytes, s->bytes + s->at, s->used - s->at);
+		s->used -= s->at;
+		s->at = 0;
+	}
 	if (s->used + need > s->room) {
 		size_t room = s->room ? s->room : 1u << 20;
 		unsigned char *bytes;
@@ -156,12 +181,15 @@ static void loop_stash(struct worker *w)
 		while (room < s->used + need)
 			room *= 2;
 		bytes = room <= STASH_MAX ? realloc(s->bytes, room) : NULL;
-		if (!bytes) {
+		if (bytes)
+			s->bytes = bytes;
+		if (!s->body)
+			s->body = aligned_alloc(64, FRAME_BODY_MAX);
+		if (!bytes || !s->body) {
 			worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
 				"too much is waiting behind a host function");
 			return;
 		}
-		s->bytes = bytes;
 		s->room = room;
 	}
 	memcpy(s->bytes + s->used, &w->frame, sizeof(w->frame));
@@ -172,8 +200,7 @@ static void loop_stash(struct worker *w)
 	s->used += need;
 }
 
-/* Serves the first stashed frame. false: it cannot be served now. */
-static bool loop_unstash(struct worker *w)
+static bool loop_serve_stashed(struct worker *w)
 {
 	struct stash *s = &w->stash;
 	const unsigned char *at = s->bytes + s->at;
@@ -181,7 +208,7 @@ static bool loop_unstash(struct worker *w)
 
 	memcpy(&w->frame, at, sizeof(w->frame));
 	memcpy(w->frame_body, at + sizeof(w->frame), w->frame.body);
-	if (!loop_can_serve(w))
+	if (loop_holds(w, w->frame.op) || !loop_can_serve(w))
 		return false;
 	payload = w->frame.length - w->frame.body;
 	w->frame_range = NULL;
@@ -192,7 +219,7 @@ static bool loop_unstash(struct worker *w)
 		memcpy(w->frame_payload, at + sizeof(w->frame) + w->frame.body, payload);
 	}
 	loop_serve(w);
-	loop_frame_done(w);
+	loop_range_done(w);
 	if (w->host_funcs)
 		w->issued_behind++;
 	s->at += sizeof(w->frame) + w->frame.length;
@@ -201,11 +228,31 @@ static bool loop_unstash(struct worker *w)
 	return true;
 }
 
+/* Serves the first stashed frame, while what the socket has brought of another stays as it is.
+ * false: it cannot be served now. */
+static bool loop_unstash(struct worker *w)
+{
+	struct frame_header coming = w->frame;
+	struct staging_range *range = w->frame_range;
+	unsigned char *body = w->frame_body, *payload = w->frame_payload;
+	bool served;
+
+	w->frame_body = w->stash.body;
+	served = loop_serve_stashed(w);
+	w->frame = coming;
+	w->frame_range = range;
+	w->frame_body = body;
+	w->frame_payload = payload;
+	return served;
+}
+
 /* Deals with the complete frame. false: it has to wait. */
 static bool loop_take(struct worker *w)
 {
-	bool behind = w->stash.used || (w->host_funcs && w->issued_behind >= HOST_FUNC_FRAMES);
+	bool behind = w->stash.used || loop_holds(w, w->frame.op);
 
+	if (!behind && !reply_room(w))
+		return false;
 	switch (w->frame.kind) {
 	case FRAME_PING: reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL); break;
 	case FRAME_PONG: break;
@@ -267,6 +314,7 @@ static bool loop_parse(struct worker *w)
 	payload = w->frame.length - w->frame.body;
 	if (payload) {
 		w->frame_range = staging_take(w, &w->in, payload, &w->frame_payload);
+		w->payload_waits = !w->frame_range;
 		if (!w->frame_range)
 			return false; /* the GPU is behind: the socket waits */
 	}
@@ -395,7 +443,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	bool gpu = w->pending || w->stash.used || w->in.count;
 
 	link_fds(w->link, fds, w->segment_count > 0);
-	if (w->have_frame && !w->payload_missing)
+	if ((w->have_frame && !w->payload_missing) || w->payload_waits)
 		fds[0].fd = -1; /* it waits for room, not for bytes */
 	fds[2].fd = w->handoff;
 	fds[2].events = POLLIN;
@@ -407,6 +455,8 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		timeout.tv_sec = 0;
 		timeout.tv_nsec = nap < 20000 ? 20000 : nap > 1000000 ? 1000000 : (long)nap;
 	}
+	if (w->taken != w->acked && reply_room(w) && wake > now + ACK_IDLE_NS)
+		wake = now + ACK_IDLE_NS;
 	if (wake <= now)
 		return;
 	if (wake - now < (uint64_t)timeout.tv_sec * 1000000000u + (uint64_t)timeout.tv_nsec) {
@@ -426,19 +476,20 @@ void loop_run(struct worker *w)
 	while (!w->ended) {
 		bool progress = false;
 
-		while (w->stash.used &&
-			!(w->host_funcs && w->issued_behind >= HOST_FUNC_FRAMES) &&
-			loop_unstash(w))
+		while (w->stash.used && loop_unstash(w))
 			progress = true;
 		progress |= loop_receive(w);
 		progress |= fence_poll(w);
 		progress |= callback_poll(w);
-		if (w->taken - w->acked >= ACK_FRAMES || w->unacked_bytes >= ACK_BYTES ||
-			(!progress && w->taken != w->acked && reply_room(w)))
+		now = wait_now();
+		/* Without room the frames that go out later say it. */
+		if (reply_room(w) &&
+			(w->taken - w->acked >= ACK_FRAMES || w->unacked_bytes >= ACK_BYTES ||
+				(!progress && w->taken != w->acked &&
+					now - idle_since >= ACK_IDLE_NS)))
 			reply_plain(w, FRAME_ACK, CUDA_SUCCESS, NULL);
 		progress |= reply_flush(w);
 
-		now = wait_now();
 		if (now - looked > 10000000) { /* 10 ms: also while it never sleeps */
 			loop_control(w);
 			loop_tell_stats(w, now);

@@ -108,7 +108,9 @@ CUresult serve_vcudaMemUnmap(struct worker *w, struct request *r)
 	p->value = req->ticket;
 	status = fence_context(w, p, 0);
 	/* A broken context runs nothing any more: the memory can go. */
-	if (status)
+	if (status && !worker_is_sticky(status))
+		worker_end(w, status, "no memory for what waits for the GPU");
+	else if (status)
 		worker_note(w, status);
 	fence_push(w, p);
 	return CUDA_SUCCESS;

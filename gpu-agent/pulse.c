@@ -83,6 +83,13 @@ static void *pulse_run(void *argument)
 
 		if (lent == seen && atomic_compare_exchange_strong(
 					    &w->pulse.owner, &owner, PULSE_SENDING)) {
+			/* The loop has had its time to see it and is still in the driver, maybe
+			 * for good (a kernel without end): nobody is left to serve. */
+			if (w->pulse.broken) {
+				worker_end(
+					w, CUDA_SUCCESS, "the client is gone, during a call");
+				worker_leave(w);
+			}
 			pulse_send(w);
 			atomic_store(&w->pulse.owner, PULSE_LENT);
 		}

@@ -68,6 +68,19 @@ CUresult staging_busy(
 	return CUDA_SUCCESS;
 }
 
+void staging_forget(struct worker *w, struct staging *s, uint16_t context)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct staging_range *range = &s->ranges[(s->first + i) % STAGING_RANGES];
+
+		if (!range->event || range->context != context)
+			continue;
+		fence_event_give(w, context, range->event);
+		range->event = NULL;
+		range->done = true;
+	}
+}
+
 void staging_reap(struct worker *w, struct staging *s)
 {
 	while (s->count) {

@@ -117,11 +117,5 @@ CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r)
 		return r->refused;
 	/* Somebody waits for it: then it becomes the fence's own, which returns it to the pool.
 	 * An event with timing is as good there. */
-	for (struct pending *p = w->pending; p; p = p->next)
-		for (uint32_t i = 0; i < p->event_count; i++)
-			if (p->events[i].event == event) {
-				p->events[i].ours = true;
-				return CUDA_SUCCESS;
-			}
-	return w->cuda.cuEventDestroy(event);
+	return fence_adopt(w, event) ? CUDA_SUCCESS : w->cuda.cuEventDestroy(event);
 }

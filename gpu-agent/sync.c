@@ -57,20 +57,21 @@ static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, u
 			return r->refused;
 		work = stream->work;
 		status = w->cuda.cuStreamQuery(stream->stream);
-		if (!status) {
+		if (!status)
 			stream->clean = work;
-			w->cuda.cuStreamSynchronize(stream->stream); /* prints: see fence_look */
-		}
+		if (!status || status == CUDA_ERROR_ASSERT) /* prints: see fence_look */
+			w->cuda.cuStreamSynchronize(stream->stream);
 	} else if (scope == SYNC_EVENT) {
 		name = names_find(w, handle, KIND_CUevent);
 		if (!name)
 			return CUDA_ERROR_INVALID_HANDLE;
 		status = w->cuda.cuEventQuery(name->object);
-		if (!status)
+		if (!status || status == CUDA_ERROR_ASSERT)
 			w->cuda.cuEventSynchronize(name->object);
 	}
-	if (!status)
-		fence_flush_copies(w);
+	/* Told only behind the copies that came before it: else it waits in their list. */
+	if (!status && !fence_flush_copies(w))
+		return CUDA_ERROR_NOT_READY;
 	return status;
 }
 

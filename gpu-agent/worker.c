@@ -86,8 +86,10 @@ void worker_note(struct worker *w, CUresult status)
 		w->deferred = status;
 	w->stats.errors++;
 	log_warn("session.fault", "status=%d", (int)status);
-	if (w->link)
-		reply_update(w, WORD_ERROR, (uint64_t)status);
+	if (!w->link)
+		return;
+	output_tell(w); /* what a failed assertion says: the app may wait for nothing more */
+	reply_update(w, WORD_ERROR, (uint64_t)status);
 }
 
 static const char *worker_error_name(struct worker *w, CUresult status)
@@ -308,6 +310,25 @@ static int worker_session(struct worker *w, struct handoff *message)
 	return 0;
 }
 
+_Noreturn void worker_leave(struct worker *w)
+{
+	static struct handoff message;
+
+	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end_text,
+		(unsigned long long)w->stats.frames_received,
+		(unsigned long long)w->stats.launches);
+	link_close(w->link);
+	callback_over(w);
+	message = w->stats; /* the last of them: what came since the last second counts too */
+	message.what = HANDOFF_ENDED;
+	message.status = w->end_status;
+	memcpy(message.text, w->end_text, sizeof(message.text));
+	worker_say(w, &message);
+	/* Not exit(): the driver's own handlers would wait for a kernel that may never end. The
+	 * kernel takes back the memory of the GPU with the process. */
+	_exit(0);
+}
+
 int worker_main(const struct agent_config *config, int handoff_fd)
 {
 	static struct worker worker;
@@ -315,6 +336,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	struct worker *w = &worker;
 
 	log_open("worker");
+	output_log();
 	w->config = config;
 	w->handoff = handoff_fd;
 	w->spin_ns = wait_spin_budget();
@@ -333,18 +355,5 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 		return 0;
 
 	loop_run(w);
-
-	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end_text,
-		(unsigned long long)w->stats.frames_received,
-		(unsigned long long)w->stats.launches);
-	link_close(w->link);
-	callback_over(w);
-	message = w->stats; /* the last of them: what came since the last second counts too */
-	message.what = HANDOFF_ENDED;
-	message.status = w->end_status;
-	memcpy(message.text, w->end_text, sizeof(message.text));
-	worker_say(w, &message);
-	/* Not exit(): the driver's own handlers would wait for a kernel that may never end. The
-	 * kernel takes back the memory of the GPU with the process. */
-	_exit(0);
+	worker_leave(w);
 }

@@ -40,7 +40,10 @@
 #define SEND_BYTES (512u * 1024) /* headers and bodies on their way out */
 #define SEND_SEGMENTS 1024
 
-/* Acknowledge after so many frames or bytes; also whenever the loop runs out of work. */
+/* Acknowledge after so many frames or bytes; else when nothing has come for a while: an answer,
+ * which acknowledges too, is mostly on its way, and a frame of its own costs its sender 4 us.
+ */
+#define ACK_IDLE_NS 100000u
 #define ACK_FRAMES 64
 #define ACK_BYTES (256u * 1024)
 
@@ -77,6 +80,7 @@ enum pending_what {
 	PENDING_WORD,	  /* sets words[word] = value */
 	PENDING_STREAM,	  /* destroys the stream */
 	PENDING_UNMAP,	  /* takes the memory away, then sets WORD_UNMAPPED */
+	PENDING_LOOK,	  /* nothing: a fault before it is noticed though nobody asks */
 };
 struct pending_event {
 	CUevent event;
@@ -84,6 +88,7 @@ struct pending_event {
 	uint16_t context;
 	uint64_t work; /* stream->work when it was recorded */
 	bool ours;     /* from the event pool, goes back there */
+	bool adopted;  /* `ours`, but the app's once: another one may wait for it too */
 };
 struct pending {
 	struct pending *next;
@@ -170,7 +175,8 @@ struct worker {
 	struct staging_range *frame_range;
 	unsigned char *frame_payload;
 	uint32_t payload_missing;
-	uint64_t taken; /* highest sequence number taken over */
+	bool payload_waits; /* the next frame needs staging, and there is none */
+	uint64_t taken;	    /* highest sequence number taken over */
 	uint64_t acked;
 	uint32_t unacked_bytes;
 
@@ -211,10 +217,9 @@ struct worker {
 	struct callbacks {
 		pthread_mutex_t lock;
 		pthread_cond_t done;
-		struct host_func *waiting; /* running in the driver's thread */
-		uint64_t *ready;	   /* tickets to send as upcalls */
-		uint32_t ready_count, ready_room;
-		int wake; /* eventfd: `ready` is not empty */
+		struct host_func *waiting; /* in the driver's threads, the oldest first */
+		int wake;		   /* eventfd: one more is waiting */
+		bool behind;		   /* the loop's: the app has not been told of some */
 		bool over;
 	} callbacks;
 	uint32_t host_funcs;	/* issued, not done */
@@ -222,10 +227,13 @@ struct worker {
 	struct stash {		/* frames taken while the driver's queue must not fill up */
 		unsigned char *bytes;
 		size_t at, used, room;
+		unsigned char *body; /* of the one being served, aligned */
 	} stash;
 
-	int output; /* memfd that stands for stdout; what kernels print */
-	uint64_t output_told, output_fetched;
+	struct output_text { /* what kernels print, by enum output */
+		int fd;	     /* memfd that stands for stdout, stderr */
+		uint64_t told, fetched;
+	} outputs[OUTPUTS];
 
 	/* leases asked for and not granted yet: the tag that waits, by device */
 	int lease_tag[HANDOFF_DEVICES];
@@ -239,6 +247,8 @@ CUresult worker_use(struct worker *w, uint16_t context); /* makes it current */
 void worker_end(struct worker *w, CUresult status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void worker_note(struct worker *w, CUresult status); /* keeps sticky errors */
+/* Tells the front why and ends the process. Whoever owns the link calls it. */
+_Noreturn void worker_leave(struct worker *w);
 bool worker_is_sticky(CUresult status);
 
 /* loop.c */
@@ -270,6 +280,8 @@ void staging_done(struct staging_range *range);
 CUresult staging_busy(
 	struct worker *w, struct staging_range *range, uint16_t context, CUstream stream);
 void staging_reap(struct worker *w, struct staging *s);
+/* The context is done with, and so are its events. */
+void staging_forget(struct worker *w, struct staging *s, uint16_t context);
 
 /* fence.c */
 /* An event without timing, from the pool or made; the driver's error where there is none. */
@@ -282,13 +294,19 @@ CUresult fence_context(struct worker *w, struct pending *p, uint16_t context);
 void fence_push(struct worker *w, struct pending *p);
 void fence_free(struct worker *w, struct pending *p);
 bool fence_poll(struct worker *w); /* true: something was done */
-/* Sends every finished copy to the host: after an event was seen done, before that is told. */
-void fence_flush_copies(struct worker *w);
+/* Sends every finished copy to the host: after an event was seen done, before that is told.
+ * false: there was no room for all of them, so it must not be told yet. */
+bool fence_flush_copies(struct worker *w);
+/* An event that the app destroys: true where somebody waits for it, who keeps it. */
+bool fence_adopt(struct worker *w, CUevent event);
+/* The context is done with: nothing waits for it, and its events are not looked at again. */
+void fence_forget(struct worker *w, uint16_t context);
 
 /* names.c */
 struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind);
 void names_drop_context(struct worker *w, uint16_t context);
-void names_drop_owned(struct worker *w, uint64_t owner); /* what belongs to a module that goes */
+void names_drop_owned(
+	struct worker *w, uint64_t owner); /* what belongs to a module that goes */
 void names_own(struct worker *w, uint64_t handle, uint64_t owner);
 struct worker_stream *worker_stream_object(
 	struct worker *w, struct request *r, uint64_t handle);
@@ -306,7 +324,12 @@ void callback_over(struct worker *w);
 void callback_done(struct worker *w, uint64_t ticket);
 
 /* output.c */
+/* From then on stdout and stderr are the kernels'; what the process itself has to say goes to
+ * where output_log() put it. */
 int output_open(struct worker *w);
+/* Before anything is opened: our log lines go to a copy of stderr. */
+void output_log(void);
+/* Tells the app how much there is, where that has grown. */
 void output_tell(struct worker *w);
 
 /* memory.c */

@@ -40,11 +40,16 @@
 enum channel_word {
 	WORD_ERROR = 0,	   /* CUresult of the first sticky error, 0 = none */
 	WORD_UNMAPPED = 1, /* highest ticket of vcudaMemUnmap that is done (done in order) */
-	WORD_OUTPUT =
-		2, /* bytes of text that kernels have printed so far: more than the shim has
-		    * fetched means that vcudaOutput has some; set before a sync is answered */
+	/* Bytes of text that kernels have printed so far, to stdout and to stderr (failed
+	 * assertions): more than the shim has fetched means that vcudaOutput has some. Set
+	 * before a sync is answered and before WORD_ERROR. WORD_OUTPUT + enum output. */
+	WORD_OUTPUT = 2,
+	WORD_OUTPUT_ERRORS = 3,
 	WORD_FIRST_FREE = 16,
 };
+
+/* vcudaOutput's `which`. */
+enum output { OUTPUT_STDOUT = 0, OUTPUT_STDERR = 1, OUTPUTS };
 
 enum upcall {
 	UPCALL_HOST_FUNC =

@@ -14,6 +14,7 @@
 #include "common/wait.h"
 #include "shim/handle.h"
 #include "shim/module.h"
+#include "shim/output.h"
 #include "shim/session.h"
 #include "shim/stats.h"
 #include "shim/status.h"
@@ -37,6 +38,8 @@ static _Atomic uint32_t slots_wanted;
 
 CUresult shim_enter(unsigned call)
 {
+	uint64_t error;
+
 	shim_count(call);
 	if (__builtin_expect(
 		    atomic_load_explicit(&session.phase, memory_order_acquire) != SESSION_READY,
@@ -53,8 +56,13 @@ CUresult shim_enter(unsigned call)
 		session_check();
 		return session_status();
 	}
-	return status_wire((uint32_t)atomic_load_explicit(
-		&session.words[WORD_ERROR], memory_order_relaxed));
+	error = atomic_load_explicit(&session.words[WORD_ERROR], memory_order_relaxed);
+	if (__builtin_expect(error != 0, 0)) {
+		output_fetch(); /* the app may learn of it here first, and wait for nothing more
+				 */
+		return status_wire((uint32_t)error);
+	}
+	return CUDA_SUCCESS;
 }
 
 CUresult shim_refused(unsigned call, const char *name, const char *reason)

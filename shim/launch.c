@@ -51,7 +51,8 @@ static CUresult launch_check(const struct launch *l)
 		l->shared >
 			(unsigned)info
 				->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
-		return CUDA_ERROR_INVALID_VALUE;
+		return l->flags & LAUNCH_COOPERATIVE ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+						     : CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kernels print.  The agent says how many bytes of text there have been so far before it
- * answers a call that waits; only where that has grown is anything asked for.
+ * What kernels print, to stdout or (failed assertions) to stderr.  The agent says how many
+ * bytes of text there have been so far before it answers a call that waits, and before it tells
+ * of a fault; only where that has grown is anything asked for.
  */
 #include "shim/output.h"
 
@@ -15,36 +16,50 @@
 #include "shim/words.h"
 
 static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t fetched;
+static _Atomic uint64_t fetched[OUTPUTS];
 
-static bool output_some(void)
+static bool output_some(uint32_t which, FILE *to)
 {
+	struct wire_vcudaOutput *body;
 	const struct wire_vcudaOutput_reply *reply;
 	struct shim_call call;
 	const char *text;
 	size_t n = 0;
 
-	shim_begin(&call, OP_vcudaOutput, sizeof(struct wire_vcudaOutput));
+	body = shim_begin(&call, OP_vcudaOutput, sizeof(*body));
+	body->which = which;
 	reply = shim_wait(&call, sizeof(*reply));
 	text = reply ? shim_run(&call, &reply->text, &n) : NULL;
 	if (text && n)
-		fwrite(text, 1, n, stdout);
+		fwrite(text, 1, n, to);
 	else
 		n = 0;
-	atomic_fetch_add(&fetched, n);
+	atomic_fetch_add(&fetched[which], n);
 	/* An error of the app's own work is the business of the call that it belongs to. */
 	shim_end(&call);
 	return n;
 }
 
-void output_fetch(void)
+static bool output_waits(uint32_t which)
 {
-	if (words_read(WORD_OUTPUT) <= atomic_load_explicit(&fetched, memory_order_relaxed))
-		return;
-	pthread_mutex_lock(&output_lock);
-	while (words_read(WORD_OUTPUT) > atomic_load(&fetched) && output_some())
+	return words_read(WORD_OUTPUT + which) >
+	       atomic_load_explicit(&fetched[which], memory_order_relaxed);
+}
+
+static void output_print(uint32_t which, FILE *to)
+{
+	while (output_waits(which) && output_some(which, to))
 		;
 	/* As the driver does it: the text is out when the synchronisation returns. */
-	fflush(stdout);
+	fflush(to);
+}
+
+void output_fetch(void)
+{
+	if (!output_waits(OUTPUT_STDOUT) && !output_waits(OUTPUT_STDERR))
+		return;
+	pthread_mutex_lock(&output_lock);
+	output_print(OUTPUT_STDOUT, stdout);
+	output_print(OUTPUT_STDERR, stderr);
 	pthread_mutex_unlock(&output_lock);
 }

@@ -5,9 +5,11 @@
  */
 #include "protocol/generated/cuda_procs.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "protocol/generated/cuda_hand.h"
@@ -48,20 +50,37 @@ CUresult hand_cuGetProcAddress(
 	return hand_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
 }
 
+/* NVIDIA's own libraries (NVML, cuBLAS) ask too and live without an answer, or fail with an
+ * error of theirs; nobody can rebuild them. */
+static bool nvidias(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	name = name ? name + 1 : path;
+	return !strncmp(name, "libnv", 5) || !strncmp(name, "libcu", 5);
+}
+
 /* The tables are asked for by a statically linked CUDA runtime only: ours needs none, and the
  * loader guard redirects the others where it finds their symbols. So this is one that cannot
  * work, and its user must learn why: the one line that is printed without being asked for. */
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	static int told;
+	const char *who = program_invocation_name;
+	Dl_info caller;
 
 	if (!ppExportTable || !pExportTableId)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ppExportTable = NULL;
-	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+	/* The exported stub ends in a jump here, so the caller is who asks: the program, or a
+	 * library of its own (NVIDIA's cuBLAS brings such a runtime). */
+	if (dladdr(__builtin_return_address(0), &caller) && caller.dli_fname &&
+		caller.dli_fname[0] == '/')
+		who = caller.dli_fname;
+	if (!nvidias(who) && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
 		dprintf(STDERR_FILENO,
 			"vcuda: %s is linked with a static CUDA runtime; rebuild with "
 			"-cudart shared\n",
-			program_invocation_name);
+			who);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -1,10 +1,9 @@
 # The software GPU: our own libcuda, whose device is the CPU.
 
 # PTX_OBJS, the interpreter's objects.
--include softgpu/ptx.mk
+include softgpu/ptx.mk
 
-SOFTGPU_SRCS := $(filter-out softgpu/ptx%.c $(if $(PTX_OBJS),softgpu/no_ptx.c),\
-	$(wildcard softgpu/*.c))
+SOFTGPU_SRCS := $(filter-out softgpu/ptx%.c,$(wildcard softgpu/*.c))
 
 SOFTGPU_LIB := $(LIB)/libvcuda-softgpu.so
 

@@ -63,9 +63,9 @@ SIGNED(s64, "88", int64_t, uint64_t)
 		SRC_A(T);                                                                      \
 		SRC_B(T);                                                                      \
 		EACH(m)                                                                        \
-		d[l] = b[l] == 0					  ? (T) - 1            \
-		       : (least) && a[l] == (T)(least) && b[l] == (T) - 1 ? a[l]               \
-									  : (T)(a[l] / b[l]);  \
+		d[l] = (T)(b[l] == 0					      ? (T) - 1        \
+			   : (least) && a[l] == (T)(least) && b[l] == (T) - 1 ? a[l]           \
+									      : a[l] / b[l]);  \
 	}                                                                                      \
 	OP(rem_##t, "rem." #t, form)                                                           \
 	{                                                                                      \
@@ -73,9 +73,7 @@ SIGNED(s64, "88", int64_t, uint64_t)
 		SRC_A(T);                                                                      \
 		SRC_B(T);                                                                      \
 		EACH(m)                                                                        \
-		d[l] = b[l] == 0		    ? a[l]                                     \
-		       : (least) && b[l] == (T) - 1 ? (T)0                                     \
-						    : (T)(a[l] % b[l]);                        \
+		d[l] = (T)(b[l] == 0 ? a[l] : (least) && b[l] == (T) - 1 ? 0 : a[l] % b[l]);   \
 	}
 DIVIDE(u16, "222", uint16_t, 0)
 DIVIDE(s16, "222", int16_t, INT16_MIN)

@@ -200,7 +200,7 @@ static struct ptx_group *group_new(struct ptx_run_state *run)
 
 			w->block = b;
 			w->index = n;
-			w->base[1] = run->module->pool - 1;
+			w->base[1] = run->module->pool ? run->module->pool - 1 : NULL;
 			w->shared = b->shared;
 			w->shared_bytes = run->shared_bytes;
 			w->local_bytes = local;

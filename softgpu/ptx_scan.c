@@ -205,5 +205,5 @@ bool ptx_word_is(struct ptx_word word, const char *text)
 {
 	size_t n = strlen(text);
 
-	return word.n == n && !memcmp(word.p, text, n);
+	return word.n == n && (!n || !memcmp(word.p, text, n)); /* no word has no p */
 }

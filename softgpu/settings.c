@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-struct settings settings;
+struct settings settings = {.log_fd = STDERR_FILENO};
 
 __attribute__((format(printf, 1, 0))) static void log_line(const char *format, va_list args)
 {
@@ -24,7 +25,8 @@ __attribute__((format(printf, 1, 0))) static void log_line(const char *format, v
 	if ((size_t)at > sizeof(line) - 2)
 		at = (int)sizeof(line) - 2;
 	line[at] = '\n';
-	fwrite(line, 1, (size_t)at + 1, stderr);
+	if (write(settings.log_fd, line, (size_t)at + 1) < 0)
+		errno = saved; /* nowhere left to say it */
 	errno = saved;
 }
 
@@ -139,13 +141,15 @@ static bool read_faults(void)
 bool settings_read(void)
 {
 	const char *log = getenv("VCUDA_SOFTGPU_LOG");
-	uint64_t count = 1, memory = 4 * GIB, timeout = 0;
+	uint64_t count = 1, memory = 4 * GIB, timeout = 0, log_fd = STDERR_FILENO;
 
 	settings.log = log && *log && strcmp(log, "0");
-	if (!read_size("VCUDA_SOFTGPU_DEVICES", 0, DEVICES_MAX, &count) ||
+	if (!read_size("VCUDA_SOFTGPU_LOG_FD", 1, 65535, &log_fd) ||
+		!read_size("VCUDA_SOFTGPU_DEVICES", 0, DEVICES_MAX, &count) ||
 		!read_size("VCUDA_SOFTGPU_MEMORY", 2 * MIB, 1024 * GIB, &memory) ||
 		!read_size("VCUDA_SOFTGPU_TIMEOUT_MS", 0, 86400000, &timeout) || !read_faults())
 		return false;
+	settings.log_fd = (int)log_fd;
 	settings.devices = (unsigned)count;
 	settings.memory = memory & ~(PAGE - 1);
 	settings.timeout_ns = timeout * 1000000;

@@ -63,6 +63,7 @@ struct settings {
 	size_t memory;	     /* of each device, bytes */
 	uint64_t timeout_ns; /* of a launch; 0 none */
 	bool log;
+	int log_fd;
 	size_t fault_oom_at;   /* allocations beyond so many bytes fail; 0 none */
 	unsigned fault_launch; /* the Nth launch faults, from 1; 0 none */
 	unsigned fault_hang;   /* the Nth launch hangs until it is cancelled or times out */
@@ -71,7 +72,8 @@ extern struct settings settings;
 /* False where a variable holds nonsense; one line on stderr names it. */
 bool settings_read(void);
 
-/* log.c: one line on stderr, "softgpu: ...".  note: only with VCUDA_SOFTGPU_LOG=1. */
+/* settings.c: one line on the log's descriptor, "softgpu: ...".  note: only with
+ * VCUDA_SOFTGPU_LOG=1. */
 void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_problem(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

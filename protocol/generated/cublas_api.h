@@ -848,16 +848,17 @@ cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle, cublasOperation_
 		int incy, long long int stridey, int batchCount);
 cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
-		int64_t strideA, const float *x, int64_t incx, int64_t stridex,
-		const float *beta, float *y, int64_t incy, int64_t stridey, int64_t batchCount);
+		long long int strideA, const float *x, int64_t incx, long long int stridex,
+		const float *beta, float *y, int64_t incy, long long int stridey,
+		int64_t batchCount);
 cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
 		int n, const double *alpha, const double *A, int lda, long long int strideA,
 		const double *x, int incx, long long int stridex, const double *beta, double *y,
 		int incy, long long int stridey, int batchCount);
 cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		int64_t strideA, const double *x, int64_t incx, int64_t stridex,
-		const double *beta, double *y, int64_t incy, int64_t stridey,
+		long long int strideA, const double *x, int64_t incx, long long int stridex,
+		const double *beta, double *y, int64_t incy, long long int stridey,
 		int64_t batchCount);
 cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
 		int n, const cuComplex *alpha, const cuComplex *A, int lda,
@@ -866,8 +867,8 @@ cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle, cublasOperation_
 		int batchCount);
 cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		int64_t strideA, const cuComplex *x, int64_t incx, int64_t stridex,
-		const cuComplex *beta, cuComplex *y, int64_t incy, int64_t stridey,
+		long long int strideA, const cuComplex *x, int64_t incx, long long int stridex,
+		const cuComplex *beta, cuComplex *y, int64_t incy, long long int stridey,
 		int64_t batchCount);
 cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -876,41 +877,45 @@ cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle, cublasOperation_
 		int incy, long long int stridey, int batchCount);
 cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, int64_t strideA, const cuDoubleComplex *x, int64_t incx,
-		int64_t stridex, const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy,
-		int64_t stridey, int64_t batchCount);
+		int64_t lda, long long int strideA, const cuDoubleComplex *x, int64_t incx,
+		long long int stridex, const cuDoubleComplex *beta, cuDoubleComplex *y,
+		int64_t incy, long long int stridey, int64_t batchCount);
 cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
 		const void *x, int incx, long long int stridex, const float *beta, void *y,
 		int incy, long long int stridey, int batchCount);
 cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, void *y, int64_t incy, int64_t stridey, int64_t batchCount);
+		long long int strideA, const void *x, int64_t incx, long long int stridex,
+		const float *beta, void *y, int64_t incy, long long int stridey,
+		int64_t batchCount);
 cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
 		const void *x, int incx, long long int stridex, const float *beta, float *y,
 		int incy, long long int stridey, int batchCount);
 cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, float *y, int64_t incy, int64_t stridey, int64_t batchCount);
+		long long int strideA, const void *x, int64_t incx, long long int stridex,
+		const float *beta, float *y, int64_t incy, long long int stridey,
+		int64_t batchCount);
 cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
 		const void *x, int incx, long long int stridex, const float *beta, void *y,
 		int incy, long long int stridey, int batchCount);
 cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, void *y, int64_t incy, int64_t stridey, int64_t batchCount);
+		long long int strideA, const void *x, int64_t incx, long long int stridex,
+		const float *beta, void *y, int64_t incy, long long int stridey,
+		int64_t batchCount);
 cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
 		const void *x, int incx, long long int stridex, const float *beta, float *y,
 		int incy, long long int stridey, int batchCount);
 cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		int64_t strideA, const void *x, int64_t incx, int64_t stridex,
-		const float *beta, float *y, int64_t incy, int64_t stridey, int64_t batchCount);
+		long long int strideA, const void *x, int64_t incx, long long int stridex,
+		const float *beta, float *y, int64_t incy, long long int stridey,
+		int64_t batchCount);
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
@@ -1343,9 +1348,9 @@ cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_
 		const void *beta, void *C, int ldc, long long int strideC, int batchCount);
 cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, int64_t lda, int64_t strideA, const void *B, int64_t ldb,
-		int64_t strideB, const void *beta, void *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
+		const void *A, int64_t lda, long long int strideA, const void *B, int64_t ldb,
+		long long int strideB, const void *beta, void *C, int64_t ldc,
+		long long int strideC, int64_t batchCount);
 cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *A, int lda, long long int strideA, const float *B, int ldb,
@@ -1353,9 +1358,9 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
 		long long int strideC, int batchCount);
 cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, int64_t strideA, const float *B, int64_t ldb,
-		int64_t strideB, const float *beta, float *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
+		const float *A, int64_t lda, long long int strideA, const float *B, int64_t ldb,
+		long long int strideB, const float *beta, float *C, int64_t ldc,
+		long long int strideC, int64_t batchCount);
 cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const double *alpha,
 		const double *A, int lda, long long int strideA, const double *B, int ldb,
@@ -1363,9 +1368,9 @@ cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_
 		long long int strideC, int batchCount);
 cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, int64_t strideA, const double *B, int64_t ldb,
-		int64_t strideB, const double *beta, double *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
+		const double *A, int64_t lda, long long int strideA, const double *B,
+		int64_t ldb, long long int strideB, const double *beta, double *C, int64_t ldc,
+		long long int strideC, int64_t batchCount);
 cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, long long int strideA, const cuComplex *B, int ldb,
@@ -1373,9 +1378,9 @@ cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle, cublasOperation_
 		long long int strideC, int batchCount);
 cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, int64_t strideA,
-		const cuComplex *B, int64_t ldb, int64_t strideB, const cuComplex *beta,
-		cuComplex *C, int64_t ldc, int64_t strideC, int64_t batchCount);
+		const cuComplex *alpha, const cuComplex *A, int64_t lda, long long int strideA,
+		const cuComplex *B, int64_t ldb, long long int strideB, const cuComplex *beta,
+		cuComplex *C, int64_t ldc, long long int strideC, int64_t batchCount);
 cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, long long int strideA, const cuComplex *B, int ldb,
@@ -1383,9 +1388,9 @@ cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle, cublasOperatio
 		long long int strideC, int batchCount);
 cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, int64_t strideA,
-		const cuComplex *B, int64_t ldb, int64_t strideB, const cuComplex *beta,
-		cuComplex *C, int64_t ldc, int64_t strideC, int64_t batchCount);
+		const cuComplex *alpha, const cuComplex *A, int64_t lda, long long int strideA,
+		const cuComplex *B, int64_t ldb, long long int strideB, const cuComplex *beta,
+		cuComplex *C, int64_t ldc, long long int strideC, int64_t batchCount);
 cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, long long int strideA,
@@ -1395,9 +1400,9 @@ cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle, cublasOperation_
 cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		int64_t strideA, const cuDoubleComplex *B, int64_t ldb, int64_t strideB,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount);
+		long long int strideA, const cuDoubleComplex *B, int64_t ldb,
+		long long int strideB, const cuDoubleComplex *beta, cuDoubleComplex *C,
+		int64_t ldc, long long int strideC, int64_t batchCount);
 cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha,
 		const void *const Aarray[], cudaDataType Atype, int lda,
@@ -1418,10 +1423,11 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
 		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, int64_t strideA, const void *B,
-		cudaDataType Btype, int64_t ldb, int64_t strideB, const void *beta, void *C,
-		cudaDataType Ctype, int64_t ldc, int64_t strideC, int64_t batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
+		const void *A, cudaDataType Atype, int64_t lda, long long int strideA,
+		const void *B, cudaDataType Btype, int64_t ldb, long long int strideB,
+		const void *beta, void *C, cudaDataType Ctype, int64_t ldc,
+		long long int strideC, int64_t batchCount, cublasComputeType_t computeType,
+		cublasGemmAlgo_t algo);
 cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
 		int lda, const float *beta, const float *B, int ldb, float *C, int ldc);

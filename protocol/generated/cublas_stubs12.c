@@ -5212,9 +5212,9 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 /* cublas.api:469: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
-		const float *A, int64_t lda, int64_t strideA, const float *x, int64_t incx,
-		int64_t stridex, const float *beta, float *y, int64_t incy, int64_t stridey,
-		int64_t batchCount)
+		const float *A, int64_t lda, long long int strideA, const float *x,
+		int64_t incx, long long int stridex, const float *beta, float *y, int64_t incy,
+		long long int stridey, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || lda != (int)lda || incx != (int)incx ||
 	    incy != (int)incy || batchCount != (int)batchCount)
@@ -5257,9 +5257,9 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 /* cublas.api:473: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const double *alpha,
-		const double *A, int64_t lda, int64_t strideA, const double *x, int64_t incx,
-		int64_t stridex, const double *beta, double *y, int64_t incy, int64_t stridey,
-		int64_t batchCount)
+		const double *A, int64_t lda, long long int strideA, const double *x,
+		int64_t incx, long long int stridex, const double *beta, double *y,
+		int64_t incy, long long int stridey, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || lda != (int)lda || incx != (int)incx ||
 	    incy != (int)incy || batchCount != (int)batchCount)
@@ -5302,9 +5302,9 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 /* cublas.api:477: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, int64_t strideA, const cuComplex *x,
-		int64_t incx, int64_t stridex, const cuComplex *beta, cuComplex *y,
-		int64_t incy, int64_t stridey, int64_t batchCount)
+		const cuComplex *A, int64_t lda, long long int strideA, const cuComplex *x,
+		int64_t incx, long long int stridex, const cuComplex *beta, cuComplex *y,
+		int64_t incy, long long int stridey, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || lda != (int)lda || incx != (int)incx ||
 	    incy != (int)incy || batchCount != (int)batchCount)
@@ -5348,10 +5348,10 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 /* cublas.api:481: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, int64_t strideA,
-		const cuDoubleComplex *x, int64_t incx, int64_t stridex,
-		const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy, int64_t stridey,
-		int64_t batchCount)
+		const cuDoubleComplex *A, int64_t lda, long long int strideA,
+		const cuDoubleComplex *x, int64_t incx, long long int stridex,
+		const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy,
+		long long int stridey, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || lda != (int)lda || incx != (int)incx ||
 	    incy != (int)incy || batchCount != (int)batchCount)
@@ -5393,9 +5393,9 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 /* cublas.api:486: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
-		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
-		int64_t stridex, const float *beta, void *y, int64_t incy, int64_t stridey,
-		int64_t batchCount)
+		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
+		long long int stridex, const float *beta, void *y, int64_t incy,
+		long long int stridey, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || lda != (int)lda || incx != (int)incx ||
 	    incy != (int)incy || batchCount != (int)batchCount)
@@ -5437,9 +5437,9 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 /* cublas.api:490: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
-		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
-		int64_t stridex, const float *beta, float *y, int64_t incy, int64_t stridey,
-		int64_t batchCount)
+		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
+		long long int stridex, const float *beta, float *y, int64_t incy,
+		long long int stridey, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || lda != (int)lda || incx != (int)incx ||
 	    incy != (int)incy || batchCount != (int)batchCount)
@@ -5481,9 +5481,9 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 /* cublas.api:494: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
-		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
-		int64_t stridex, const float *beta, void *y, int64_t incy, int64_t stridey,
-		int64_t batchCount)
+		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
+		long long int stridex, const float *beta, void *y, int64_t incy,
+		long long int stridey, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || lda != (int)lda || incx != (int)incx ||
 	    incy != (int)incy || batchCount != (int)batchCount)
@@ -5525,9 +5525,9 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 /* cublas.api:498: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
-		const void *A, int64_t lda, int64_t strideA, const void *x, int64_t incx,
-		int64_t stridex, const float *beta, float *y, int64_t incy, int64_t stridey,
-		int64_t batchCount)
+		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
+		long long int stridex, const float *beta, float *y, int64_t incy,
+		long long int stridey, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || lda != (int)lda || incx != (int)incx ||
 	    incy != (int)incy || batchCount != (int)batchCount)
@@ -7683,9 +7683,9 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 /* cublas.api:693: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
-		int64_t k, const void *alpha, const void *A, int64_t lda, int64_t strideA,
-		const void *B, int64_t ldb, int64_t strideB, const void *beta, void *C,
-		int64_t ldc, int64_t strideC, int64_t batchCount)
+		int64_t k, const void *alpha, const void *A, int64_t lda, long long int strideA,
+		const void *B, int64_t ldb, long long int strideB, const void *beta, void *C,
+		int64_t ldc, long long int strideC, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || k != (int)k || lda != (int)lda || ldb != (int)ldb ||
 	    ldc != (int)ldc || batchCount != (int)batchCount)
@@ -7731,9 +7731,10 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 /* cublas.api:698: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
-		int64_t k, const float *alpha, const float *A, int64_t lda, int64_t strideA,
-		const float *B, int64_t ldb, int64_t strideB, const float *beta, float *C,
-		int64_t ldc, int64_t strideC, int64_t batchCount)
+		int64_t k, const float *alpha, const float *A, int64_t lda,
+		long long int strideA, const float *B, int64_t ldb, long long int strideB,
+		const float *beta, float *C, int64_t ldc, long long int strideC,
+		int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || k != (int)k || lda != (int)lda || ldb != (int)ldb ||
 	    ldc != (int)ldc || batchCount != (int)batchCount)
@@ -7779,9 +7780,10 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 /* cublas.api:703: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
-		int64_t k, const double *alpha, const double *A, int64_t lda, int64_t strideA,
-		const double *B, int64_t ldb, int64_t strideB, const double *beta, double *C,
-		int64_t ldc, int64_t strideC, int64_t batchCount)
+		int64_t k, const double *alpha, const double *A, int64_t lda,
+		long long int strideA, const double *B, int64_t ldb, long long int strideB,
+		const double *beta, double *C, int64_t ldc, long long int strideC,
+		int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || k != (int)k || lda != (int)lda || ldb != (int)ldb ||
 	    ldc != (int)ldc || batchCount != (int)batchCount)
@@ -7828,8 +7830,8 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		int64_t strideA, const cuComplex *B, int64_t ldb, int64_t strideB,
-		const cuComplex *beta, cuComplex *C, int64_t ldc, int64_t strideC,
+		long long int strideA, const cuComplex *B, int64_t ldb, long long int strideB,
+		const cuComplex *beta, cuComplex *C, int64_t ldc, long long int strideC,
 		int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || k != (int)k || lda != (int)lda || ldb != (int)ldb ||
@@ -7877,8 +7879,8 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		int64_t strideA, const cuComplex *B, int64_t ldb, int64_t strideB,
-		const cuComplex *beta, cuComplex *C, int64_t ldc, int64_t strideC,
+		long long int strideA, const cuComplex *B, int64_t ldb, long long int strideB,
+		const cuComplex *beta, cuComplex *C, int64_t ldc, long long int strideC,
 		int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || k != (int)k || lda != (int)lda || ldb != (int)ldb ||
@@ -7927,9 +7929,9 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		int64_t strideA, const cuDoubleComplex *B, int64_t ldb, int64_t strideB,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc, int64_t strideC,
-		int64_t batchCount)
+		long long int strideA, const cuDoubleComplex *B, int64_t ldb,
+		long long int strideB, const cuDoubleComplex *beta, cuDoubleComplex *C,
+		int64_t ldc, long long int strideC, int64_t batchCount)
 {
 	if (m != (int)m || n != (int)n || k != (int)k || lda != (int)lda || ldb != (int)ldb ||
 	    ldc != (int)ldc || batchCount != (int)batchCount)
@@ -8035,10 +8037,10 @@ VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *A, cudaDataType Atype, int64_t lda,
-		int64_t strideA, const void *B, cudaDataType Btype, int64_t ldb,
-		int64_t strideB, const void *beta, void *C, cudaDataType Ctype, int64_t ldc,
-		int64_t strideC, int64_t batchCount, cublasComputeType_t computeType,
-		cublasGemmAlgo_t algo)
+		long long int strideA, const void *B, cudaDataType Btype, int64_t ldb,
+		long long int strideB, const void *beta, void *C, cudaDataType Ctype,
+		int64_t ldc, long long int strideC, int64_t batchCount,
+		cublasComputeType_t computeType, cublasGemmAlgo_t algo)
 {
 	if (m != (int)m || n != (int)n || k != (int)k || lda != (int)lda || ldb != (int)ldb ||
 	    ldc != (int)ldc || batchCount != (int)batchCount)

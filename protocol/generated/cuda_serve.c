@@ -725,7 +725,7 @@ static const struct serve_entry entries[] = {
 	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaHostFuncDone,
 	 "vcudaHostFuncDone"},
 	{OP_vcudaOutput, sizeof(struct wire_vcudaOutput), sizeof(struct wire_vcudaOutput_reply),
-	 SERVE_CALL, serve_vcudaOutput, "vcudaOutput"},
+	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaOutput, "vcudaOutput"},
 	{OP_vcudaContextCreate, sizeof(struct wire_vcudaContextCreate), 0,
 	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaContextCreate, "vcudaContextCreate"},
 	{OP_vcudaContextDestroy, sizeof(struct wire_vcudaContextDestroy), 0,

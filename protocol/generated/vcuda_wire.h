@@ -239,9 +239,10 @@ struct wire_vcudaHostFuncDone {
 };
 _Static_assert(sizeof(struct wire_vcudaHostFuncDone) == 8, "");
 
-/* vcuda.api:81: call 28 */
+/* vcuda.api:82: call 28 */
 struct wire_vcudaOutput {
-	uint64_t reserved;
+	uint32_t which;
+	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaOutput) == 8, "");
 struct wire_vcudaOutput_reply {
@@ -251,7 +252,7 @@ struct wire_vcudaOutput_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaOutput_reply) == 16, "");
 
-/* vcuda.api:84: call 32 */
+/* vcuda.api:86: call 32 */
 struct wire_vcudaContextCreate {
 	uint32_t number;
 	int32_t device;
@@ -260,21 +261,21 @@ struct wire_vcudaContextCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaContextCreate) == 16, "");
 
-/* vcuda.api:85: post 33 */
+/* vcuda.api:87: post 33 */
 struct wire_vcudaContextDestroy {
 	uint32_t number;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaContextDestroy) == 8, "");
 
-/* vcuda.api:89: call 34 */
+/* vcuda.api:91: call 34 */
 struct wire_vcudaPrimaryReset {
 	int32_t device;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaPrimaryReset) == 8, "");
 
-/* vcuda.api:92: post 40 */
+/* vcuda.api:94: post 40 */
 struct wire_vcudaStreamCreate {
 	uint64_t stream; /* KIND_CUstream, minted by the shim */
 	uint32_t flags;
@@ -282,13 +283,13 @@ struct wire_vcudaStreamCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaStreamCreate) == 16, "");
 
-/* vcuda.api:93: post 41 */
+/* vcuda.api:95: post 41 */
 struct wire_vcudaStreamDestroy {
 	uint64_t stream; /* KIND_CUstream, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaStreamDestroy) == 8, "");
 
-/* vcuda.api:94: post 42 */
+/* vcuda.api:96: post 42 */
 struct wire_vcudaEventCreate {
 	uint64_t event; /* KIND_CUevent, minted by the shim */
 	uint32_t flags;
@@ -296,13 +297,13 @@ struct wire_vcudaEventCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaEventCreate) == 16, "");
 
-/* vcuda.api:95: post 43 */
+/* vcuda.api:97: post 43 */
 struct wire_vcudaEventDestroy {
 	uint64_t event; /* KIND_CUevent, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaEventDestroy) == 8, "");
 
-/* vcuda.api:99: call 48 */
+/* vcuda.api:101: call 48 */
 struct wire_vcudaCublasOpen {
 	uint64_t handle; /* KIND_cublasHandle, minted by the shim */
 	uint32_t major;
@@ -315,7 +316,7 @@ struct wire_vcudaCublasOpen_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCublasOpen_reply) == 8, "");
 
-/* vcuda.api:101: post 49 */
+/* vcuda.api:103: post 49 */
 struct wire_vcudaCublasClose {
 	uint64_t handle; /* KIND_cublasHandle, not valid after this */
 };

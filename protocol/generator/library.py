@@ -5,6 +5,8 @@ the app's stubs for each ABI, the agent's function table and serve functions.
 A call's body is the handle's state, then what the call is learned by (all that goes by value), then
 scalars and addresses.  Names of generated helpers begin with the family's.
 """
+import re
+
 from . import text
 from .api import LIBRARIES, ApiError, abis
 from .shim import version_map, wide_exported
@@ -125,9 +127,8 @@ def hand_header(api, family):
 
 
 def widened(declaration):
-    words_ = declaration.split(" ")
-    return " ".join("int64_t" if w == "int" else w for w in words_).replace("long long int64_t",
-                                                                          "int64_t")
+    """int becomes int64_t; long long int stays."""
+    return re.sub(r"(?<!long )\bint\b", "int64_t", declaration)
 
 
 def items_of(entry, wide=False):

@@ -16,9 +16,15 @@ static bool beyond(CUdevice device, CUdevice_attribute attribute, unsigned value
 				 value > (unsigned)limit);
 }
 
-/* The driver says "invalid value" where the runtime says "invalid configuration argument". */
+/* Where the driver says "invalid value", CUDA 12's runtime says "invalid configuration
+ * argument"; CUDA 13's passes the driver's word on (both seen on an H200). */
 static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 {
+#if CUDART_VERSION >= 13000
+	const bool passed_on = true;
+#else
+	const bool passed_on = false;
+#endif
 	CUdevice device;
 	uint64_t threads = (uint64_t)block.x * block.y * block.z;
 
@@ -26,7 +32,8 @@ static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 		status == CUDA_ERROR_NOT_FOUND)
 		return status == CUDA_ERROR_INVALID_HANDLE ? cudaErrorInvalidResourceHandle
 							   : cudaErrorInvalidDeviceFunction;
-	if (status != CUDA_ERROR_INVALID_VALUE || cuCtxGetDevice(&device) != CUDA_SUCCESS)
+	if (passed_on || status != CUDA_ERROR_INVALID_VALUE ||
+		cuCtxGetDevice(&device) != CUDA_SUCCESS)
 		return runtime_status(status);
 	if (beyond(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, block.x) ||
 		beyond(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, block.y) ||
@@ -70,12 +77,14 @@ static inline cudaError_t launch(struct symbol *symbol, dim3 grid, dim3 block, v
 cudaError_t hand_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
 	size_t sharedMem, cudaStream_t stream)
 {
+	struct symbol *symbol;
 	cudaError_t error = runtime_enter();
 
 	if (unlikely(error))
 		return error;
-	return launch(
-		table_find(&register_table, func), gridDim, blockDim, args, sharedMem, stream);
+	symbol = table_find(&register_table, func);
+	return likely(symbol) ? launch(symbol, gridDim, blockDim, args, sharedMem, stream)
+			      : register_unknown(func);
 }
 
 /* nvcc 13's stubs: the handle comes from __cudaGetKernel, which gives the symbol itself. */

@@ -62,14 +62,20 @@ static inline cudaError_t register_bound(struct symbol *symbol, CUfunction *func
 	return register_bind(symbol, function);
 }
 
-/* The same for FUNC: a kernel's stub, a cudaKernel_t or a cudaFunction_t.
- * cudaErrorInvalidDeviceFunction where it is none of them. */
+/* What NVIDIA's runtimes of both majors say of an address that is no kernel (seen on an H200):
+ * they take it for a handle. */
+static inline cudaError_t register_unknown(const void *func)
+{
+	return func ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
+}
+
+/* The same for FUNC: a kernel's stub, a cudaKernel_t or a cudaFunction_t; register_unknown
+ * where it is none of them. */
 static inline cudaError_t register_function(const void *func, CUfunction *function)
 {
 	struct symbol *symbol = table_find(&register_table, func);
 
-	return likely(symbol) ? register_bound(symbol, function)
-			      : cudaErrorInvalidDeviceFunction;
+	return likely(symbol) ? register_bound(symbol, function) : register_unknown(func);
 }
 
 /* The CUkernel of FUNC; cudaErrorInvalidDeviceFunction for a cudaFunction_t too. */

@@ -85,8 +85,9 @@ $(RUNTIME_TESTS)/register%: tests/unit/runtime_register.c $(RUNTIME_TEST_LIBS) \
 
 .PHONY: test-runtime
 test: test-runtime
+test-runtime: ## the runtime front
 test-runtime: $(RUNTIME_TESTS)/table $(foreach abi,12 13,$(RUNTIME_TESTS)/api$(abi) \
-		$(RUNTIME_TESTS)/register$(abi)) ## the runtime front
+		$(RUNTIME_TESTS)/register$(abi))
 	$(Q)timeout 60 $(RUNTIME_TESTS)/table
 	$(Q)for abi in 12 13; do \
 		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib timeout 60 $(RUNTIME_TESTS)/api$$abi && \

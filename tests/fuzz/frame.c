@@ -56,10 +56,11 @@ static const struct link_ops ops = {.receive = give};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct bench *b = n > 1 ? calloc(1, sizeof(*b)) : NULL;
+	struct bench *b = n > 1 ? aligned_alloc(_Alignof(struct bench), sizeof(*b)) : NULL;
 
 	if (!b)
 		return 0;
+	memset(b, 0, sizeof(*b));
 	b->link.ops = &ops;
 	b->piece = data[0] ? data[0] : 4096;
 	b->data = data + 1;

@@ -79,6 +79,13 @@ inline void check_equal_at(
 #define CUDA(call) check_status_at(__FILE__, __LINE__, #call, call, cudaSuccess)
 #define CUDA_IS(want, call) check_status_at(__FILE__, __LINE__, #call, call, want)
 
+/* A grid or block that cannot be. CUDA 13's runtime passes on what the driver says. */
+#if CUDART_VERSION >= 13000
+#define BAD_CONFIGURATION cudaErrorInvalidValue
+#else
+#define BAD_CONFIGURATION cudaErrorInvalidConfiguration
+#endif
+
 /* The launch before it must have been accepted. */
 #define LAUNCHED()                                                                             \
 	check_status_at(__FILE__, __LINE__, "launch", cudaGetLastError(), cudaSuccess)

@@ -33,7 +33,7 @@ int main()
 	/* A bad launch leaves its error; work goes on. */
 	nothing<<<1, 5000>>>();
 	CUDA(cudaDeviceSynchronize());
-	CUDA_IS(cudaErrorInvalidConfiguration, cudaGetLastError());
+	CUDA_IS(BAD_CONFIGURATION, cudaGetLastError());
 	nothing<<<1, 1>>>();
 	CUDA(cudaGetLastError());
 	CUDA(cudaDeviceSynchronize());

@@ -30,21 +30,21 @@ int main()
 
 	CUDA(cudaMalloc(&data, sizeof(int)));
 	CUDA(cudaMemset(data, 0, sizeof(int)));
-	launch_fails(cudaErrorInvalidConfiguration, dim3(1), dim3(1025), 4, data);
-	launch_fails(cudaErrorInvalidConfiguration, dim3(1), dim3(32, 33), 4, data);
-	launch_fails(cudaErrorInvalidConfiguration, dim3(1), dim3(1, 1, 65), 4, data);
-	launch_fails(cudaErrorInvalidConfiguration, dim3(0), dim3(32), 4, data);
-	launch_fails(cudaErrorInvalidConfiguration, dim3(1), dim3(0), 4, data);
-	launch_fails(cudaErrorInvalidConfiguration, dim3(1, 65536), dim3(32), 4, data);
-	launch_fails(cudaErrorInvalidConfiguration, dim3(1, 1, 65536), dim3(32), 4, data);
-	launch_fails(cudaErrorInvalidConfiguration, dim3(0x80000000u), dim3(32), 4, data);
+	launch_fails(BAD_CONFIGURATION, dim3(1), dim3(1025), 4, data);
+	launch_fails(BAD_CONFIGURATION, dim3(1), dim3(32, 33), 4, data);
+	launch_fails(BAD_CONFIGURATION, dim3(1), dim3(1, 1, 65), 4, data);
+	launch_fails(BAD_CONFIGURATION, dim3(0), dim3(32), 4, data);
+	launch_fails(BAD_CONFIGURATION, dim3(1), dim3(0), 4, data);
+	launch_fails(BAD_CONFIGURATION, dim3(1, 65536), dim3(32), 4, data);
+	launch_fails(BAD_CONFIGURATION, dim3(1, 1, 65536), dim3(32), 4, data);
+	launch_fails(BAD_CONFIGURATION, dim3(0x80000000u), dim3(32), 4, data);
 	launch_fails(cudaErrorInvalidValue, dim3(1), dim3(32), (48 << 10) + 4, data);
 
 	/* cudaLaunchKernel returns what the <<<>>> form leaves behind. */
 	void *arguments[] = {&data};
-	CUDA_IS(cudaErrorInvalidConfiguration,
+	CUDA_IS(BAD_CONFIGURATION,
 		cudaLaunchKernel((const void *)add, dim3(1), dim3(2000), arguments, 4, 0));
-	CUDA_IS(cudaErrorInvalidConfiguration, cudaGetLastError());
+	CUDA_IS(BAD_CONFIGURATION, cudaGetLastError());
 
 	CUDA(cudaDeviceSynchronize());
 	CUDA(cudaMemcpy(&got, data, sizeof(got), cudaMemcpyDeviceToHost));

@@ -114,10 +114,10 @@ programs: programs-13 programs-12 ## the CUDA test programs of tests/programs, f
 # On the software GPU, through shim, sidecar and agent.
 .PHONY: test-programs test-switches test-crowd
 test: test-programs test-switches test-crowd
-test-programs: all programs
+test-programs: all programs ## every program of tests/programs, through shim, sidecar and agent
 	$(Q)$(PROGRAMS_DIR)/run.sh -j2
-test-switches: all programs
+test-switches: all programs ## the same results with every optimisation switched off
 	$(Q)$(PROGRAMS_DIR)/switches.sh
 # 64 processes at once on one device.
-test-crowd: all $(BUILD)/programs/13/processes
+test-crowd: all $(BUILD)/programs/13/processes ## 64 processes at once
 	$(Q)timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/processes --count 63

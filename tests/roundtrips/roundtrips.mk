@@ -7,5 +7,6 @@ $(BUILD)/roundtrips/steady: tests/roundtrips/steady.cu tests/programs/check.h | 
 
 .PHONY: test-roundtrips
 test: test-roundtrips
+test-roundtrips: ## what calls cost in round trips, counted
 test-roundtrips: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels
 	$(Q)tests/roundtrips/roundtrips.py

@@ -18,7 +18,10 @@ FEW, MANY = 100, 300
 WANT = {  # round trips of one
     "launch": 0, "malloc_free": 0, "malloc_async": 0, "stream": 0, "event": 0, "record": 0,
     "fill": 0, "copy_pageable": 0, "copy_pinned": 0, "copy_on_device": 0, "copy_back_pinned": 0,
-    "ask": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "step": 1,
+    "ask": 0, "setting": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "step": 1,
+}
+OFF = {  # what switching an optimisation off costs, so that the switches are known to switch
+    ("no_post", "launch"): 1, ("no_cache", "ask"): 1, ("no_learn", "setting"): 1,
 }
 
 
@@ -26,13 +29,15 @@ class Failed(Exception):
     pass
 
 
-def statistics(build, folder, command):
+def statistics(build, folder, command, perf=None):
     path = os.path.join(folder, "stats.json")
     if os.path.exists(path):
         os.unlink(path)
     env = dict(os.environ, VCUDA_STATS=path, XDG_CACHE_HOME=folder)
     env.pop("VCUDA_STRICT", None)
     env.pop("VCUDA_PERF", None)
+    if perf:
+        env["VCUDA_PERF"] = perf
     try:
         got = subprocess.run([f"{build}/bin/vcuda", "run", "--software", "--"] + command,
                              env=env, capture_output=True, text=True, timeout=60)
@@ -68,17 +73,21 @@ def main():
             statistics(build, folder, [f"{build}/roundtrips/steady", "ask", "1"])
         except Failed as error:
             sys.exit(f"roundtrips: {error}")
-        for thing, want in WANT.items():
+        rows = [(None, thing, want) for thing, want in WANT.items()]
+        rows += [(perf, thing, want) for (perf, thing), want in OFF.items()]
+        for perf, thing, want in rows:
             if options.things and thing not in options.things:
                 continue
+            name = f"{thing} {perf}" if perf else thing
             try:
-                few, many = (statistics(build, folder, [f"{build}/roundtrips/steady", thing, str(n)])
+                few, many = (statistics(build, folder,
+                                        [f"{build}/roundtrips/steady", thing, str(n)], perf)
                              for n in (FEW, MANY))
                 cost = (many["round_trips"] - few["round_trips"]) / (MANY - FEW)
-                result(thing, cost == want, f"{cost:g} round trips" +
+                result(name, cost == want, f"{cost:g} round trips" +
                        ("" if cost == want else f", not {want}"))
             except (Failed, KeyError) as error:
-                result(thing, False, str(error))
+                result(name, False, str(error))
     if not options.things or "module" in options.things:
         with tempfile.TemporaryDirectory() as folder:
             try:

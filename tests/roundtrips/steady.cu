@@ -100,6 +100,12 @@ static void ask(state *, int)
 	CUDA(cudaGetLastError());
 }
 
+/* A setter that can be refused: awaited until the driver has taken it once. */
+static void setting(state *, int i)
+{
+	CUDA(cudaDeviceSetCacheConfig(i % 2 ? cudaFuncCachePreferL1 : cudaFuncCachePreferShared));
+}
+
 static void synchronize(state *s, int i)
 {
 	launch(s, i);
@@ -145,6 +151,7 @@ static const struct {
 	{"copy_on_device", copy_on_device},
 	{"copy_back_pinned", copy_back_pinned},
 	{"ask", ask},
+	{"setting", setting},
 	{"synchronize", synchronize},
 	{"wait_event", wait_event},
 	{"copy_back", copy_back},

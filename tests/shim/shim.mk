@@ -11,6 +11,6 @@ $(BUILD)/tests/shim/%: tests/shim/%.c $(LIB)/libcuda.so.1
 
 .PHONY: test-shim-programs
 test: test-shim-programs
-test-shim-programs: all $(SHIM_PROGRAMS)
+test-shim-programs: all $(SHIM_PROGRAMS) ## order and crowds, straight on the driver front
 	$(Q)for program in $(SHIM_PROGRAMS); do \
 		timeout 60 $(BIN)/vcuda run --software -- $$program || exit 1; done

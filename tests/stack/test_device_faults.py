@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults of the device: sticky in the program that made them, unseen by any other."""
-from stack import (ASSERT, ILLEGAL_ADDRESS, MIB, OUT_OF_MEMORY, TIMEOUT, now, stack, wait_for)
+import re
+import subprocess
+
+from stack import (ASSERT, ILLEGAL_ADDRESS, MIB, OUT_OF_MEMORY, PROGRAM, TIMEOUT, environment, now,
+                   preloaded, stack, wait_for)
 
 MISALIGNED = 716
 
 
-def faults(kind, error, *agent, log=""):
+def faults(kind, error, *agent, says=""):
     with stack(agent=agent) as s:
         other = s.app("bystander")
         other.line("^started")
@@ -19,7 +23,7 @@ def faults(kind, error, *agent, log=""):
         other.close_stdin()
         other.right()
         assert "rounds right" in other.text(), other.text()
-        assert log in s.agent.log(), s.agent.log()
+        assert says in app.text(), app.text()
 
 
 def test_illegal_address():
@@ -31,8 +35,19 @@ def test_misaligned_address():
 
 
 def test_assert():
-    """What was asserted stands in the agent's log."""
-    faults("assert", ASSERT, log="Assertion `*where == 12345` failed")
+    faults("assert", ASSERT, says="Assertion `*where == 12345` failed")
+
+
+def test_assert_is_told_on_the_programs_stderr():
+    """File, line and condition, as natively; neither on its stdout nor in the agent's log."""
+    with stack() as s:
+        got = subprocess.run([PROGRAM, "fault", "assert"], capture_output=True, text=True,
+                             timeout=20, env=environment({"VCUDA_SOCKET": s.sidecar.socket,
+                                                          "LD_PRELOAD": preloaded()}))
+        assert re.search(r"app\.cu:\d+: .*Assertion `\*where == 12345` failed\.", got.stderr), got
+        assert got.stderr.count("Assertion") == 1, got.stderr
+        assert "Assertion" not in got.stdout, got.stdout
+        assert "Assertion" not in s.agent.log(), s.agent.log()
 
 
 def test_kernel_without_end():

@@ -24,5 +24,5 @@ $(STATIC_DIR)/%/stripped: $(STATIC_DIR)/%/symbols
 .PHONY: static-programs test-static
 static-programs: $(STATIC_PROGRAMS)
 test: test-static
-test-static: all static-programs
+test-static: all static-programs ## programs with the CUDA runtime linked into them
 	$(Q)tests/static/static.sh

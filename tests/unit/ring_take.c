@@ -36,8 +36,10 @@ struct bench {
 
 static int setup(void **state)
 {
-	struct bench *b = calloc(1, sizeof(*b));
+	struct bench *b = aligned_alloc(_Alignof(struct bench), sizeof(*b));
 
+	assert_non_null(b);
+	memset(b, 0, sizeof(*b));
 	b->own = (struct segment){.base = b->memory, .size = sizeof(b->memory)};
 	b->segments.at[0] = &b->own;
 	b->segments.arena = 64;

@@ -395,8 +395,8 @@ static void unknown_symbols_and_functions_are_refused(void **state)
 	is(cudaGetSymbolAddress(&p, &shadow), cudaErrorInvalidSymbol);
 	is(cudaMemcpyToSymbol(&shadow, &shadow, 4, 0, cudaMemcpyHostToDevice),
 		cudaErrorInvalidSymbol);
-	is(cudaFuncGetAttributes(&a, &shadow), cudaErrorInvalidDeviceFunction);
-	is(cudaLaunchKernel(&shadow, one, one, NULL, 0, 0), cudaErrorInvalidDeviceFunction);
+	is(cudaFuncGetAttributes(&a, &shadow), cudaErrorInvalidResourceHandle);
+	is(cudaLaunchKernel(&shadow, one, one, NULL, 0, 0), cudaErrorInvalidResourceHandle);
 	(void)cudaGetLastError();
 }
 

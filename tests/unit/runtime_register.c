@@ -100,11 +100,11 @@ static void first_use_loads_once(void **state)
 	ok(launch(12));
 	assert_int_equal(driver_counts.loads, loads + 1);
 	assert_int_equal(driver_counts.kernels, kernels + 2);
-	is(launch(13), cudaErrorInvalidDeviceFunction);
+	is(launch(13), cudaErrorInvalidResourceHandle);
 
 	__cudaUnregisterFatBinary(handle);
 	assert_int_equal(driver_counts.unloads, unloads + 1);
-	is(launch(10), cudaErrorInvalidDeviceFunction);
+	is(launch(10), cudaErrorInvalidResourceHandle);
 	__cudaUnregisterFatBinary(handle); /* as the loader guard makes happen */
 	assert_int_equal(driver_counts.unloads, unloads + 1);
 }
@@ -145,7 +145,7 @@ static void a_kernel_of_two_libraries_outlives_one(void **state)
 	ok(launch(30));
 	assert_string_equal(driver_counts.name, "two");
 	__cudaUnregisterFatBinary(second);
-	is(launch(30), cudaErrorInvalidDeviceFunction);
+	is(launch(30), cudaErrorInvalidResourceHandle);
 }
 
 static void configurations_nest(void **state)

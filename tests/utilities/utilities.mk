@@ -36,9 +36,10 @@ $(UTILITIES_TESTS)/plugin12.so: tests/utilities/plugin.cu | $(CACHE)/.complete
 
 .PHONY: test-utilities
 test: test-utilities
+test-utilities: ## the loader guard
 test-utilities: $(UTILITIES_LIB) $(LIB)/libvcuda.so $(RUNTIME_TEST_LIBS) $(UTILITIES_TESTS)/image \
 		$(UTILITIES_TESTS)/host $(foreach abi,12 13,$(UTILITIES_TESTS)/plugin$(abi).so \
-		$(UTILITIES_TESTS)/needs$(abi)) ## the loader guard
+		$(UTILITIES_TESTS)/needs$(abi))
 	$(Q)timeout 60 $(UTILITIES_TESTS)/image
 	$(Q)for abi in 12 13; do LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib \
 		LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" timeout 60 \

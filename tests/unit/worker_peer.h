@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A real worker process on the software GPU ($SOFTGPU), and the test as its front and client:
+ * what the tests of the worker share.  Every wait ends after PATIENCE_MS with a failure.
+ */
+#ifndef VCUDA_TESTS_UNIT_WORKER_PEER_H
+#define VCUDA_TESTS_UNIT_WORKER_PEER_H
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "gpu-agent/agent.h"
+#include "gpu-agent/worker.h"
+#include "protocol/channel.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "protocol/open.h"
+
+#define PATIENCE_MS 5000
+
+struct peer {
+	pid_t worker;
+	int handoff, commands, replies;
+	uint64_t seq;
+	struct handoff ready;
+};
+
+/* The worker's next frames fill its socket at once. */
+static bool peer_small;
+
+static void peer_start(struct peer *p)
+{
+	static struct agent_config config;
+	struct handoff session = {.version = HANDOFF_VERSION, .what = HANDOFF_SESSION};
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	struct iovec iov = {&session, sizeof(session)};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int handoff[2], commands[2], replies[2], fds[2];
+
+	memset(p, 0, sizeof(*p));
+	config.driver = DRIVER_SOFTWARE;
+	snprintf(config.driver_path, sizeof(config.driver_path), "%s", getenv("SOFTGPU"));
+	snprintf(config.cache_dir, sizeof(config.cache_dir), "/tmp/vcuda-test-cache-%d",
+		(int)getpid());
+	config.cache_bytes = 1 << 20;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handoff), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, replies), 0);
+	if (peer_small)
+		setsockopt(replies[1], SOL_SOCKET, SO_SNDBUF, &(int){4096}, sizeof(int));
+	p->worker = fork();
+	if (!p->worker) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(handoff[0]);
+		close(commands[0]);
+		close(replies[0]);
+		_exit(worker_main(&config, handoff[1]));
+	}
+	close(handoff[1]);
+	p->handoff = handoff[0];
+	p->commands = commands[0];
+	p->replies = replies[0];
+	assert_int_equal(recv(p->handoff, &p->ready, sizeof(p->ready), 0), sizeof(p->ready));
+	if (p->ready.what != HANDOFF_READY)
+		fail_msg("the worker did not get ready: %s", p->ready.text);
+	fds[0] = commands[1];
+	fds[1] = replies[1];
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
+	snprintf(session.text, sizeof(session.text), "native");
+	for (int i = 0; i < HANDOFF_DEVICES; i++)
+		session.devices[i].lease = 64 << 20;
+	assert_int_equal(sendmsg(p->handoff, &m, 0), sizeof(session));
+	close(commands[1]);
+	close(replies[1]);
+}
+
+/* The worker has to be gone within two seconds of the end of its client. */
+static void peer_stop(struct peer *p)
+{
+	int status = 0;
+	pid_t gone = 0;
+
+	close(p->commands);
+	close(p->replies);
+	for (int i = 0; i < 200 && !gone; i++) {
+		gone = waitpid(p->worker, &status, WNOHANG);
+		if (!gone)
+			usleep(10000);
+	}
+	if (!gone) {
+		kill(p->worker, SIGKILL);
+		waitpid(p->worker, NULL, 0);
+		fail_msg("the worker outlived its client");
+	}
+	close(p->handoff);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int read_all(int fd, void *to, size_t n)
+{
+	while (n) {
+		struct pollfd poller = {.fd = fd, .events = POLLIN};
+		ssize_t got;
+
+		if (poll(&poller, 1, PATIENCE_MS) != 1)
+			fail_msg("the worker does not answer");
+		got = recv(fd, to, n, 0);
+		if (got <= 0)
+			return -1;
+		to = (char *)to + got;
+		n -= (size_t)got;
+	}
+	return 0;
+}
+
+/* The next frame of the kind. -1: the worker closed the connection; 0 and *lost = true: it said
+ * that the session is over. */
+static int peer_reply(struct peer *p, struct frame_header *h, bool *lost)
+{
+	static unsigned char body[1 << 21];
+
+	*lost = false;
+	for (;;) {
+		if (read_all(p->replies, h, sizeof(*h)))
+			return -1;
+		assert_int_equal(h->magic, FRAME_MAGIC);
+		assert_true(h->length <= sizeof(body));
+		if (read_all(p->replies, body, h->length))
+			return -1;
+		if (h->kind == FRAME_LOST)
+			*lost = true;
+		if (h->kind == FRAME_REPLY || h->kind == FRAME_LOST)
+			return 0;
+	}
+}
+
+static void peer_send(struct peer *p, const struct frame_header *h, const void *body)
+{
+	unsigned char bytes[sizeof(*h) + 4096];
+
+	memcpy(bytes, h, sizeof(*h));
+	memcpy(bytes + sizeof(*h), body, h->body < 4096 ? h->body : 4096);
+	assert_true(send(p->commands, bytes, sizeof(*h) + (h->body < 4096 ? h->body : 4096),
+			    MSG_NOSIGNAL) > 0);
+}
+
+static struct frame_header call_header(struct peer *p, uint16_t op, uint32_t body)
+{
+	return (struct frame_header){
+		.length = body,
+		.op = op,
+		.kind = FRAME_CALL,
+		.seq = ++p->seq,
+		.body = body,
+		.tag = 5,
+		.context = CONTEXT_PRIMARY(0),
+		.magic = FRAME_MAGIC,
+	};
+}
+
+static void expect_alive(struct peer *p)
+{
+	struct wire_vcudaSync body = {.scope = SYNC_CONTEXT};
+	struct frame_header h = call_header(p, OP_vcudaSync, sizeof(body));
+	bool lost;
+
+	peer_send(p, &h, &body);
+	assert_int_equal(peer_reply(p, &h, &lost), 0);
+	assert_false(lost);
+	assert_int_equal(h.status, CUDA_SUCCESS);
+}
+
+/* One call, and what it has to answer. Needs p, h and lost. */
+#define CALL(op_, body_, expected)                                                             \
+	do {                                                                                   \
+		h = call_header(&p, op_, sizeof(body_));                                       \
+		peer_send(&p, &h, &(body_));                                                   \
+		assert_int_equal(peer_reply(&p, &h, &lost), 0);                                \
+		assert_int_equal(h.status, expected);                                          \
+	} while (0)
+
+#endif
