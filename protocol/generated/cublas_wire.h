@@ -22,7 +22,7 @@ struct wire_cublasNrm2Ex {
 	uint32_t executionType;
 	uint32_t pad_0;
 	uint64_t x;
-	uint64_t result[2]; /* result, cublas_data_bytes(resultType) bytes or an address */
+	uint64_t result[2]; /* result, cublas_data_bytes(resultType) bytes */
 };
 _Static_assert(sizeof(struct wire_cublasNrm2Ex) == 80, "");
 #define KEY_cublasNrm2Ex 52u
@@ -37,7 +37,7 @@ struct wire_cublasSnrm2_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasSnrm2_v2) == 64, "");
 #define KEY_cublasSnrm2_v2 40u
@@ -52,7 +52,7 @@ struct wire_cublasDnrm2_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 8 bytes or an address */
+	uint64_t result[2]; /* result, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDnrm2_v2) == 64, "");
 #define KEY_cublasDnrm2_v2 40u
@@ -67,7 +67,7 @@ struct wire_cublasScnrm2_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasScnrm2_v2) == 64, "");
 #define KEY_cublasScnrm2_v2 40u
@@ -82,7 +82,7 @@ struct wire_cublasDznrm2_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 8 bytes or an address */
+	uint64_t result[2]; /* result, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDznrm2_v2) == 64, "");
 #define KEY_cublasDznrm2_v2 40u
@@ -104,7 +104,7 @@ struct wire_cublasDotEx {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t result[2]; /* result, cublas_data_bytes(resultType) bytes or an address */
+	uint64_t result[2]; /* result, cublas_data_bytes(resultType) bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDotEx) == 96, "");
 #define KEY_cublasDotEx 60u
@@ -126,7 +126,7 @@ struct wire_cublasDotcEx {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t result[2]; /* result, cublas_data_bytes(resultType) bytes or an address */
+	uint64_t result[2]; /* result, cublas_data_bytes(resultType) bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDotcEx) == 96, "");
 #define KEY_cublasDotcEx 60u
@@ -144,7 +144,7 @@ struct wire_cublasSdot_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasSdot_v2) == 80, "");
 #define KEY_cublasSdot_v2 44u
@@ -162,7 +162,7 @@ struct wire_cublasDdot_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t result[2]; /* result, 8 bytes or an address */
+	uint64_t result[2]; /* result, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDdot_v2) == 80, "");
 #define KEY_cublasDdot_v2 44u
@@ -180,7 +180,7 @@ struct wire_cublasCdotu_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t result[2]; /* result, 8 bytes or an address */
+	uint64_t result[2]; /* result, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasCdotu_v2) == 80, "");
 #define KEY_cublasCdotu_v2 44u
@@ -198,7 +198,7 @@ struct wire_cublasCdotc_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t result[2]; /* result, 8 bytes or an address */
+	uint64_t result[2]; /* result, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasCdotc_v2) == 80, "");
 #define KEY_cublasCdotc_v2 44u
@@ -216,7 +216,7 @@ struct wire_cublasZdotu_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t result[2]; /* result, 16 bytes or an address */
+	uint64_t result[2]; /* result, 16 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasZdotu_v2) == 80, "");
 #define KEY_cublasZdotu_v2 44u
@@ -234,7 +234,7 @@ struct wire_cublasZdotc_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t result[2]; /* result, 16 bytes or an address */
+	uint64_t result[2]; /* result, 16 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasZdotc_v2) == 80, "");
 #define KEY_cublasZdotc_v2 44u
@@ -252,7 +252,7 @@ struct wire_cublasScalEx {
 	int32_t incx;
 	uint32_t executionType;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, cublas_data_bytes(alphaType) bytes or an address */
+	uint64_t alpha[2]; /* scalar, cublas_data_bytes(alphaType) bytes */
 	uint64_t x;
 };
 _Static_assert(sizeof(struct wire_cublasScalEx) == 80, "");
@@ -263,7 +263,7 @@ struct wire_cublasSscal_v2 {
 	struct cublas_state state;
 	int32_t n;
 	int32_t incx;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 };
 _Static_assert(sizeof(struct wire_cublasSscal_v2) == 64, "");
@@ -274,7 +274,7 @@ struct wire_cublasDscal_v2 {
 	struct cublas_state state;
 	int32_t n;
 	int32_t incx;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 };
 _Static_assert(sizeof(struct wire_cublasDscal_v2) == 64, "");
@@ -285,7 +285,7 @@ struct wire_cublasCscal_v2 {
 	struct cublas_state state;
 	int32_t n;
 	int32_t incx;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 };
 _Static_assert(sizeof(struct wire_cublasCscal_v2) == 64, "");
@@ -296,7 +296,7 @@ struct wire_cublasCsscal_v2 {
 	struct cublas_state state;
 	int32_t n;
 	int32_t incx;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 };
 _Static_assert(sizeof(struct wire_cublasCsscal_v2) == 64, "");
@@ -307,7 +307,7 @@ struct wire_cublasZscal_v2 {
 	struct cublas_state state;
 	int32_t n;
 	int32_t incx;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t x;
 };
 _Static_assert(sizeof(struct wire_cublasZscal_v2) == 64, "");
@@ -318,7 +318,7 @@ struct wire_cublasZdscal_v2 {
 	struct cublas_state state;
 	int32_t n;
 	int32_t incx;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 };
 _Static_assert(sizeof(struct wire_cublasZdscal_v2) == 64, "");
@@ -335,7 +335,7 @@ struct wire_cublasAxpyEx {
 	int32_t incy;
 	uint32_t executiontype;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, cublas_data_bytes(alphaType) bytes or an address */
+	uint64_t alpha[2]; /* scalar, cublas_data_bytes(alphaType) bytes */
 	uint64_t x;
 	uint64_t y;
 };
@@ -349,7 +349,7 @@ struct wire_cublasSaxpy_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 	uint64_t y;
 };
@@ -363,7 +363,7 @@ struct wire_cublasDaxpy_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 };
@@ -377,7 +377,7 @@ struct wire_cublasCaxpy_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 };
@@ -391,7 +391,7 @@ struct wire_cublasZaxpy_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t x;
 	uint64_t y;
 };
@@ -538,7 +538,7 @@ struct wire_cublasIsamax_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIsamax_v2) == 64, "");
 #define KEY_cublasIsamax_v2 40u
@@ -553,7 +553,7 @@ struct wire_cublasIdamax_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIdamax_v2) == 64, "");
 #define KEY_cublasIdamax_v2 40u
@@ -568,7 +568,7 @@ struct wire_cublasIcamax_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIcamax_v2) == 64, "");
 #define KEY_cublasIcamax_v2 40u
@@ -583,7 +583,7 @@ struct wire_cublasIzamax_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIzamax_v2) == 64, "");
 #define KEY_cublasIzamax_v2 40u
@@ -600,7 +600,7 @@ struct wire_cublasIamaxEx {
 	int32_t incx;
 	uint32_t pad_0;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIamaxEx) == 72, "");
 #define KEY_cublasIamaxEx 44u
@@ -615,7 +615,7 @@ struct wire_cublasIsamin_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIsamin_v2) == 64, "");
 #define KEY_cublasIsamin_v2 40u
@@ -630,7 +630,7 @@ struct wire_cublasIdamin_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIdamin_v2) == 64, "");
 #define KEY_cublasIdamin_v2 40u
@@ -645,7 +645,7 @@ struct wire_cublasIcamin_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIcamin_v2) == 64, "");
 #define KEY_cublasIcamin_v2 40u
@@ -660,7 +660,7 @@ struct wire_cublasIzamin_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIzamin_v2) == 64, "");
 #define KEY_cublasIzamin_v2 40u
@@ -677,7 +677,7 @@ struct wire_cublasIaminEx {
 	int32_t incx;
 	uint32_t pad_0;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasIaminEx) == 72, "");
 #define KEY_cublasIaminEx 44u
@@ -696,7 +696,7 @@ struct wire_cublasAsumEx {
 	uint32_t executiontype;
 	uint32_t pad_0;
 	uint64_t x;
-	uint64_t result[2]; /* result, cublas_data_bytes(resultType) bytes or an address */
+	uint64_t result[2]; /* result, cublas_data_bytes(resultType) bytes */
 };
 _Static_assert(sizeof(struct wire_cublasAsumEx) == 80, "");
 #define KEY_cublasAsumEx 52u
@@ -711,7 +711,7 @@ struct wire_cublasSasum_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasSasum_v2) == 64, "");
 #define KEY_cublasSasum_v2 40u
@@ -726,7 +726,7 @@ struct wire_cublasDasum_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 8 bytes or an address */
+	uint64_t result[2]; /* result, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDasum_v2) == 64, "");
 #define KEY_cublasDasum_v2 40u
@@ -741,7 +741,7 @@ struct wire_cublasScasum_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 4 bytes or an address */
+	uint64_t result[2]; /* result, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasScasum_v2) == 64, "");
 #define KEY_cublasScasum_v2 40u
@@ -756,7 +756,7 @@ struct wire_cublasDzasum_v2 {
 	int32_t n;
 	int32_t incx;
 	uint64_t x;
-	uint64_t result[2]; /* result, 8 bytes or an address */
+	uint64_t result[2]; /* result, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDzasum_v2) == 64, "");
 #define KEY_cublasDzasum_v2 40u
@@ -774,8 +774,8 @@ struct wire_cublasSrot_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t c[2]; /* scalar, 4 bytes or an address */
-	uint64_t s[2]; /* scalar, 4 bytes or an address */
+	uint64_t c[2]; /* scalar, 4 bytes */
+	uint64_t s[2]; /* scalar, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasSrot_v2) == 96, "");
 #define KEY_cublasSrot_v2 44u
@@ -789,8 +789,8 @@ struct wire_cublasDrot_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t c[2]; /* scalar, 8 bytes or an address */
-	uint64_t s[2]; /* scalar, 8 bytes or an address */
+	uint64_t c[2]; /* scalar, 8 bytes */
+	uint64_t s[2]; /* scalar, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDrot_v2) == 96, "");
 #define KEY_cublasDrot_v2 44u
@@ -804,8 +804,8 @@ struct wire_cublasCrot_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t c[2]; /* scalar, 4 bytes or an address */
-	uint64_t s[2]; /* scalar, 8 bytes or an address */
+	uint64_t c[2]; /* scalar, 4 bytes */
+	uint64_t s[2]; /* scalar, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasCrot_v2) == 96, "");
 #define KEY_cublasCrot_v2 44u
@@ -819,8 +819,8 @@ struct wire_cublasCsrot_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t c[2]; /* scalar, 4 bytes or an address */
-	uint64_t s[2]; /* scalar, 4 bytes or an address */
+	uint64_t c[2]; /* scalar, 4 bytes */
+	uint64_t s[2]; /* scalar, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasCsrot_v2) == 96, "");
 #define KEY_cublasCsrot_v2 44u
@@ -834,8 +834,8 @@ struct wire_cublasZrot_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t c[2]; /* scalar, 8 bytes or an address */
-	uint64_t s[2]; /* scalar, 16 bytes or an address */
+	uint64_t c[2]; /* scalar, 8 bytes */
+	uint64_t s[2]; /* scalar, 16 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasZrot_v2) == 96, "");
 #define KEY_cublasZrot_v2 44u
@@ -849,8 +849,8 @@ struct wire_cublasZdrot_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t c[2]; /* scalar, 8 bytes or an address */
-	uint64_t s[2]; /* scalar, 8 bytes or an address */
+	uint64_t c[2]; /* scalar, 8 bytes */
+	uint64_t s[2]; /* scalar, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasZdrot_v2) == 96, "");
 #define KEY_cublasZdrot_v2 44u
@@ -868,8 +868,8 @@ struct wire_cublasRotEx {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t c[2]; /* scalar, cublas_data_bytes(csType) bytes or an address */
-	uint64_t s[2]; /* scalar, cublas_data_bytes(csType) bytes or an address */
+	uint64_t c[2]; /* scalar, cublas_data_bytes(csType) bytes */
+	uint64_t s[2]; /* scalar, cublas_data_bytes(csType) bytes */
 };
 _Static_assert(sizeof(struct wire_cublasRotEx) == 112, "");
 #define KEY_cublasRotEx 60u
@@ -877,10 +877,10 @@ _Static_assert(sizeof(struct wire_cublasRotEx) == 112, "");
 /* cublas.api:198: learned 1337 */
 struct wire_cublasSrotg_v2 {
 	struct cublas_state state;
-	uint64_t a[2]; /* inout, 4 bytes or an address */
-	uint64_t b[2]; /* inout, 4 bytes or an address */
-	uint64_t c[2]; /* inout, 4 bytes or an address */
-	uint64_t s[2]; /* inout, 4 bytes or an address */
+	uint64_t a[2]; /* inout, 4 bytes */
+	uint64_t b[2]; /* inout, 4 bytes */
+	uint64_t c[2]; /* inout, 4 bytes */
+	uint64_t s[2]; /* inout, 4 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasSrotg_v2) == 96, "");
 #define KEY_cublasSrotg_v2 32u
@@ -895,10 +895,10 @@ _Static_assert(sizeof(struct wire_cublasSrotg_v2_reply) == 64, "");
 /* cublas.api:200: learned 1338 */
 struct wire_cublasDrotg_v2 {
 	struct cublas_state state;
-	uint64_t a[2]; /* inout, 8 bytes or an address */
-	uint64_t b[2]; /* inout, 8 bytes or an address */
-	uint64_t c[2]; /* inout, 8 bytes or an address */
-	uint64_t s[2]; /* inout, 8 bytes or an address */
+	uint64_t a[2]; /* inout, 8 bytes */
+	uint64_t b[2]; /* inout, 8 bytes */
+	uint64_t c[2]; /* inout, 8 bytes */
+	uint64_t s[2]; /* inout, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDrotg_v2) == 96, "");
 #define KEY_cublasDrotg_v2 32u
@@ -913,10 +913,10 @@ _Static_assert(sizeof(struct wire_cublasDrotg_v2_reply) == 64, "");
 /* cublas.api:202: learned 1339 */
 struct wire_cublasCrotg_v2 {
 	struct cublas_state state;
-	uint64_t a[2]; /* inout, 8 bytes or an address */
-	uint64_t b[2]; /* inout, 8 bytes or an address */
-	uint64_t c[2]; /* inout, 4 bytes or an address */
-	uint64_t s[2]; /* inout, 8 bytes or an address */
+	uint64_t a[2]; /* inout, 8 bytes */
+	uint64_t b[2]; /* inout, 8 bytes */
+	uint64_t c[2]; /* inout, 4 bytes */
+	uint64_t s[2]; /* inout, 8 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasCrotg_v2) == 96, "");
 #define KEY_cublasCrotg_v2 32u
@@ -931,10 +931,10 @@ _Static_assert(sizeof(struct wire_cublasCrotg_v2_reply) == 64, "");
 /* cublas.api:204: learned 1340 */
 struct wire_cublasZrotg_v2 {
 	struct cublas_state state;
-	uint64_t a[2]; /* inout, 16 bytes or an address */
-	uint64_t b[2]; /* inout, 16 bytes or an address */
-	uint64_t c[2]; /* inout, 8 bytes or an address */
-	uint64_t s[2]; /* inout, 16 bytes or an address */
+	uint64_t a[2]; /* inout, 16 bytes */
+	uint64_t b[2]; /* inout, 16 bytes */
+	uint64_t c[2]; /* inout, 8 bytes */
+	uint64_t s[2]; /* inout, 16 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasZrotg_v2) == 96, "");
 #define KEY_cublasZrotg_v2 32u
@@ -953,10 +953,10 @@ struct wire_cublasRotgEx {
 	uint32_t csType;
 	uint32_t executiontype;
 	uint32_t pad_0;
-	uint64_t a[2]; /* inout, cublas_data_bytes(abType) bytes or an address */
-	uint64_t b[2]; /* inout, cublas_data_bytes(abType) bytes or an address */
-	uint64_t c[2]; /* inout, cublas_data_bytes(csType) bytes or an address */
-	uint64_t s[2]; /* inout, cublas_data_bytes(csType) bytes or an address */
+	uint64_t a[2]; /* inout, cublas_data_bytes(abType) bytes */
+	uint64_t b[2]; /* inout, cublas_data_bytes(abType) bytes */
+	uint64_t c[2]; /* inout, cublas_data_bytes(csType) bytes */
+	uint64_t s[2]; /* inout, cublas_data_bytes(csType) bytes */
 };
 _Static_assert(sizeof(struct wire_cublasRotgEx) == 112, "");
 #define KEY_cublasRotgEx 44u
@@ -977,7 +977,7 @@ struct wire_cublasSrotm_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t param[5]; /* scalar, 20 bytes or an address */
+	uint64_t param[5]; /* scalar, 20 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasSrotm_v2) == 104, "");
 #define KEY_cublasSrotm_v2 44u
@@ -991,7 +991,7 @@ struct wire_cublasDrotm_v2 {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t param[5]; /* scalar, 40 bytes or an address */
+	uint64_t param[5]; /* scalar, 40 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDrotm_v2) == 104, "");
 #define KEY_cublasDrotm_v2 44u
@@ -1009,7 +1009,7 @@ struct wire_cublasRotmEx {
 	uint32_t pad_0;
 	uint64_t x;
 	uint64_t y;
-	uint64_t param[5]; /* scalar, cublas_data_bytes(paramType) * 5 bytes or an address */
+	uint64_t param[5]; /* scalar, cublas_data_bytes(paramType) * 5 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasRotmEx) == 120, "");
 #define KEY_cublasRotmEx 60u
@@ -1017,11 +1017,11 @@ _Static_assert(sizeof(struct wire_cublasRotmEx) == 120, "");
 /* cublas.api:217: learned 1345 */
 struct wire_cublasSrotmg_v2 {
 	struct cublas_state state;
-	uint64_t d1[2]; /* inout, 4 bytes or an address */
-	uint64_t d2[2]; /* inout, 4 bytes or an address */
-	uint64_t x1[2]; /* inout, 4 bytes or an address */
-	uint64_t y1[2]; /* scalar, 4 bytes or an address */
-	uint64_t param[5]; /* inout, 20 bytes or an address */
+	uint64_t d1[2]; /* inout, 4 bytes */
+	uint64_t d2[2]; /* inout, 4 bytes */
+	uint64_t x1[2]; /* inout, 4 bytes */
+	uint64_t y1[2]; /* scalar, 4 bytes */
+	uint64_t param[5]; /* inout, 20 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasSrotmg_v2) == 136, "");
 #define KEY_cublasSrotmg_v2 32u
@@ -1036,11 +1036,11 @@ _Static_assert(sizeof(struct wire_cublasSrotmg_v2_reply) == 88, "");
 /* cublas.api:219: learned 1346 */
 struct wire_cublasDrotmg_v2 {
 	struct cublas_state state;
-	uint64_t d1[2]; /* inout, 8 bytes or an address */
-	uint64_t d2[2]; /* inout, 8 bytes or an address */
-	uint64_t x1[2]; /* inout, 8 bytes or an address */
-	uint64_t y1[2]; /* scalar, 8 bytes or an address */
-	uint64_t param[5]; /* inout, 40 bytes or an address */
+	uint64_t d1[2]; /* inout, 8 bytes */
+	uint64_t d2[2]; /* inout, 8 bytes */
+	uint64_t x1[2]; /* inout, 8 bytes */
+	uint64_t y1[2]; /* scalar, 8 bytes */
+	uint64_t param[5]; /* inout, 40 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasDrotmg_v2) == 136, "");
 #define KEY_cublasDrotmg_v2 32u
@@ -1061,11 +1061,11 @@ struct wire_cublasRotmgEx {
 	uint32_t y1Type;
 	uint32_t paramType;
 	uint32_t executiontype;
-	uint64_t d1[2]; /* inout, cublas_data_bytes(d1Type) bytes or an address */
-	uint64_t d2[2]; /* inout, cublas_data_bytes(d2Type) bytes or an address */
-	uint64_t x1[2]; /* inout, cublas_data_bytes(x1Type) bytes or an address */
-	uint64_t y1[2]; /* scalar, cublas_data_bytes(y1Type) bytes or an address */
-	uint64_t param[5]; /* inout, cublas_data_bytes(paramType) * 5 bytes or an address */
+	uint64_t d1[2]; /* inout, cublas_data_bytes(d1Type) bytes */
+	uint64_t d2[2]; /* inout, cublas_data_bytes(d2Type) bytes */
+	uint64_t x1[2]; /* inout, cublas_data_bytes(x1Type) bytes */
+	uint64_t y1[2]; /* scalar, cublas_data_bytes(y1Type) bytes */
+	uint64_t param[5]; /* inout, cublas_data_bytes(paramType) * 5 bytes */
 };
 _Static_assert(sizeof(struct wire_cublasRotmgEx) == 160, "");
 #define KEY_cublasRotmgEx 56u
@@ -1086,10 +1086,10 @@ struct wire_cublasSgemv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasSgemv_v2) == 112, "");
@@ -1104,10 +1104,10 @@ struct wire_cublasDgemv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasDgemv_v2) == 112, "");
@@ -1122,10 +1122,10 @@ struct wire_cublasCgemv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasCgemv_v2) == 112, "");
@@ -1140,10 +1140,10 @@ struct wire_cublasZgemv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasZgemv_v2) == 112, "");
@@ -1160,10 +1160,10 @@ struct wire_cublasSgbmv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasSgbmv_v2) == 120, "");
@@ -1180,10 +1180,10 @@ struct wire_cublasDgbmv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasDgbmv_v2) == 120, "");
@@ -1200,10 +1200,10 @@ struct wire_cublasCgbmv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasCgbmv_v2) == 120, "");
@@ -1220,10 +1220,10 @@ struct wire_cublasZgbmv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasZgbmv_v2) == 120, "");
@@ -1614,10 +1614,10 @@ struct wire_cublasSsymv_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasSsymv_v2) == 112, "");
@@ -1632,10 +1632,10 @@ struct wire_cublasDsymv_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasDsymv_v2) == 112, "");
@@ -1650,10 +1650,10 @@ struct wire_cublasCsymv_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasCsymv_v2) == 112, "");
@@ -1668,10 +1668,10 @@ struct wire_cublasZsymv_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasZsymv_v2) == 112, "");
@@ -1686,10 +1686,10 @@ struct wire_cublasChemv_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasChemv_v2) == 112, "");
@@ -1704,10 +1704,10 @@ struct wire_cublasZhemv_v2 {
 	int32_t incx;
 	int32_t incy;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasZhemv_v2) == 112, "");
@@ -1722,10 +1722,10 @@ struct wire_cublasSsbmv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasSsbmv_v2) == 112, "");
@@ -1740,10 +1740,10 @@ struct wire_cublasDsbmv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasDsbmv_v2) == 112, "");
@@ -1758,10 +1758,10 @@ struct wire_cublasChbmv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasChbmv_v2) == 112, "");
@@ -1776,10 +1776,10 @@ struct wire_cublasZhbmv_v2 {
 	int32_t lda;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasZhbmv_v2) == 112, "");
@@ -1792,10 +1792,10 @@ struct wire_cublasSspmv_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t AP;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasSspmv_v2) == 104, "");
@@ -1808,10 +1808,10 @@ struct wire_cublasDspmv_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t AP;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasDspmv_v2) == 104, "");
@@ -1824,10 +1824,10 @@ struct wire_cublasChpmv_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t AP;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasChpmv_v2) == 104, "");
@@ -1840,10 +1840,10 @@ struct wire_cublasZhpmv_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t AP;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasZhpmv_v2) == 104, "");
@@ -1858,7 +1858,7 @@ struct wire_cublasSger_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -1875,7 +1875,7 @@ struct wire_cublasDger_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -1892,7 +1892,7 @@ struct wire_cublasCgeru_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -1909,7 +1909,7 @@ struct wire_cublasCgerc_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -1926,7 +1926,7 @@ struct wire_cublasZgeru_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -1943,7 +1943,7 @@ struct wire_cublasZgerc_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -1958,7 +1958,7 @@ struct wire_cublasSsyr_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t lda;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 	uint64_t A;
 };
@@ -1972,7 +1972,7 @@ struct wire_cublasDsyr_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t lda;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t A;
 };
@@ -1986,7 +1986,7 @@ struct wire_cublasCsyr_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t lda;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t A;
 };
@@ -2000,7 +2000,7 @@ struct wire_cublasZsyr_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t lda;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t x;
 	uint64_t A;
 };
@@ -2014,7 +2014,7 @@ struct wire_cublasCher_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t lda;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 	uint64_t A;
 };
@@ -2028,7 +2028,7 @@ struct wire_cublasZher_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t lda;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t A;
 };
@@ -2042,7 +2042,7 @@ struct wire_cublasSspr_v2 {
 	int32_t n;
 	int32_t incx;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 	uint64_t AP;
 };
@@ -2056,7 +2056,7 @@ struct wire_cublasDspr_v2 {
 	int32_t n;
 	int32_t incx;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t AP;
 };
@@ -2070,7 +2070,7 @@ struct wire_cublasChpr_v2 {
 	int32_t n;
 	int32_t incx;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 	uint64_t AP;
 };
@@ -2084,7 +2084,7 @@ struct wire_cublasZhpr_v2 {
 	int32_t n;
 	int32_t incx;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t AP;
 };
@@ -2100,7 +2100,7 @@ struct wire_cublasSsyr2_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -2117,7 +2117,7 @@ struct wire_cublasDsyr2_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -2134,7 +2134,7 @@ struct wire_cublasCsyr2_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -2151,7 +2151,7 @@ struct wire_cublasZsyr2_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -2168,7 +2168,7 @@ struct wire_cublasCher2_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -2185,7 +2185,7 @@ struct wire_cublasZher2_v2 {
 	int32_t incy;
 	int32_t lda;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t A;
@@ -2200,7 +2200,7 @@ struct wire_cublasSspr2_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t AP;
@@ -2215,7 +2215,7 @@ struct wire_cublasDspr2_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t AP;
@@ -2230,7 +2230,7 @@ struct wire_cublasChpr2_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t AP;
@@ -2245,7 +2245,7 @@ struct wire_cublasZhpr2_v2 {
 	int32_t n;
 	int32_t incx;
 	int32_t incy;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t x;
 	uint64_t y;
 	uint64_t AP;
@@ -2264,10 +2264,10 @@ struct wire_cublasSgemvBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t Aarray;
 	uint64_t xarray;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t yarray;
 };
 _Static_assert(sizeof(struct wire_cublasSgemvBatched) == 120, "");
@@ -2284,10 +2284,10 @@ struct wire_cublasDgemvBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t Aarray;
 	uint64_t xarray;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t yarray;
 };
 _Static_assert(sizeof(struct wire_cublasDgemvBatched) == 120, "");
@@ -2304,10 +2304,10 @@ struct wire_cublasCgemvBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t Aarray;
 	uint64_t xarray;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t yarray;
 };
 _Static_assert(sizeof(struct wire_cublasCgemvBatched) == 120, "");
@@ -2324,10 +2324,10 @@ struct wire_cublasZgemvBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t Aarray;
 	uint64_t xarray;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t yarray;
 };
 _Static_assert(sizeof(struct wire_cublasZgemvBatched) == 120, "");
@@ -2344,10 +2344,10 @@ struct wire_cublasHSHgemvBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t Aarray;
 	uint64_t xarray;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t yarray;
 };
 _Static_assert(sizeof(struct wire_cublasHSHgemvBatched) == 120, "");
@@ -2364,10 +2364,10 @@ struct wire_cublasHSSgemvBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t Aarray;
 	uint64_t xarray;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t yarray;
 };
 _Static_assert(sizeof(struct wire_cublasHSSgemvBatched) == 120, "");
@@ -2384,10 +2384,10 @@ struct wire_cublasTSTgemvBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t Aarray;
 	uint64_t xarray;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t yarray;
 };
 _Static_assert(sizeof(struct wire_cublasTSTgemvBatched) == 120, "");
@@ -2404,10 +2404,10 @@ struct wire_cublasTSSgemvBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t Aarray;
 	uint64_t xarray;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t yarray;
 };
 _Static_assert(sizeof(struct wire_cublasTSSgemvBatched) == 120, "");
@@ -2427,10 +2427,10 @@ struct wire_cublasSgemvStridedBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasSgemvStridedBatched) == 144, "");
@@ -2450,10 +2450,10 @@ struct wire_cublasDgemvStridedBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasDgemvStridedBatched) == 144, "");
@@ -2473,10 +2473,10 @@ struct wire_cublasCgemvStridedBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasCgemvStridedBatched) == 144, "");
@@ -2496,10 +2496,10 @@ struct wire_cublasZgemvStridedBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasZgemvStridedBatched) == 144, "");
@@ -2519,10 +2519,10 @@ struct wire_cublasHSHgemvStridedBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasHSHgemvStridedBatched) == 144, "");
@@ -2542,10 +2542,10 @@ struct wire_cublasHSSgemvStridedBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasHSSgemvStridedBatched) == 144, "");
@@ -2565,10 +2565,10 @@ struct wire_cublasTSTgemvStridedBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasTSTgemvStridedBatched) == 144, "");
@@ -2588,10 +2588,10 @@ struct wire_cublasTSSgemvStridedBatched {
 	int32_t incy;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t x;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t y;
 };
 _Static_assert(sizeof(struct wire_cublasTSSgemvStridedBatched) == 144, "");
@@ -2608,10 +2608,10 @@ struct wire_cublasSgemm_v2 {
 	int32_t lda;
 	int32_t ldb;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasSgemm_v2) == 120, "");
@@ -2628,10 +2628,10 @@ struct wire_cublasDgemm_v2 {
 	int32_t lda;
 	int32_t ldb;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasDgemm_v2) == 120, "");
@@ -2648,10 +2648,10 @@ struct wire_cublasCgemm_v2 {
 	int32_t lda;
 	int32_t ldb;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCgemm_v2) == 120, "");
@@ -2668,10 +2668,10 @@ struct wire_cublasCgemm3m {
 	int32_t lda;
 	int32_t ldb;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCgemm3m) == 120, "");
@@ -2692,10 +2692,10 @@ struct wire_cublasCgemm3mEx {
 	uint32_t Ctype;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCgemm3mEx) == 136, "");
@@ -2712,10 +2712,10 @@ struct wire_cublasZgemm_v2 {
 	int32_t lda;
 	int32_t ldb;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZgemm_v2) == 120, "");
@@ -2732,10 +2732,10 @@ struct wire_cublasZgemm3m {
 	int32_t lda;
 	int32_t ldb;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZgemm3m) == 120, "");
@@ -2752,10 +2752,10 @@ struct wire_cublasHgemm {
 	int32_t lda;
 	int32_t ldb;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 2 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 2 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 2 bytes or an address */
+	uint64_t beta[2]; /* scalar, 2 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasHgemm) == 120, "");
@@ -2776,10 +2776,10 @@ struct wire_cublasSgemmEx {
 	uint32_t Ctype;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasSgemmEx) == 136, "");
@@ -2802,10 +2802,10 @@ struct wire_cublasGemmEx {
 	uint32_t computeType;
 	uint32_t algo;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes or an address */
+	uint64_t alpha[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes or an address */
+	uint64_t beta[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasGemmEx) == 144, "");
@@ -2826,10 +2826,10 @@ struct wire_cublasCgemmEx {
 	uint32_t Ctype;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCgemmEx) == 136, "");
@@ -2844,9 +2844,9 @@ struct wire_cublasSsyrk_v2 {
 	int32_t k;
 	int32_t lda;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasSsyrk_v2) == 104, "");
@@ -2861,9 +2861,9 @@ struct wire_cublasDsyrk_v2 {
 	int32_t k;
 	int32_t lda;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasDsyrk_v2) == 104, "");
@@ -2878,9 +2878,9 @@ struct wire_cublasCsyrk_v2 {
 	int32_t k;
 	int32_t lda;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCsyrk_v2) == 104, "");
@@ -2895,9 +2895,9 @@ struct wire_cublasZsyrk_v2 {
 	int32_t k;
 	int32_t lda;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZsyrk_v2) == 104, "");
@@ -2914,9 +2914,9 @@ struct wire_cublasCsyrkEx {
 	int32_t lda;
 	uint32_t Ctype;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCsyrkEx) == 112, "");
@@ -2933,9 +2933,9 @@ struct wire_cublasCsyrk3mEx {
 	int32_t lda;
 	uint32_t Ctype;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCsyrk3mEx) == 112, "");
@@ -2950,9 +2950,9 @@ struct wire_cublasCherk_v2 {
 	int32_t k;
 	int32_t lda;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCherk_v2) == 104, "");
@@ -2967,9 +2967,9 @@ struct wire_cublasZherk_v2 {
 	int32_t k;
 	int32_t lda;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZherk_v2) == 104, "");
@@ -2986,9 +2986,9 @@ struct wire_cublasCherkEx {
 	int32_t lda;
 	uint32_t Ctype;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCherkEx) == 112, "");
@@ -3005,9 +3005,9 @@ struct wire_cublasCherk3mEx {
 	int32_t lda;
 	uint32_t Ctype;
 	int32_t ldc;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCherk3mEx) == 112, "");
@@ -3024,10 +3024,10 @@ struct wire_cublasSsyr2k_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasSsyr2k_v2) == 120, "");
@@ -3044,10 +3044,10 @@ struct wire_cublasDsyr2k_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasDsyr2k_v2) == 120, "");
@@ -3064,10 +3064,10 @@ struct wire_cublasCsyr2k_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCsyr2k_v2) == 120, "");
@@ -3084,10 +3084,10 @@ struct wire_cublasZsyr2k_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZsyr2k_v2) == 120, "");
@@ -3104,10 +3104,10 @@ struct wire_cublasCher2k_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCher2k_v2) == 120, "");
@@ -3124,10 +3124,10 @@ struct wire_cublasZher2k_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZher2k_v2) == 120, "");
@@ -3144,10 +3144,10 @@ struct wire_cublasSsyrkx {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasSsyrkx) == 120, "");
@@ -3164,10 +3164,10 @@ struct wire_cublasDsyrkx {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasDsyrkx) == 120, "");
@@ -3184,10 +3184,10 @@ struct wire_cublasCsyrkx {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCsyrkx) == 120, "");
@@ -3204,10 +3204,10 @@ struct wire_cublasZsyrkx {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZsyrkx) == 120, "");
@@ -3224,10 +3224,10 @@ struct wire_cublasCherkx {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCherkx) == 120, "");
@@ -3244,10 +3244,10 @@ struct wire_cublasZherkx {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZherkx) == 120, "");
@@ -3264,10 +3264,10 @@ struct wire_cublasSsymm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasSsymm_v2) == 120, "");
@@ -3284,10 +3284,10 @@ struct wire_cublasDsymm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasDsymm_v2) == 120, "");
@@ -3304,10 +3304,10 @@ struct wire_cublasCsymm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCsymm_v2) == 120, "");
@@ -3324,10 +3324,10 @@ struct wire_cublasZsymm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZsymm_v2) == 120, "");
@@ -3344,10 +3344,10 @@ struct wire_cublasChemm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasChemm_v2) == 120, "");
@@ -3364,10 +3364,10 @@ struct wire_cublasZhemm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZhemm_v2) == 120, "");
@@ -3384,7 +3384,7 @@ struct wire_cublasStrsm_v2 {
 	int32_t n;
 	int32_t lda;
 	int32_t ldb;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t B;
 };
@@ -3402,7 +3402,7 @@ struct wire_cublasDtrsm_v2 {
 	int32_t n;
 	int32_t lda;
 	int32_t ldb;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
 };
@@ -3420,7 +3420,7 @@ struct wire_cublasCtrsm_v2 {
 	int32_t n;
 	int32_t lda;
 	int32_t ldb;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
 };
@@ -3438,7 +3438,7 @@ struct wire_cublasZtrsm_v2 {
 	int32_t n;
 	int32_t lda;
 	int32_t ldb;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
 };
@@ -3458,7 +3458,7 @@ struct wire_cublasStrmm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t B;
 	uint64_t C;
@@ -3479,7 +3479,7 @@ struct wire_cublasDtrmm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
 	uint64_t C;
@@ -3500,7 +3500,7 @@ struct wire_cublasCtrmm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
 	uint64_t C;
@@ -3521,7 +3521,7 @@ struct wire_cublasZtrmm_v2 {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
 	uint64_t C;
@@ -3542,10 +3542,10 @@ struct wire_cublasHgemmBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 2 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 2 bytes */
 	uint64_t Aarray;
 	uint64_t Barray;
-	uint64_t beta[2]; /* scalar, 2 bytes or an address */
+	uint64_t beta[2]; /* scalar, 2 bytes */
 	uint64_t Carray;
 };
 _Static_assert(sizeof(struct wire_cublasHgemmBatched) == 128, "");
@@ -3564,10 +3564,10 @@ struct wire_cublasSgemmBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t Aarray;
 	uint64_t Barray;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t Carray;
 };
 _Static_assert(sizeof(struct wire_cublasSgemmBatched) == 128, "");
@@ -3586,10 +3586,10 @@ struct wire_cublasDgemmBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t Aarray;
 	uint64_t Barray;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t Carray;
 };
 _Static_assert(sizeof(struct wire_cublasDgemmBatched) == 128, "");
@@ -3608,10 +3608,10 @@ struct wire_cublasCgemmBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t Aarray;
 	uint64_t Barray;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t Carray;
 };
 _Static_assert(sizeof(struct wire_cublasCgemmBatched) == 128, "");
@@ -3630,10 +3630,10 @@ struct wire_cublasCgemm3mBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t Aarray;
 	uint64_t Barray;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t Carray;
 };
 _Static_assert(sizeof(struct wire_cublasCgemm3mBatched) == 128, "");
@@ -3652,10 +3652,10 @@ struct wire_cublasZgemmBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t Aarray;
 	uint64_t Barray;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t Carray;
 };
 _Static_assert(sizeof(struct wire_cublasZgemmBatched) == 128, "");
@@ -3677,10 +3677,10 @@ struct wire_cublasHgemmStridedBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 2 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 2 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 2 bytes or an address */
+	uint64_t beta[2]; /* scalar, 2 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasHgemmStridedBatched) == 152, "");
@@ -3702,10 +3702,10 @@ struct wire_cublasSgemmStridedBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasSgemmStridedBatched) == 152, "");
@@ -3727,10 +3727,10 @@ struct wire_cublasDgemmStridedBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasDgemmStridedBatched) == 152, "");
@@ -3752,10 +3752,10 @@ struct wire_cublasCgemmStridedBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCgemmStridedBatched) == 152, "");
@@ -3777,10 +3777,10 @@ struct wire_cublasCgemm3mStridedBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasCgemm3mStridedBatched) == 152, "");
@@ -3802,10 +3802,10 @@ struct wire_cublasZgemmStridedBatched {
 	int32_t ldc;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasZgemmStridedBatched) == 152, "");
@@ -3828,10 +3828,10 @@ struct wire_cublasGemmBatchedEx {
 	int32_t batchCount;
 	uint32_t computeType;
 	uint32_t algo;
-	uint64_t alpha[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes or an address */
+	uint64_t alpha[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes */
 	uint64_t Aarray;
 	uint64_t Barray;
-	uint64_t beta[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes or an address */
+	uint64_t beta[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes */
 	uint64_t Carray;
 };
 _Static_assert(sizeof(struct wire_cublasGemmBatchedEx) == 144, "");
@@ -3857,10 +3857,10 @@ struct wire_cublasGemmStridedBatchedEx {
 	int32_t batchCount;
 	uint32_t computeType;
 	uint32_t algo;
-	uint64_t alpha[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes or an address */
+	uint64_t alpha[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes */
 	uint64_t A;
 	uint64_t B;
-	uint64_t beta[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes or an address */
+	uint64_t beta[2]; /* scalar, cublas_compute_bytes(computeType, Ctype) bytes */
 	uint64_t C;
 };
 _Static_assert(sizeof(struct wire_cublasGemmStridedBatchedEx) == 168, "");
@@ -3877,9 +3877,9 @@ struct wire_cublasSgeam {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 4 bytes or an address */
+	uint64_t beta[2]; /* scalar, 4 bytes */
 	uint64_t B;
 	uint64_t C;
 };
@@ -3897,9 +3897,9 @@ struct wire_cublasDgeam {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t B;
 	uint64_t C;
 };
@@ -3917,9 +3917,9 @@ struct wire_cublasCgeam {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 8 bytes or an address */
+	uint64_t beta[2]; /* scalar, 8 bytes */
 	uint64_t B;
 	uint64_t C;
 };
@@ -3937,9 +3937,9 @@ struct wire_cublasZgeam {
 	int32_t ldb;
 	int32_t ldc;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
-	uint64_t beta[2]; /* scalar, 16 bytes or an address */
+	uint64_t beta[2]; /* scalar, 16 bytes */
 	uint64_t B;
 	uint64_t C;
 };
@@ -3959,7 +3959,7 @@ struct wire_cublasStrsmBatched {
 	int32_t ldb;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 4 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 4 bytes */
 	uint64_t A;
 	uint64_t B;
 };
@@ -3979,7 +3979,7 @@ struct wire_cublasDtrsmBatched {
 	int32_t ldb;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
 };
@@ -3999,7 +3999,7 @@ struct wire_cublasCtrsmBatched {
 	int32_t ldb;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 8 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 8 bytes */
 	uint64_t A;
 	uint64_t B;
 };
@@ -4019,7 +4019,7 @@ struct wire_cublasZtrsmBatched {
 	int32_t ldb;
 	int32_t batchCount;
 	uint32_t pad_0;
-	uint64_t alpha[2]; /* scalar, 16 bytes or an address */
+	uint64_t alpha[2]; /* scalar, 16 bytes */
 	uint64_t A;
 	uint64_t B;
 };

@@ -849,15 +849,14 @@ static const struct serve_entry entries[] = {
 	 "cuDeviceGetP2PAtomicCapabilities"},
 };
 
-/* The table is sorted by opcode. */
+/* The table is sorted by opcode; libraries have tables of their own. */
 const struct serve_entry *serve_find(uint16_t op)
 {
-	if (op >= 1280 && op <= 1999)
-		return cublas_serve_find(op);
-
 	size_t low = 0;
 	size_t high = sizeof(entries) / sizeof(entries[0]);
 
+	if (op >= 1280 && op <= 1999)
+		return cublas_serve_find(op);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

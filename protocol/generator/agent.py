@@ -231,18 +231,21 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
         reply = f"sizeof(struct wire_{e.name}_reply)" if reply_fields(api, e) else "0"
         out += text.wrap("\t{", [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply, flags(e),
                                  f"{half}_{e.name}", f'"{e.name}"'], "},", "\t ") + "\n"
-    return out + """};
+    out += """};
 
-/* The table is sorted by opcode. */
+/* The table is sorted by opcode; libraries have tables of their own. */
 const struct serve_entry *serve_find(uint16_t op)
 {
-"""+"".join(f"""	if (op >= {api.ops[family][0]} && op <= {api.ops[family][1]})
-		return {family}_serve_find(op);
-
-""" for family in LIBRARIES)+"""	size_t low = 0;
+	size_t low = 0;
 	size_t high = sizeof(entries) / sizeof(entries[0]);
 
-	while (low < high) {
+"""
+    for family in LIBRARIES:
+        if family in api.ops:
+            first, last = api.ops[family]
+            out += f"\tif (op >= {first} && op <= {last})\n"
+            out += f"\t\treturn {family}_serve_find(op);\n"
+    return out + """	while (low < high) {
 		size_t middle = (low + high) / 2;
 
 		if (entries[middle].op == op)

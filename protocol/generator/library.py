@@ -59,7 +59,7 @@ def request_fields(api, entry):
     for p in entry.params:
         if p.mark in ("scalar", "result", "inout"):
             rest.append(Field(p.name, "uint64_t", 8 * words(p), 8, f"[{words(p)}]",
-                              f"{p.mark}, {p.size} bytes or an address"))
+                              f"{p.mark}, {p.size} bytes"))
         elif p.mark == "device":
             rest.append(Field(p.name, "uint64_t", 8, 8))
     return key, rest
