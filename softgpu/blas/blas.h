@@ -93,11 +93,14 @@ bool blas_reaches(const void *at, uint64_t bytes);
  * not have it. */
 void *blas_member(
 	struct blas_task *task, const struct blas_place *place, int i, uint64_t elements);
-/* Elements of a matrix of so many columns, and of a vector. */
+/* Elements of a matrix of so many columns, and of a vector. A leading dimension that is too
+ * small gives more than any device has. */
 static inline uint64_t blas_extent(int rows, int cols, int ld)
 {
 	if (rows <= 0 || cols <= 0)
 		return 0;
+	if (ld < rows)
+		return UINT64_MAX;
 	return (uint64_t)(cols - 1) * (uint64_t)ld + (uint64_t)rows;
 }
 static inline uint64_t blas_vector(int n, int step)

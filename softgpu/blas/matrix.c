@@ -330,7 +330,8 @@ static void syrk_run(struct blas_task *t)
 		const void *alpha, const void *a, int lda, const void *beta, void *c, int ldc) \
 	{                                                                                      \
 		int status;                                                                    \
-		struct blas_task *t = matrices(h, syrk_run, TYPE, alpha, beta, n, n, &status); \
+		struct blas_task *t =                                                          \
+			matrices(h, syrk_run, TYPE, alpha, beta, k < 0 ? k : n, n, &status);   \
                                                                                                \
 		if (!t)                                                                        \
 			return status;                                                         \

@@ -91,7 +91,8 @@ void *blas_member(
 			goto failed;
 		at = array[i];
 	} else {
-		at = (const char *)at + place->stride * i * (long long)size;
+		at = (const void *)((uintptr_t)at +
+				    (uint64_t)place->stride * (uint64_t)i * size);
 	}
 	if (!__builtin_mul_overflow(elements, size, &bytes) && blas_reaches(at, bytes))
 		return (void *)(uintptr_t)at;
