@@ -20,6 +20,7 @@ CACHE   ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/vcuda
 CUDA13  := $(CACHE)/cuda-13.0
 CUDA12  := $(CACHE)/cuda-12.9
 CUDA135 := $(CACHE)/cuda-13.5
+NVML    := $(CACHE)/nvml
 ZIG     := $(CACHE)/venv/bin/python -m ziglang
 
 ifeq ($(V),0)

@@ -14,6 +14,7 @@ int command_run(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_preload(int argc, char **argv);
+int command_smi(int argc, char **argv);
 
 /* What LD_PRELOAD has to name, ':' between. -errno with *error naming the library that is
  * missing. */

@@ -13,6 +13,7 @@ static const char usage[] =
 	"vcuda: any program uses any GPU as if it were its own\n"
 	"\n"
 	"  vcuda run [--software | --agent HOST[:PORT]] [--token-file FILE] -- PROGRAM …\n"
+	"  vcuda smi [-L] [--agent HOST]     the GPUs, their memory and load, who uses them\n"
 	"  vcuda status [--json]             what the sidecar of this machine or pod does\n"
 	"  vcuda doctor [--json] [PROGRAM]   what is right and what is wrong, a line each\n"
 	"  vcuda preload                     what LD_PRELOAD has to name, to do it by hand\n"
@@ -38,6 +39,7 @@ int main(int argc, char **argv)
 		{"status", command_status},
 		{"doctor", command_doctor},
 		{"preload", command_preload},
+		{"smi", command_smi},
 	};
 	struct error error;
 

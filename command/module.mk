@@ -1,9 +1,12 @@
 # build/bin/vcuda
 COMMAND_OBJS := $(call objects,$(wildcard command/*.c))
 
+# NVML's front is opened at run time (smi.c); only its types come from the header.
+$(OBJ)/command/smi.o: CPPFLAGS += -isystem $(NVML)/include
+
 all: $(BIN)/vcuda
 
 $(BIN)/vcuda: $(COMMAND_OBJS) $(call objects,$(wildcard transport/*.c common/*.c))
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lyaml -lcjson
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lyaml -lcjson -ldl

@@ -41,8 +41,8 @@ static void context_forget(struct worker *w, uint16_t context)
 	worker_use(w, context);
 	w->cuda.cuCtxSynchronize();
 	fence_poll(w);
-	fence_forget(
-		w, context); /* what the poll had no room to tell: it is done all the same */
+	/* What the poll had no room to tell is done all the same. */
+	fence_forget(w, context);
 	staging_forget(w, &w->in, context);
 	staging_reap(w, &w->in);
 	for (stream = w->streams; stream; stream = next) {
@@ -50,6 +50,8 @@ static void context_forget(struct worker *w, uint16_t context)
 		if (stream->context == context && stream != &w->legacy[context])
 			stream_drop(w, stream);
 	}
+	/* cuModuleUnload wants it, and the poll may have left another. */
+	worker_use(w, context);
 	for (uint32_t i = 0; i < w->name_count; i++) {
 		struct name *name = &w->names[i];
 

@@ -71,13 +71,17 @@ static void loop_answer(struct worker *w, struct request *r, CUresult status)
 		worker_note(w, status);
 	if (r->header.kind == FRAME_CALL) {
 		CUresult deferred = w->deferred;
+		bool aside = r->header.op == OP_vcudaOutput ||
+			     r->header.op == OP_vcudaNvmlFacts ||
+			     r->header.op == OP_vcudaNvmlText;
 
-		/* Fetching text is no call of the app's: it must not carry off an error. */
-		if (r->header.op == OP_vcudaOutput)
+		/* Fetching text and NVML are no CUDA calls of the app's: they must not carry
+		 * off an error. */
+		if (aside)
 			w->deferred = CUDA_SUCCESS;
 		if (!r->later || status)
 			reply_send(w, r->header.tag, status, r->answer, r->answer_bytes);
-		if (r->header.op == OP_vcudaOutput)
+		if (aside)
 			w->deferred = deferred;
 	} else if (status && !w->deferred) {
 		w->deferred = status;
@@ -410,6 +414,7 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	if (now - w->stats_at < SECOND)
 		return;
 	w->stats_at = now;
+	nvml_sample(w, now);
 	w->stats.version = HANDOFF_VERSION;
 	w->stats.what = HANDOFF_STATS;
 	w->stats.device_count = w->device_count;

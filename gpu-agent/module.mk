@@ -11,6 +11,9 @@ AGENT_WORKER_SRCS := $(filter-out $(AGENT_FRONT_SRCS),$(wildcard gpu-agent/*.c))
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
 AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -lzstd -ldl
 
+# NVIDIA's NVML is opened at run time (nvml.c); only its types come from the header.
+$(OBJ)/gpu-agent/nvml.o: CPPFLAGS += -isystem $(NVML)/include
+
 all: $(BIN)/gpu-agent
 
 $(BIN)/gpu-agent: $(AGENT_OBJS) $(call objects,$(wildcard common/*.c transport/*.c))

@@ -332,6 +332,10 @@ void output_log(void);
 /* Tells the app how much there is, where that has grown. */
 void output_tell(struct worker *w);
 
+/* nvml.c */
+/* Looks at the software GPU's load; once a second. */
+void nvml_sample(struct worker *w, uint64_t now);
+
 /* memory.c */
 void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "protocol/nvml.h"
+
 #define OPEN_VERSION 1u
 #define OPEN_ATTRIBUTES 256 /* CUdevice_attribute values 1..255; newer ones: NOT_SUPPORTED */
 #define OPEN_LIMITS 16	    /* CUlimit 0..15 */

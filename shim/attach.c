@@ -481,7 +481,7 @@ static CUresult join(void)
 	return CUDA_SUCCESS;
 }
 
-static void drop(void)
+void attach_drop(void)
 {
 	if (session.page)
 		munmap(session.page, session.bytes);
@@ -500,6 +500,6 @@ CUresult attach(void)
 	if (!status)
 		status = join();
 	if (status)
-		drop();
+		attach_drop();
 	return status;
 }

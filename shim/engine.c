@@ -44,7 +44,9 @@ CUresult shim_enter(unsigned call)
 	if (__builtin_expect(
 		    atomic_load_explicit(&session.phase, memory_order_acquire) != SESSION_READY,
 		    0)) {
-		if (atomic_load(&session.phase) == SESSION_NONE)
+		uint32_t phase = atomic_load(&session.phase);
+
+		if (phase == SESSION_NONE || phase == SESSION_JOINED)
 			return CUDA_ERROR_NOT_INITIALIZED;
 		return session_status();
 	}
@@ -58,8 +60,8 @@ CUresult shim_enter(unsigned call)
 	}
 	error = atomic_load_explicit(&session.words[WORD_ERROR], memory_order_relaxed);
 	if (__builtin_expect(error != 0, 0)) {
-		output_fetch(); /* the app may learn of it here first, and wait for nothing more
-				 */
+		/* The app may learn of it here first, and wait for nothing more. */
+		output_fetch();
 		return status_wire((uint32_t)error);
 	}
 	return CUDA_SUCCESS;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuInit: joins the sidecar, opens the session on the worker, learns the devices.  And the end:
- * at exit everything that was posted is on its way before the process goes.
+ * cuInit: joins the sidecar, opens the session on the worker, learns the devices (nvmlInit does
+ * so much too, and cuInit finishes it: nvml.h).  And the end: at exit everything that was
+ * posted is on its way before the process goes.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "shim/context.h"
 #include "shim/engine.h"
 #include "shim/memory.h"
+#include "shim/nvml.h"
 #include "shim/session.h"
 #include "shim/stats.h"
 #include "shim/status.h"
@@ -23,6 +25,9 @@
 #define INIT_BYE_NS 1000000000ull
 
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+/* The first answer stays: a program that tries again gets the same at once. */
+static bool joined;
+static CUresult join_answer;
 
 static void perf_open(void)
 {
@@ -64,11 +69,24 @@ static void perf_open(void)
 }
 
 /* A child of fork has the parent's memory but not its session: every call says so, and the
- * descriptors go, so that the sidecar notices when the parent ends. */
+ * descriptors go, so that the sidecar notices when the parent ends. A session that only NVML
+ * used leaves nothing behind: the child may attach anew, and use CUDA. */
 static void in_child(void)
 {
-	if (atomic_load(&session.phase) == SESSION_NONE)
+	uint32_t phase = atomic_load(&session.phase);
+
+	if (phase == SESSION_NONE)
 		return;
+	if (phase == SESSION_JOINED) {
+		attach_drop();
+		atomic_store(&session.lost, 0);
+		atomic_store(&session.phase, SESSION_NONE);
+		/* Only this thread came along; another may have held them. */
+		init_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		session.socket_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		joined = false;
+		return;
+	}
 	atomic_store(&session.phase, SESSION_FORKED);
 	close(session.socket);
 	close(session.doorbell);
@@ -98,7 +116,7 @@ static CUresult session_open(void)
 	return shim_end(&call);
 }
 
-static CUresult init_once(void)
+static CUresult join_once(void)
 {
 	static bool forks_watched;
 	CUresult status = attach();
@@ -109,34 +127,57 @@ static CUresult init_once(void)
 		pthread_atfork(NULL, NULL, in_child);
 	forks_watched = true;
 	status = session_open();
-	if (!status && !memory_open())
-		status = status_of(STATUS_FOREIGN);
 	if (status) {
 		session_debug("the agent did not open a session: error %d", (int)status);
 		return status;
 	}
-	atomic_store_explicit(&session.phase, SESSION_READY, memory_order_release);
+	atomic_store_explicit(&session.phase, SESSION_JOINED, memory_order_release);
 	return CUDA_SUCCESS;
+}
+
+/* With the lock held. */
+static CUresult join(void)
+{
+	if (!joined) {
+		perf_open();
+		join_answer = join_once();
+		joined = true;
+	}
+	return join_answer;
+}
+
+CUresult vcuda_nvml_join(void)
+{
+	CUresult status;
+
+	if (atomic_load(&session.phase) != SESSION_NONE)
+		return session_status();
+	pthread_mutex_lock(&init_lock);
+	status = join();
+	pthread_mutex_unlock(&init_lock);
+	return status;
 }
 
 CUresult hand_cuInit(unsigned int Flags)
 {
-	/* The first answer stays: a program that tries again gets the same at once. */
-	static bool tried;
-	static CUresult answer;
+	uint32_t phase = atomic_load(&session.phase);
 	CUresult status;
 
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (atomic_load(&session.phase) != SESSION_NONE)
+	if (phase != SESSION_NONE && phase != SESSION_JOINED)
 		return session_status();
 	pthread_mutex_lock(&init_lock);
-	if (!tried) {
-		perf_open();
-		answer = init_once();
-		tried = true;
+	status = join();
+	if (!status)
+		status = session_status();
+	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
+		if (memory_open())
+			atomic_store_explicit(
+				&session.phase, SESSION_READY, memory_order_release);
+		else
+			status = join_answer = status_of(STATUS_FOREIGN);
 	}
-	status = answer;
 	pthread_mutex_unlock(&init_lock);
 	return status;
 }
@@ -183,11 +224,12 @@ static void bye(void)
 /* After the program's own exit handlers and the destructors of whatever links with us. */
 __attribute__((destructor)) static void exit_library(void)
 {
-	uint32_t ready = SESSION_READY;
+	uint32_t ready = SESSION_READY, only_joined = SESSION_JOINED;
 
 	if (atomic_load(&session.phase) == SESSION_FORKED)
 		return;
 	stats_close();
-	if (atomic_compare_exchange_strong(&session.phase, &ready, SESSION_ENDED))
+	if (atomic_compare_exchange_strong(&session.phase, &ready, SESSION_ENDED) ||
+		atomic_compare_exchange_strong(&session.phase, &only_joined, SESSION_ENDED))
 		bye();
 }

@@ -14,6 +14,7 @@
 #include "shim/blocks.h"
 #include "shim/context.h"
 #include "shim/engine.h"
+#include "shim/globals.h"
 #include "shim/holes.h"
 #include "shim/session.h"
 #include "shim/stats.h"
@@ -84,13 +85,6 @@ static size_t freed_first, freed_next, freed_room;
 static uint32_t freed_unticketed; /* chunks since the last ticket */
 static uint64_t last_ticket;
 static uint64_t last_id;
-
-struct global {
-	uint64_t address, bytes, id;
-	int device;
-};
-static struct global *globals; /* by address */
-static size_t global_count, global_room;
 
 /* ---- opening ---- */
 
@@ -507,28 +501,12 @@ CUresult memory_give(CUdeviceptr address)
 
 /* ---- looking up ---- */
 
-/* The index of the last global at or below the address; -1: none. */
-static long global_below(uint64_t address)
-{
-	size_t low = 0, high = global_count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (globals[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return (long)low - 1;
-}
-
 bool memory_find(CUdeviceptr address, struct memory_range *range)
 {
 	struct window *w;
 	struct block *block;
 	uint32_t unit;
-	long below;
+	const struct global *global;
 	bool found = false;
 
 	pthread_mutex_lock(&memory_lock);
@@ -552,17 +530,14 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 			.context = block->context,
 			.async = block->async};
 		found = true;
-	} else if (!w) {
-		below = global_below(address);
-		if (below >= 0 && address - globals[below].address < globals[below].bytes) {
-			*range = (struct memory_range){.base = globals[below].address,
-				.bytes = globals[below].bytes,
-				.id = globals[below].id,
-				.device = globals[below].device,
-				.context = (uint16_t)CONTEXT_PRIMARY(globals[below].device),
-				.global = true};
-			found = true;
-		}
+	} else if (!w && (global = globals_find(address))) {
+		*range = (struct memory_range){.base = global->address,
+			.bytes = global->bytes,
+			.id = global->id,
+			.device = global->device,
+			.context = (uint16_t)CONTEXT_PRIMARY(global->device),
+			.global = true};
+		found = true;
 	}
 	pthread_mutex_unlock(&memory_lock);
 	return found;
@@ -595,7 +570,7 @@ bool memory_in_window(CUdeviceptr address, int *device)
 		*device = (int)(w - windows);
 		return true;
 	}
-	if (!global_count || !memory_find(address, &range))
+	if (!globals_any() || !memory_find(address, &range))
 		return false;
 	*device = range.device;
 	return true;
@@ -603,31 +578,9 @@ bool memory_in_window(CUdeviceptr address, int *device)
 
 void memory_global(int device, CUdeviceptr address, size_t bytes)
 {
-	long below;
-
 	pthread_mutex_lock(&memory_lock);
-	below = global_below(address);
-	if (below >= 0 && globals[below].address == address) {
-		globals[below].bytes = bytes;
-		globals[below].device = device;
-	} else {
-		if (global_count == global_room) {
-			size_t room = global_room ? 2 * global_room : 64;
-			struct global *list = realloc(globals, room * sizeof(*list));
-
-			if (!list)
-				goto out;
-			globals = list;
-			global_room = room;
-		}
-		below++;
-		memmove(&globals[below + 1], &globals[below],
-			(global_count - (size_t)below) * sizeof(*globals));
-		globals[below] = (struct global){
-			.address = address, .bytes = bytes, .id = ++last_id, .device = device};
-		global_count++;
-	}
-out:
+	globals_put(&(struct global){
+		.address = address, .bytes = bytes, .id = ++last_id, .device = device});
 	pthread_mutex_unlock(&memory_lock);
 }
 

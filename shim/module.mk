@@ -34,10 +34,10 @@ $(LIB)/libvcuda-cuda.so: $(SHIM_OBJS) protocol/generated/libcuda.map
 $(LIB)/libcuda.so.1: $(LIB)/libvcuda-cuda.so
 	$(Q)ln -sf $(<F) $@
 
--include shim/runtime/runtime.mk shim/cublas/cublas.mk shim/utilities/utilities.mk
+-include shim/runtime/runtime.mk shim/cublas/cublas.mk shim/utilities/utilities.mk shim/nvml/nvml.mk
 
 # Empty libraries whose SONAME is the file name of a front: NEEDED then holds file names.
-PRELOAD_FRONTS := libvcuda-cuda.so $(notdir $(RUNTIME_LIBS) $(CUBLAS_LIBS))
+PRELOAD_FRONTS := libvcuda-cuda.so $(notdir $(RUNTIME_LIBS) $(CUBLAS_LIBS) $(NVML_LIB))
 PRELOAD_STUBS := $(addprefix $(OBJ)/preload-stub/,$(PRELOAD_FRONTS))
 
 $(OBJ)/preload-stub/%.so: | $(CACHE)/.complete
@@ -49,7 +49,7 @@ $(OBJ)/preload-stub/%.so: | $(CACHE)/.complete
 # While a program is loaded it stands for libcudart.so.13 (SONAME and symbol version), as
 # libutilities.so does for 12 (shim/utilities/utilities.mk says why). dlsym on that handle searches
 # what it needs in this order: the front of 13 comes first.
-$(LIB)/libvcuda.so: $(PRELOAD_STUBS) shim/libvcuda.map | $(addprefix $(LIB)/,$(PRELOAD_FRONTS))
+$(LIB)/libvcuda.so: $(PRELOAD_STUBS) shim/libvcuda.map shim/module.mk | $(addprefix $(LIB)/,$(PRELOAD_FRONTS))
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)echo 'extern int vcuda_stub; int vcuda_stub;' | $(PRELOAD_CC) $(PRELOAD_LDFLAGS) -fPIC \

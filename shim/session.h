@@ -15,11 +15,12 @@
 #include "shim/ring.h"
 
 enum session_phase {
-	SESSION_NONE = 0, /* cuInit has not succeeded */
+	SESSION_NONE = 0, /* not attached */
 	SESSION_READY = 1,
 	SESSION_LOST = 2,   /* `lost` says what every call answers */
 	SESSION_FORKED = 3, /* this is a child: the session is the parent's */
 	SESSION_ENDED = 4,  /* the process is exiting */
+	SESSION_JOINED = 5, /* attached for NVML (nvml.h); cuInit has not been called */
 };
 
 struct session {
@@ -44,6 +45,9 @@ extern struct session session;
 /* Joins the sidecar (starting one if REMOTE_GPU_ADDRESS says so) and maps the segment. The
  * session is not READY yet: init.c opens it on the worker first. */
 CUresult attach(void);
+/* Unmaps and closes what attach opened: after a failure, and in a child that will attach anew.
+ */
+void attach_drop(void);
 
 /* Asks the sidecar over the socket; fills *answer and *fd (-1: none came). */
 struct channel_request;

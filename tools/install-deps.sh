@@ -93,5 +93,11 @@ chmod +x "$cuda12/bin/fatbinary"
 fetch "$cache/pip-13.5" nvidia-cuda-runtime==13.5.37
 ln -sfn pip-13.5/nvidia/cu13 "$cache/cuda-13.5"
 
+# NVML: the header of the newest series, which declares every function of the older ones too, and
+# pynvml, for the tests.
+fetch "$cache/pip-nvml" nvidia-nvml-dev==13.5.37
+ln -sfn pip-nvml/nvidia/cu13 "$cache/nvml"
+pip --no-deps nvidia-ml-py==13.610.43
+
 echo "$want" >"$stamp"
 say "done"

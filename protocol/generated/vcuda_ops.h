@@ -35,8 +35,10 @@ enum vcuda_op {
 	OP_vcudaStreamDestroy = 41,
 	OP_vcudaEventCreate = 42,
 	OP_vcudaEventDestroy = 43,
-	OP_vcudaCublasOpen = 48,
-	OP_vcudaCublasClose = 49,
+	OP_vcudaNvmlFacts = 48,
+	OP_vcudaNvmlText = 49,
+	OP_vcudaCublasOpen = 50,
+	OP_vcudaCublasClose = 51,
 };
 
 #endif

@@ -16,6 +16,7 @@
 
 _Static_assert(sizeof(struct frame_landing) == 16, "");
 _Static_assert(sizeof(struct function_info) == 144, "");
+_Static_assert(sizeof(struct nvml_facts) == 520, "");
 
 /* vcuda.api:7: call 1 */
 struct wire_vcudaOpen {
@@ -304,6 +305,29 @@ struct wire_vcudaEventDestroy {
 _Static_assert(sizeof(struct wire_vcudaEventDestroy) == 8, "");
 
 /* vcuda.api:101: call 48 */
+struct wire_vcudaNvmlFacts {
+	int32_t device;
+	uint32_t pad_0;
+	uint64_t wanted;
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlFacts) == 16, "");
+struct wire_vcudaNvmlFacts_reply {
+	struct nvml_facts facts;
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlFacts_reply) == 520, "");
+
+/* vcuda.api:103: call 49 */
+struct wire_vcudaNvmlText {
+	int32_t device;
+	uint32_t which;
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlText) == 8, "");
+struct wire_vcudaNvmlText_reply {
+	struct wire_run text; /* at most 96 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlText_reply) == 8, "");
+
+/* vcuda.api:107: call 50 */
 struct wire_vcudaCublasOpen {
 	uint64_t handle; /* KIND_cublasHandle, minted by the shim */
 	uint32_t major;
@@ -316,7 +340,7 @@ struct wire_vcudaCublasOpen_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCublasOpen_reply) == 8, "");
 
-/* vcuda.api:103: post 49 */
+/* vcuda.api:109: post 51 */
 struct wire_vcudaCublasClose {
 	uint64_t handle; /* KIND_cublasHandle, not valid after this */
 };

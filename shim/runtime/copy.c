@@ -395,14 +395,24 @@ static cudaError_t symbol_range(const void *symbol, size_t offset, size_t count,
 	return cudaSuccess;
 }
 
+/* The same for a copy, which may neither stay on the host nor go the way `away`. */
+static cudaError_t symbol_side(const void *symbol, size_t offset, size_t count,
+	enum cudaMemcpyKind kind, enum cudaMemcpyKind away, void **address)
+{
+	cudaError_t error = symbol_range(symbol, offset, count, address);
+
+	if (!error && (kind == cudaMemcpyHostToHost || kind == away))
+		error = cudaErrorInvalidMemcpyDirection;
+	return error;
+}
+
 cudaError_t hand_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
 	size_t offset, enum cudaMemcpyKind kind, cudaStream_t null_stream)
 {
 	void *address;
-	cudaError_t error = symbol_range(symbol, offset, count, &address);
+	cudaError_t error =
+		symbol_side(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
 
-	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost))
-		error = cudaErrorInvalidMemcpyDirection;
 	return error ? error : copy_now(address, src, count, kind, null_stream);
 }
 
@@ -410,10 +420,9 @@ cudaError_t hand_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, si
 	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	void *address;
-	cudaError_t error = symbol_range(symbol, offset, count, &address);
+	cudaError_t error =
+		symbol_side(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
 
-	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost))
-		error = cudaErrorInvalidMemcpyDirection;
 	return error ? error : copy_async(address, src, count, kind, stream);
 }
 
@@ -421,10 +430,9 @@ cudaError_t hand_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t coun
 	size_t offset, enum cudaMemcpyKind kind, cudaStream_t null_stream)
 {
 	void *address;
-	cudaError_t error = symbol_range(symbol, offset, count, &address);
+	cudaError_t error =
+		symbol_side(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
 
-	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice))
-		error = cudaErrorInvalidMemcpyDirection;
 	return error ? error : copy_now(dst, address, count, kind, null_stream);
 }
 
@@ -432,10 +440,9 @@ cudaError_t hand_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t
 	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	void *address;
-	cudaError_t error = symbol_range(symbol, offset, count, &address);
+	cudaError_t error =
+		symbol_side(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
 
-	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice))
-		error = cudaErrorInvalidMemcpyDirection;
 	return error ? error : copy_async(dst, address, count, kind, stream);
 }
 

@@ -219,6 +219,16 @@ def test_long_call_of_the_driver_is_not_silent():
         assert now() - began > SILENCE, "the driver was not slow at all"
 
 
+def test_app_killed_in_a_long_call_of_the_driver():
+    """The worker cannot look at its link, and yet it does not outlast the call (9 s)."""
+    with stack(driver=os.path.join(BUILD, "stack", "libslow-driver.so")) as s:
+        app = s.app("sum", 2, 64)
+        worker = wait_for(lambda: s.agent.worker(app), 5, "the app has a worker")
+        time.sleep(1)  # in the call
+        kill(app.pid)
+        wait_for(lambda: not alive(worker), 5, "the worker is gone")
+
+
 def test_silence_shorter_than_that_is_forgiven():
     with stack() as s:
         app = s.app("bystander")

@@ -79,7 +79,8 @@ def test_two_programs_share_the_memory():
         assert second.wait() == 1
         first.close_stdin()
         first.right()
-        wait_for(lambda: s.agent.gpu()["memory_used_bytes"] == 0, 5, "the memory is free again")
+        # Its lease is free when its worker has exited, a moment after it uses nothing.
+        wait_for(lambda: s.agent.gpu()["memory_leased_bytes"] == 0, 5, "the lease is free again")
         third = s.app("hold", 300 * MIB)
         third.line("^holding")
         third.close_stdin()

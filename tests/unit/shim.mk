@@ -10,7 +10,7 @@ SHIM_UNIT_SAN_shim_ring := thread
 SHIM_UNIT_LIBS_shim_sha256 := -lcrypto
 
 $(SHIM_UNIT_TESTS:%=$(SHIM_UNIT)/%): $(SHIM_UNIT)/shim_%: tests/unit/shim_%.c \
-		shim/%.c shim/blocks.c shim/holes.c $(wildcard shim/*.h) | $(CACHE)/.complete
+		shim/%.c shim/blocks.c shim/holes.c shim/globals.c $(wildcard shim/*.h) | $(CACHE)/.complete
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(SHIM_UNIT_FLAGS) -fsanitize=$(or $(SAN),$(SHIM_UNIT_SAN_$(@F)),address$(comma)undefined) \

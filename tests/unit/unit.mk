@@ -9,17 +9,11 @@
 
 UNIT_COMMON = $(call objects,$(wildcard common/*.c transport/*.c))
 
-UNIT_PREFIXES += common transport ring sidecar worker
+UNIT_PREFIXES += common transport ring sidecar
 UNIT_OBJS_ring = $(SIDECAR_PARTS)
 UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
 UNIT_LIBS_ring = -lcjson
 UNIT_LIBS_sidecar = -lcjson
-# A worker process of gpu-agent on the software GPU, without its front.
-UNIT_OBJS_worker = $(call objects,$(AGENT_WORKER_SRCS))
-UNIT_LIBS_worker = -lcrypto -lzstd -ldl
-UNIT_NEEDS_worker = $(SOFTGPU_LIB)
-run-worker_%: export SOFTGPU = $(abspath $(SOFTGPU_LIB))
-run-worker_%: export VCUDA_LOG = warn
 
 UNIT_TESTS = $(foreach prefix,$(sort $(UNIT_PREFIXES)),\
 	$(patsubst tests/unit/%.c,%,$(wildcard tests/unit/$(prefix)_*.c)))

@@ -1,14 +1,17 @@
 # The worker in a process of its own, on the software GPU: front and client are the test.
-# `make test-worker`.
-WORKER_TEST := $(BUILD)/tests/worker_frames
+# `make test-worker`, or one of them: `make run-worker_order`.
+WORKER_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/worker_*.c))
 
-$(WORKER_TEST): $(OBJ)/tests/unit/worker_frames.o $(filter-out $(OBJ)/gpu-agent/main.o,$(AGENT_OBJS)) \
+$(WORKER_TESTS:%=$(BUILD)/tests/%): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o \
+		$(filter-out $(OBJ)/gpu-agent/main.o,$(AGENT_OBJS)) \
 		$(call objects,$(wildcard common/*.c transport/*.c))
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) -lcmocka
 
-.PHONY: test-worker
+.PHONY: test-worker $(WORKER_TESTS:%=run-%)
 test: test-worker
-test-worker: $(WORKER_TEST) $(SOFTGPU_LIB) ## the worker against a client that lies
-	$(Q)SOFTGPU=$(SOFTGPU_LIB) timeout 300 $< 2>$<.log || { tail -40 $<.log; false; }
+test-worker: $(WORKER_TESTS:%=run-%) ## the worker: a client that lies, and what comes in which order
+$(WORKER_TESTS:%=run-%): run-%: $(BUILD)/tests/% $(SOFTGPU_LIB)
+	$(call say,TEST,$*)
+	$(Q)SOFTGPU=$(SOFTGPU_LIB) VCUDA_LOG=warn timeout 300 $< 2>$<.log || { tail -40 $<.log; false; }

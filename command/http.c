@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP as far as an agent's pages need it: HTTP/1.0, so that the answer ends with the
+ * connection and comes in one piece.
+ */
+#include "command/http.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/wait.h"
+
+#define HTTP_SECONDS 5
+#define HTTP_MAX ((size_t)1 << 20)
+
+static int http_dial(const char *host, uint16_t port, struct error *error)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+	struct timeval patience = {.tv_sec = HTTP_SECONDS};
+	char service[8];
+	int fd = -1, ret, cause = 0;
+
+	snprintf(service, sizeof(service), "%u", port);
+	ret = getaddrinfo(host, service, &hints, &list);
+	if (ret)
+		return error_set(error, EHOSTUNREACH, "%s: %s", host, gai_strerror(ret));
+	for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next) {
+		fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		/* The limit on sending holds for connecting too. */
+		if (fd >= 0 &&
+			(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+				setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
+					sizeof(patience)) ||
+				connect(fd, at->ai_addr, at->ai_addrlen))) {
+			cause = errno == EINPROGRESS ? ETIMEDOUT : errno;
+			close(fd);
+			fd = -1;
+		}
+	}
+	freeaddrinfo(list);
+	return fd >= 0 ? fd
+		       : error_set(error, cause, "the agent's control port %s:%u", host, port);
+}
+
+int http_get(
+	const char *host, uint16_t port, const char *path, char **text, struct error *error)
+{
+	cleanup_free char *answer = malloc(HTTP_MAX + 1);
+	cleanup_close int fd = http_dial(host, port, error);
+	uint64_t deadline = wait_now() + HTTP_SECONDS * 1000000000ull;
+	char request[512];
+	const char *body;
+	size_t got = 0;
+	int status, n;
+
+	if (fd < 0)
+		return fd;
+	n = snprintf(
+		request, sizeof(request), "GET %s HTTP/1.0\r\nHost: %s\r\n\r\n", path, host);
+	if (!answer || n >= (int)sizeof(request))
+		return error_set(error, ENOMEM, "%s", path);
+	if (send(fd, request, (size_t)n, MSG_NOSIGNAL) != n)
+		return error_set(error, errno, "%s:%u", host, port);
+	for (;;) {
+		ssize_t more = recv(fd, answer + got, HTTP_MAX - got, 0);
+
+		if (!more)
+			break;
+		if (more < 0 || wait_now() > deadline)
+			return error_set(error, more < 0 && errno != EAGAIN ? errno : ETIMEDOUT,
+				"%s:%u%s", host, port, path);
+		got += (size_t)more;
+		if (got == HTTP_MAX)
+			return error_set(error, EMSGSIZE, "%s:%u%s", host, port, path);
+	}
+	answer[got] = 0;
+	body = strstr(answer, "\r\n\r\n");
+	if (sscanf(answer, "HTTP/1.%*c %d", &status) != 1 || status != 200 || !body)
+		return error_set(
+			error, EPROTO, "%s:%u%s is no page of an agent's", host, port, path);
+	*text = strdup(body + 4);
+	return *text ? 0 : error_set(error, ENOMEM, "%s", path);
+}

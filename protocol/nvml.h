@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What vcudaNvmlFacts and vcudaNvmlText carry: what a worker knows of a GPU beyond CUDA, as
+ * numbers and texts.  A fact that the agent cannot know (no NVML there, not on this GPU) is not
+ * set in `known`; nothing is ever made up for it.
+ */
+#ifndef VCUDA_PROTOCOL_NVML_H
+#define VCUDA_PROTOCOL_NVML_H
+
+#include <stdint.h>
+
+/* Units as in nvml.h. Numbers are never given to another fact. */
+enum nvml_fact {
+	NVML_FACT_MEMORY_TOTAL = 0, /* bytes */
+	NVML_FACT_MEMORY_FREE = 1,
+	NVML_FACT_MEMORY_USED = 2,	     /* without what is reserved */
+	NVML_FACT_MEMORY_RESERVED = 3,	     /* by driver and firmware */
+	NVML_FACT_SESSION_USED = 4,	     /* bytes that this session has mapped */
+	NVML_FACT_UTILIZATION_GPU = 5,	     /* percent */
+	NVML_FACT_UTILIZATION_MEMORY = 6,    /* percent */
+	NVML_FACT_TEMPERATURE = 7,	     /* degrees C */
+	NVML_FACT_POWER_USAGE = 8,	     /* mW */
+	NVML_FACT_POWER_LIMIT = 9,	     /* mW */
+	NVML_FACT_POWER_LIMIT_DEFAULT = 10,  /* mW */
+	NVML_FACT_POWER_LIMIT_ENFORCED = 11, /* mW */
+	NVML_FACT_POWER_LIMIT_MIN = 12,	     /* mW */
+	NVML_FACT_POWER_LIMIT_MAX = 13,	     /* mW */
+	NVML_FACT_ENERGY = 14,		     /* mJ */
+	NVML_FACT_CLOCK = 16,		     /* MHz, + nvmlClockType_t, 4 of them */
+	NVML_FACT_MAX_CLOCK = 20,	     /* the same */
+	NVML_FACT_FAN_SPEED = 24,	     /* percent */
+	NVML_FACT_FANS = 25,
+	NVML_FACT_PERFORMANCE_STATE = 26,
+	NVML_FACT_CLOCK_REASONS = 27,
+	NVML_FACT_ECC = 28,
+	NVML_FACT_ECC_PENDING = 29,
+	NVML_FACT_PERSISTENCE = 30,
+	NVML_FACT_COMPUTE_MODE = 31,
+	NVML_FACT_MIG = 32,
+	NVML_FACT_MIG_PENDING = 33,
+	NVML_FACT_MINOR_NUMBER = 34,
+	NVML_FACT_PCI_DEVICE_ID = 35,
+	NVML_FACT_PCI_SUBSYSTEM_ID = 36,
+	NVML_FACT_BRAND = 37,
+	NVML_FACT_DISPLAY_MODE = 38,
+	NVML_FACT_DISPLAY_ACTIVE = 39,
+	NVML_FACT_PCIE_GENERATION = 40,
+	NVML_FACT_PCIE_WIDTH = 41,
+	NVML_FACT_PCIE_GENERATION_MAX = 42,
+	NVML_FACT_PCIE_WIDTH_MAX = 43,
+	NVML_FACT_BAR1_TOTAL = 44, /* bytes */
+	NVML_FACT_BAR1_FREE = 45,
+	NVML_FACT_BAR1_USED = 46,
+	NVML_FACT_ENCODER = 47, /* percent */
+	NVML_FACT_DECODER = 48, /* percent */
+	NVML_FACT_CORES = 49,
+	NVML_FACT_BUS_WIDTH = 50, /* bits */
+	NVML_FACT_SLOWDOWN = 51,  /* degrees C */
+	NVML_FACT_SHUTDOWN = 52,  /* degrees C */
+};
+#define NVML_FACTS_MAX 64
+
+struct nvml_facts {
+	uint64_t known; /* bit f: values[f] is valid */
+	int64_t values[NVML_FACTS_MAX];
+};
+
+/* vcudaNvmlText's `which`; of the machine (device -1) or of a device. */
+enum nvml_text {
+	NVML_TEXT_DRIVER_VERSION = 1,
+	NVML_TEXT_NVML_VERSION = 2,
+	NVML_TEXT_VBIOS = 3,
+	NVML_TEXT_SERIAL = 4,
+	NVML_TEXT_PART_NUMBER = 5,
+};
+#define NVML_TEXT_BYTES 96
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A node's libnvidia-ml.so.1 as gpu-agent/nvml.c opens it: each figure is another, so that one
+ * that comes out in the wrong place shows (tests/nvml/node.py).  What is left out here (fans,
+ * the encoder) the agent must take as not known.
+ */
+#define NVML_NO_UNVERSIONED_FUNC_DEFS
+#pragma GCC visibility push(default)
+#include <nvml.h>
+#pragma GCC visibility pop
+
+#include <string.h>
+
+static char only;
+#define DEVICE ((nvmlDevice_t)(void *)&only)
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
+{
+	strncpy(version, "580.65.06", length);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
+{
+	strncpy(version, "13.580.65.06", length);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
+{
+	*device = DEVICE;
+	return strlen(uuid) == 40 && !strncmp(uuid, "GPU-", 4) ? NVML_SUCCESS
+							       : NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+	if (device != DEVICE || memory->version != nvmlMemory_v2)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*memory = (nvmlMemory_v2_t){nvmlMemory_v2, 1000ull << 30, 100ull << 20, 600ull << 30,
+		(400ull << 30) - (100ull << 20)};
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+	(void)device;
+	*utilization = (nvmlUtilization_t){61, 62};
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+	(void)device;
+	memset(pci, 0, sizeof(*pci));
+	pci->pciDeviceId = 0x233510de;
+	pci->pciSubSystemId = 0x18be10de;
+	return NVML_SUCCESS;
+}
+
+/* A function that tells one number. */
+#define ONE(name, type, value)                                                                 \
+	nvmlReturn_t name(nvmlDevice_t device, type *out)                                      \
+	{                                                                                      \
+		*out = (type)(value);                                                          \
+		return device == DEVICE ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;          \
+	}
+
+ONE(nvmlDeviceGetPowerUsage, unsigned, 301000)
+ONE(nvmlDeviceGetPowerManagementLimit, unsigned, 302000)
+ONE(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, 303000)
+ONE(nvmlDeviceGetEnforcedPowerLimit, unsigned, 304000)
+ONE(nvmlDeviceGetPerformanceState, nvmlPstates_t, NVML_PSTATE_2)
+ONE(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, NVML_FEATURE_ENABLED)
+ONE(nvmlDeviceGetComputeMode, nvmlComputeMode_t, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS)
+ONE(nvmlDeviceGetMinorNumber, unsigned, 5)
+ONE(nvmlDeviceGetBrand, nvmlBrandType_t, NVML_BRAND_NVIDIA)
+ONE(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, 5000000000000ull)
+ONE(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, 4)
+ONE(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, 6)
+ONE(nvmlDeviceGetCurrPcieLinkWidth, unsigned, 8)
+ONE(nvmlDeviceGetMaxPcieLinkWidth, unsigned, 16)
+
+nvmlReturn_t nvmlDeviceGetEccMode(
+	nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending)
+{
+	(void)device;
+	*current = NVML_FEATURE_ENABLED;
+	*pending = NVML_FEATURE_DISABLED;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMigMode(
+	nvmlDevice_t device, unsigned int *currentMode, unsigned int *pendingMode)
+{
+	(void)device;
+	*currentMode = 0;
+	*pendingMode = 1;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetTemperature(
+	nvmlDevice_t device, nvmlTemperatureSensors_t sensorType, unsigned int *temp)
+{
+	(void)device;
+	*temp = 41;
+	return sensorType == NVML_TEMPERATURE_GPU ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(
+	nvmlDevice_t device, nvmlTemperatureThresholds_t thresholdType, unsigned int *temp)
+{
+	(void)device;
+	*temp = 90 + (unsigned)thresholdType;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetClockInfo(
+	nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock)
+{
+	(void)device;
+	*clock = 1000 + (unsigned)type;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(
+	nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock)
+{
+	(void)device;
+	*clock = 2000 + (unsigned)type;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsigned int length)
+{
+	(void)device;
+	strncpy(version, "96.00.99.00.01", length);
+	return NVML_SUCCESS;
+}

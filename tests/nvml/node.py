@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A node with an NVML of its own (node.c): its figures come out of pynvml in the app, each in its
+place; what it lacks is not supported."""
+import os
+import pynvml as nv
+
+GIB = 1 << 30
+
+nv.nvmlInit()
+d = nv.nvmlDeviceGetHandleByIndex(0)
+
+
+def is_(got, want):
+    assert got == want, f"{got!r}, not {want!r}"
+
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except nv.NVMLError_NotSupported:
+        return
+    raise AssertionError(f"{call.__name__} is not refused")
+
+
+is_(nv.nvmlSystemGetDriverVersion(), "580.65.06")
+is_(nv.nvmlSystemGetNVMLVersion(), "13.580.65.06")
+memory = nv.nvmlDeviceGetMemoryInfo(d)
+is_((memory.total, memory.free, memory.used), (1000 * GIB, 600 * GIB, 400 * GIB))
+memory = nv.nvmlDeviceGetMemoryInfo(d, version=nv.nvmlMemory_v2)
+is_((memory.reserved, memory.used), (100 << 20, 400 * GIB - (100 << 20)))
+load = nv.nvmlDeviceGetUtilizationRates(d)
+is_((load.gpu, load.memory), (61, 62))
+pci = nv.nvmlDeviceGetPciInfo(d)
+is_((pci.pciDeviceId, pci.pciSubSystemId), (0x233510DE, 0x18BE10DE))
+is_(nv.nvmlDeviceGetPowerUsage(d), 301000)
+is_(nv.nvmlDeviceGetPowerManagementLimit(d), 302000)
+is_(nv.nvmlDeviceGetPowerManagementDefaultLimit(d), 303000)
+is_(nv.nvmlDeviceGetEnforcedPowerLimit(d), 304000)
+is_(nv.nvmlDeviceGetTotalEnergyConsumption(d), 5000000000000)
+is_(nv.nvmlDeviceGetPerformanceState(d), 2)
+is_(nv.nvmlDeviceGetPersistenceMode(d), 1)
+is_(nv.nvmlDeviceGetComputeMode(d), nv.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS)
+is_(nv.nvmlDeviceGetMinorNumber(d), 5)
+is_(nv.nvmlDeviceGetBrand(d), nv.NVML_BRAND_NVIDIA)
+is_(nv.nvmlDeviceGetEccMode(d), [1, 0])
+is_(nv.nvmlDeviceGetMigMode(d), [0, 1])
+is_(nv.nvmlDeviceGetTemperature(d, nv.NVML_TEMPERATURE_GPU), 41)
+is_(nv.nvmlDeviceGetTemperatureThreshold(d, nv.NVML_TEMPERATURE_THRESHOLD_SHUTDOWN), 90)
+is_(nv.nvmlDeviceGetTemperatureThreshold(d, nv.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN), 91)
+is_([nv.nvmlDeviceGetClockInfo(d, t) for t in range(4)], [1000, 1001, 1002, 1003])
+is_([nv.nvmlDeviceGetMaxClockInfo(d, t) for t in range(4)], [2000, 2001, 2002, 2003])
+is_((nv.nvmlDeviceGetCurrPcieLinkGeneration(d), nv.nvmlDeviceGetMaxPcieLinkGeneration(d)), (4, 6))
+is_((nv.nvmlDeviceGetCurrPcieLinkWidth(d), nv.nvmlDeviceGetMaxPcieLinkWidth(d)), (8, 16))
+is_(nv.nvmlDeviceGetVbiosVersion(d), "96.00.99.00.01")
+refused(nv.nvmlDeviceGetFanSpeed, d)
+refused(nv.nvmlDeviceGetNumFans, d)
+refused(nv.nvmlDeviceGetEncoderUtilization, d)
+refused(nv.nvmlDeviceGetSerial, d)
+print("nvml of the node: as it should be")
+os._exit(0)

@@ -1,0 +1,37 @@
+# tests/nvml: the NVML front, from C and from pynvml, on the software GPU through the whole stack.
+NVML_TEST := $(BUILD)/tests/nvml/front
+NVML_PYTHON := $(CACHE)/venv/bin/python
+
+$(NVML_TEST): tests/nvml/front.c | $(CACHE)/.complete
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -isystem $(NVML)/include $(ALL_CFLAGS) \
+		-Wno-deprecated-declarations -o $@ $< -ldl
+
+# A driver that brings a node's NVML with it: the software GPU, needing node.c by NVIDIA's SONAME.
+NVML_NODE := $(BUILD)/tests/nvml/libnode-driver.so
+
+$(NVML_NODE): tests/nvml/node.c $(LIB)/libvcuda-softgpu.so | $(CACHE)/.complete
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)/node
+	$(Q)$(CC) $(CPPFLAGS) -isystem $(NVML)/include $(ALL_CFLAGS) -Wno-deprecated-declarations \
+		-fPIC -shared -Wl,-soname,libnvidia-ml.so.1 -o $(@D)/node/libnvidia-ml.so.1 $<
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ -x c /dev/null -x none -Wl,--no-as-needed \
+		-Wl,-rpath,$(abspath $(@D)/node):$(abspath $(LIB)) \
+		$(@D)/node/libnvidia-ml.so.1 $(LIB)/libvcuda-softgpu.so
+
+# Python is not built with a sanitizer and cannot load what is.
+.PHONY: test-nvml
+test: test-nvml
+test-nvml: all $(NVML_TEST) $(NVML_NODE) ## the NVML front
+	$(call say,TEST,nvml)
+	$(Q)timeout 30 $(PYTHON) tests/nvml/names.py $(NVML_LIB) $(NVML)/include/nvml.h \
+		$$($(NVML_PYTHON) -c 'import pynvml; print(pynvml.__file__)')
+	$(Q)timeout 60 $(BIN)/vcuda run --software -- $(NVML_TEST)
+	$(Q)env -u REMOTE_GPU_ADDRESS LD_PRELOAD=$$($(BIN)/vcuda preload) \
+		VCUDA_SOCKET=$(BUILD)/no-such-socket timeout 30 $(NVML_TEST) alone
+ifeq ($(SAN),)
+	$(Q)timeout 60 $(BIN)/vcuda run --software -- $(NVML_PYTHON) tests/nvml/python.py
+	$(Q)BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/on_node.py $(NVML_NODE) \
+		$(NVML_PYTHON) tests/nvml/node.py
+endif
