@@ -10,10 +10,10 @@ import argparse
 import os
 import sys
 
-from generator import agent, api, docs, procs, runtime, shim, text, wire
+from generator import agent, api, docs, library, procs, runtime, shim, text, wire
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api")
+FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api", "cublas.api")
 
 
 def load(folder=HERE):
@@ -43,6 +43,8 @@ def outputs(description):
     out["fuzz.dict"] = agent.fuzz_dictionary(description)
     out.update(shim.maps(description))
     out.update(runtime.files(description))
+    for family in api.LIBRARIES:
+        out.update(library.files(description, family))
     out[".clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"
     return out
 

@@ -26,6 +26,7 @@ enum handle_kind {
 	KIND_CUtexObject = 13,
 	KIND_CUlinkState = 14,
 	KIND_CUmemGenericAllocationHandle = 15,
+	KIND_cublasHandle = 16,
 	KIND_LAST
 };
 

@@ -21,20 +21,31 @@ struct cached {
 	uint64_t hash;
 	uint16_t op, context;
 	bool lesson; /* a learned call that succeeded; no answer is kept */
-	uint32_t body_bytes, reply_bytes;
-	unsigned char bytes[]; /* body, then reply */
+	uint32_t key_bytes, reply_bytes;
+	unsigned char bytes[]; /* key, then reply */
 };
 
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cached *buckets[CACHE_BUCKETS];
 static uint32_t cache_count;
 
+/* What the call is known by: its body, or the part of it that says so. */
+static const unsigned char *key_of(const struct shim_call *call, uint32_t *bytes)
+{
+	uint32_t to = call->key_to ? call->key_to : call->body_bytes;
+
+	*bytes = to - call->key_from;
+	return call->body + call->key_from;
+}
+
 static uint64_t key_hash(const struct shim_call *call)
 {
 	uint64_t hash = 0xcbf29ce484222325u ^ call->op ^ (uint64_t)call->context << 16;
+	uint32_t bytes;
+	const unsigned char *key = key_of(call, &bytes);
 
-	for (uint32_t i = 0; i < call->body_bytes; i++)
-		hash = (hash ^ call->body[i]) * 0x100000001b3u;
+	for (uint32_t i = 0; i < bytes; i++)
+		hash = (hash ^ key[i]) * 0x100000001b3u;
 	return hash;
 }
 
@@ -42,11 +53,12 @@ static uint64_t key_hash(const struct shim_call *call)
 static struct cached *cache_find(const struct shim_call *call, uint64_t hash)
 {
 	struct cached *c = buckets[hash % CACHE_BUCKETS];
+	uint32_t bytes;
+	const unsigned char *key = key_of(call, &bytes);
 
 	for (; c; c = c->next)
 		if (c->hash == hash && c->op == call->op && c->context == call->context &&
-			c->body_bytes == call->body_bytes &&
-			!memcmp(c->bytes, call->body, call->body_bytes))
+			c->key_bytes == bytes && !memcmp(c->bytes, key, bytes))
 			return c;
 	return NULL;
 }
@@ -54,12 +66,14 @@ static struct cached *cache_find(const struct shim_call *call, uint64_t hash)
 static void cache_keep(const struct shim_call *call, uint64_t hash, bool lesson)
 {
 	uint32_t reply = lesson ? 0 : call->reply_bytes;
+	uint32_t bytes;
+	const unsigned char *key = key_of(call, &bytes);
 	struct cached *c;
 
 	pthread_mutex_lock(&cache_lock);
 	c = cache_find(call, hash);
 	if (!c && cache_count < CACHE_MAX)
-		c = malloc(sizeof(*c) + call->body_bytes + reply);
+		c = malloc(sizeof(*c) + bytes + reply);
 	else
 		c = NULL;
 	if (c) {
@@ -67,11 +81,11 @@ static void cache_keep(const struct shim_call *call, uint64_t hash, bool lesson)
 		c->op = call->op;
 		c->context = call->context;
 		c->lesson = lesson;
-		c->body_bytes = call->body_bytes;
+		c->key_bytes = bytes;
 		c->reply_bytes = reply;
-		memcpy(c->bytes, call->body, call->body_bytes);
+		memcpy(c->bytes, key, bytes);
 		if (reply)
-			memcpy(c->bytes + call->body_bytes, call->reply, reply);
+			memcpy(c->bytes + bytes, call->reply, reply);
 		c->next = buckets[hash % CACHE_BUCKETS];
 		buckets[hash % CACHE_BUCKETS] = c;
 		cache_count++;
@@ -94,7 +108,7 @@ const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
 	c = cache_find(call, hash);
 	if (c && c->reply_bytes >= reply_bytes &&
 		c->reply_bytes <= THREAD_SCRATCH - THREAD_ANSWER) {
-		memcpy(room, c->bytes + c->body_bytes, c->reply_bytes);
+		memcpy(room, c->bytes + c->key_bytes, c->reply_bytes);
 		call->reply = room;
 		call->reply_bytes = c->reply_bytes;
 	}
@@ -137,25 +151,33 @@ void cache_drop(uint16_t context)
 	cache_remove(false, context);
 }
 
-CUresult shim_learned(struct shim_call *call)
+bool shim_known(const struct shim_call *call)
 {
 	uint64_t hash;
 	bool known;
 
-	if (call->status)
-		return call->status;
-	if (!(shim_perf & PERF_LEARN) || !(shim_perf & PERF_POST)) {
-		shim_wait(call, 0);
-		return shim_end(call);
-	}
+	if (call->status || !(shim_perf & PERF_LEARN) || !(shim_perf & PERF_POST))
+		return false;
 	hash = key_hash(call);
 	pthread_mutex_lock(&cache_lock);
 	known = cache_find(call, hash) != NULL;
 	pthread_mutex_unlock(&cache_lock);
-	if (known)
+	return known;
+}
+
+void shim_learn(const struct shim_call *call)
+{
+	if (!call->status && shim_perf & PERF_LEARN && shim_perf & PERF_POST)
+		cache_keep(call, key_hash(call), true);
+}
+
+CUresult shim_learned(struct shim_call *call)
+{
+	if (call->status)
+		return call->status;
+	if (shim_known(call))
 		return shim_post(call);
 	shim_wait(call, 0);
-	if (!call->status)
-		cache_keep(call, hash, true);
+	shim_learn(call);
 	return shim_end(call);
 }

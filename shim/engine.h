@@ -62,8 +62,9 @@ struct shim_call {
 	struct channel_slot *slot;  /* while waiting */
 	const unsigned char *reply; /* the answer's body, until shim_end */
 	uint32_t reply_bytes;
-	uint32_t landed; /* bytes of payload that came with the answer */
-	uint64_t seq;	 /* the frame's number, once sent */
+	uint32_t landed;	   /* bytes of payload that came with the answer */
+	uint64_t seq;		   /* the frame's number, once sent */
+	uint32_t key_from, key_to; /* cached and learned by body[from, to); to 0: all of it */
 };
 
 /* Starts a call whose body is BODY_BYTES long; returns it zeroed. Never NULL. */
@@ -112,6 +113,9 @@ void shim_forget(uint16_t op);
 
 /* As shim_post once the same key has succeeded; awaited before that. */
 CUresult shim_learned(struct shim_call *call);
+/* Its halves, for learned calls that bring something back when they are awaited. */
+bool shim_known(const struct shim_call *call);
+void shim_learn(const struct shim_call *call);
 
 /* The bytes of a run in a reply; NULL where it does not lie in the reply. */
 const void *shim_run(const struct shim_call *call, const struct wire_run *run, size_t *n);

@@ -24,6 +24,8 @@ ifeq ($(SAN)$(findstring clang,$(CC)),thread)
 $(PTX_OBJS): ALL_CFLAGS += -Wno-tsan
 endif
 
+-include softgpu/blas/blas.mk
+
 ##### Tests #####
 
 SOFTGPU_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/softgpu_*.c))

@@ -12,7 +12,7 @@ rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib/deps" "$folder/native" "$folder/bench" "$folder/programs"
 cp "$build"/bin/* "$folder/bin/"
 cp -a "$build"/lib/*.so* "$folder/lib/"
-for binary in "$folder"/bin/* "$folder"/lib/libvcuda-softgpu.so; do
+for binary in "$folder"/bin/* "$folder"/lib/libvcuda-softgpu*.so; do
 	ldd "$binary" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
 done | sort -u | while read -r library; do
 	case ${library##*/} in
@@ -29,6 +29,7 @@ done
 cp -L "$cache"/cuda-12.9/lib/libcudart.so.12 "$cache"/cuda-13.0/lib/libcudart.so.13 \
 	"$folder/native/"
 [ -d "$build/programs" ] && cp -r "$build"/programs/. "$folder/programs/"
+[ -d "$build/cublas" ] && mkdir -p "$folder/cublas" && cp -r "$build"/cublas/. "$folder/cublas/"
 [ -d "$build/bench" ] && cp -r "$build"/bench/. "$folder/bench/"
 strip --strip-debug "$folder"/bin/* "$folder"/lib/*.so 2>/dev/null || true
 du -sh "$folder" | awk '{print "dist: " $2 ", " $1}'

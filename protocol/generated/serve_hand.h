@@ -38,5 +38,7 @@ CUresult serve_vcudaEventCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r);
 CUresult serve_vcudaNvmlFacts(struct worker *w, struct request *r);
 CUresult serve_vcudaNvmlText(struct worker *w, struct request *r);
+CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r);
+CUresult serve_vcudaCublasClose(struct worker *w, struct request *r);
 
 #endif

@@ -37,6 +37,8 @@ enum vcuda_op {
 	OP_vcudaEventDestroy = 43,
 	OP_vcudaNvmlFacts = 48,
 	OP_vcudaNvmlText = 49,
+	OP_vcudaCublasOpen = 50,
+	OP_vcudaCublasClose = 51,
 };
 
 #endif

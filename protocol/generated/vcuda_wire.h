@@ -327,4 +327,23 @@ struct wire_vcudaNvmlText_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaNvmlText_reply) == 8, "");
 
+/* vcuda.api:107: call 50 */
+struct wire_vcudaCublasOpen {
+	uint64_t handle; /* KIND_cublasHandle, minted by the shim */
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCublasOpen) == 16, "");
+struct wire_vcudaCublasOpen_reply {
+	uint32_t status;
+	uint32_t version;
+};
+_Static_assert(sizeof(struct wire_vcudaCublasOpen_reply) == 8, "");
+
+/* vcuda.api:109: post 51 */
+struct wire_vcudaCublasClose {
+	uint64_t handle; /* KIND_cublasHandle, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaCublasClose) == 8, "");
+
 #endif

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's side: the driver's function pointers, serve functions and the table by opcode."""
 from . import text
-from .api import ApiError
+from .api import LIBRARIES, ApiError
 from .wire import crossing, on_the_wire, padded, reply_fields, request_fields
 
 
@@ -208,8 +208,9 @@ def serve_source(api):
     out = text.head(
         "Serve functions: what the worker does with a frame.  Each finds what the frame names,\n"
         "refuses once if anything was a lie, and calls the driver.  serve_vcuda… stand in\n"
-        "gpu-agent/, written by hand.", None,
+        "gpu-agent/, written by hand; the libraries' functions have tables of their own.", None,
         ["<string.h>", "", '"gpu-agent/worker.h"'] +
+        [f'"protocol/generated/{family}_library.h"' for family in LIBRARIES] +
         [f'"protocol/generated/{n}.h"' for n in ("cuda_driver", "cuda_ops", "cuda_wire", "serve_hand",
                                                 "vcuda_ops", "vcuda_wire")])
     out += """
@@ -230,15 +231,21 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
         reply = f"sizeof(struct wire_{e.name}_reply)" if reply_fields(api, e) else "0"
         out += text.wrap("\t{", [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply, flags(e),
                                  f"{half}_{e.name}", f'"{e.name}"'], "},", "\t ") + "\n"
-    return out + """};
+    out += """};
 
-/* The table is sorted by opcode. */
+/* The table is sorted by opcode; libraries have tables of their own. */
 const struct serve_entry *serve_find(uint16_t op)
 {
 	size_t low = 0;
 	size_t high = sizeof(entries) / sizeof(entries[0]);
 
-	while (low < high) {
+"""
+    for family in LIBRARIES:
+        if family in api.ops:
+            first, last = api.ops[family]
+            out += f"\tif (op >= {first} && op <= {last})\n"
+            out += f"\t\treturn {family}_serve_find(op);\n"
+    return out + """	while (low < high) {
 		size_t middle = (low + high) / 2;
 
 		if (entries[middle].op == op)

@@ -8,9 +8,15 @@ import re
 from dataclasses import dataclass, field
 
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
-MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host")
+MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
+         "scalar", "result", "info")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since", "abi",
-           "no_context", "straight", "opaque", "old", "proc")
+           "no_context", "straight", "opaque", "old", "proc", "wide")
+
+
+# Families of functions that run on the agent, in its library, and the type of their handles:
+# generator/library.py.
+LIBRARIES = {"cublas": "cublasHandle_t"}
 
 
 class ApiError(Exception):
@@ -129,7 +135,7 @@ def closing(text, at):
 
 def parse_param(text, number):
     mark, size = "", ""
-    match = re.match(r"(in|out\?|out|inout|str|new|gone|device|host)\b(?!\s*[,)])|out\?", text)
+    match = re.match(r"(in|out\?|out|inout|str|new|gone|device|host|scalar|result|info)\b(?!\s*[,)])|out\?", text)
     if match and match.group(0) in MARKS:
         mark = match.group(0)
         text = text[match.end():].strip()
@@ -202,11 +208,11 @@ def parse_type(words, where):
         return Type(name, wire, int(rest[0]), int(rest[1]) if wire == "struct" else 1)
     if wire == "handle":
         return Type(name, wire, 8, 8, rest[0])
-    size = {"u32": 4, "i32": 4, "enum": 4, "f32": 4}.get(wire, 8)
+    size = {"u32": 4, "i32": 4, "enum": 4, "f32": 4}.get(wire, 8)  # i64 u64 f64
     return Type(name, wire, size, size)
 
 
-WIRES = ("u32", "i32", "enum", "u64", "f32", "f64", "stream", "function", "handle", "struct",
+WIRES = ("u32", "i32", "enum", "u64", "i64", "f32", "f64", "stream", "function", "handle", "struct",
          "bytes")
 
 
@@ -289,6 +295,8 @@ def check(api):
 def check_param(api, entry, param, where):
     """What must hold for a parameter that crosses."""
     if param.mark in ("new", "gone", "host"):
+        return
+    if entry.family in LIBRARIES and (param.mark or param.base == LIBRARIES[entry.family]):
         return
     if param.stars and not param.mark:
         raise ApiError(f"{where}: pointer {param.name} has no mark")

@@ -3,7 +3,8 @@
 from .api import VERBS, abis
 
 TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
-          "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)"}
+          "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)",
+          "cublas": "libcublas.so.12 and libcublas.so.13: cuBLAS (cublas_v2.h)"}
 
 
 def row(entry):
@@ -14,6 +15,8 @@ def row(entry):
         notes.append(f"CUDA {abis(entry)[0]} only")
     if entry.has("same"):
         notes.append(f"as {entry.options['same']}")
+    if entry.has("wide"):
+        notes.append("and its `_64` form")
     name = f"`{entry.name}`" + (f" `{entry.twin}`" if entry.twin else "")
     return f"| {name} | {entry.verb} | {'; '.join(notes)} |\n"
 
@@ -25,14 +28,14 @@ def coverage(api):
     out += "answers NOT_SUPPORTED. A suffix beside a name is its per-thread-stream form.\n\n"
     out += "| library | functions | served | " + " | ".join(v for v in VERBS if v != "both") + " |\n"
     out += "|---|---|---|" + "---|" * (len(VERBS) - 1) + "\n"
-    for family in ("cuda", "cudart"):
+    for family in TITLES:
         entries = api.of(family)
         counts = {v: sum(e.verb == v for e in entries) for v in VERBS}
         served = len(entries) - counts["refused"]
         out += f"| {TITLES[family].split(':')[0]} | {len(entries)} | {served} | "
         out += " | ".join(str(counts[v]) for v in VERBS if v != "both") + " |\n"
     out += "\nVersions and per-thread forms: a per-thread form is counted with its function.\n"
-    for family in ("cuda", "cudart"):
+    for family in TITLES:
         entries = api.of(family)
         reasons = {}
         for e in entries:

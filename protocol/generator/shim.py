@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
 from . import text
-from .api import abis, split_top
+from .api import LIBRARIES, abis, split_top
 
 
 def handled(entry):
@@ -242,6 +242,23 @@ def runtime_exported(entries):
     return out
 
 
+def wide_exported(entries):
+    """[(entry, name)] of a library's functions, the _64 forms among them."""
+    out = []
+    for e in entries:
+        out.append((e, e.name))
+        if e.has("wide"):
+            out.append((e, e.name + "_64"))
+    return out
+
+
+def every_exported(api):
+    every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
+    for family in LIBRARIES:
+        every += [(e, name, False) for e, name in wide_exported(api.of(family))]
+    return every
+
+
 def calls_header(api):
     out = text.head("A number for every exported function, for statistics and refusals.",
                     "VCUDA_PROTOCOL_GENERATED_CUDA_CALLS_H")
@@ -251,7 +268,10 @@ def calls_header(api):
     first = "CALL_RUNTIME_FIRST"
     for i, (_, name, _) in enumerate(runtime_exported(api.of("cudart"))):
         out += f"\t{first},\n\tCALL_{name} = {first},\n" if not i else f"\tCALL_{name},\n"
-    every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
+    for family in LIBRARIES:
+        for _, name in wide_exported(api.of(family)):
+            out += f"\tCALL_{name},\n"
+    every = every_exported(api)
     longest = max((len(name) for _, name, _ in every), default=0) + 1
     out += "\tCALL_LAST\n};\n\n"
     out += "/* Arrays, not pointers: a preloaded library should cost the loader no relocations. */\n"
@@ -263,7 +283,7 @@ def calls_source(api):
     out = text.head("Names and verbs of every exported function, by number.", None,
                     ['"protocol/generated/cuda_calls.h"'])
     out += "\nconst struct cuda_call cuda_calls[CALL_LAST] = {\n"
-    every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
+    every = every_exported(api)
     for e, name, _ in every:
         out += text.wrap(f"\t[CALL_{name}] =", [f'{{"{name}", "{e.verb}"}}'], ",") + "\n"
     return out + "};\n"

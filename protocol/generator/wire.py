@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from . import text
 from .api import ApiError
 
-C_TYPE = {"u32": "uint32_t", "i32": "int32_t", "enum": "uint32_t", "u64": "uint64_t",
+C_TYPE = {"u32": "uint32_t", "i32": "int32_t", "enum": "uint32_t", "u64": "uint64_t", "i64": "int64_t",
           "f32": "float", "f64": "double", "stream": "uint64_t", "function": "uint64_t",
           "handle": "uint64_t"}
 

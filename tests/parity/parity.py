@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
 
 import generate  # noqa: E402
-from generator import api, shim  # noqa: E402
+from generator import api, library, shim  # noqa: E402
 
 import header  # noqa: E402
 
@@ -118,11 +118,42 @@ def runtime(description, toolkits, headers):
 def built(description, library):
     """Differences between what one of our fronts exports and what is described."""
     stem = os.path.basename(library)
-    family = "cudart" if "cudart" in stem else "cuda"
-    major = 12 if "cudart12" in stem else 13
+    family = next((f for f in ("cudart", "cublas") if f in stem), "cuda")
+    major = 12 if "12" in stem else 13
     entries = [e for e in description.of(family) if major in api.abis(e)]
     theirs = {n for n in header.exported(library) if not n.startswith("vcuda_")}
-    return names(set(described(entries)), theirs, stem)
+    return names({n for _, n in shim.wide_exported(entries)} | set(described(entries)), theirs,
+                 stem)
+
+
+def plain(kind):
+    """A type as cublas.api writes it: the 16-bit floats are opaque there."""
+    return re.sub(r"\b(__half|__nv_bfloat16)\b", "void", kind)
+
+
+def blas(description, cache):
+    """Differences between cublas.api and what tools/fetch-cublas.sh has put into CACHE."""
+    out = []
+    for major in (12, 13):
+        folder = os.path.join(cache, f"cublas-{major}")
+        text = header.raw(os.path.join(folder, "cublas_api.h"))
+        text = re.sub(r"\b(CUBLASAPI|CUBLASWINAPI)\b", " ", text)
+        theirs = header.prototypes(text, "cublas")
+        with open(os.path.join(folder, "names"), encoding="utf-8") as file:
+            exported = set(file.read().split())
+        entries = [e for e in description.of("cublas") if major in api.abis(e)]
+        out += names({n for _, n in shim.wide_exported(entries)}, exported,
+                     f"libcublas.so.{major}")
+        for e, name in shim.wide_exported(entries):
+            if e.has("opaque") or name not in theirs:
+                continue
+            wide = library.items_of(e, name != e.name)
+            mine = shape(", ".join(wide))
+            if mine != shape(plain(theirs[name][1])):
+                out.append(f"cublas_api.h {major}: {e.origin}: {name} takes ({theirs[name][1]})")
+            if e.result.replace(" ", "") != theirs[name][0].replace(" ", ""):
+                out.append(f"cublas_api.h {major}: {e.origin}: {name} returns {theirs[name][0]}")
+    return out
 
 
 def compare(description, toolkits, headers, found):
@@ -190,6 +221,10 @@ def main():
     as_is = compare(description, toolkits, headers, found)
     ours = {f"{os.path.basename(path)} exports what is described": built(description, path)
             for path in sys.argv[2:]}
+    if os.path.isdir(os.path.join(cache, "cublas-13")):
+        ours["cublas.api against cublas_api.h and libcublas"] = blas(description, cache)
+    else:
+        print("skip - cublas.api against cublas_api.h: tools/fetch-cublas.sh has not been run")
     for what, differences in {**as_is, **ours}.items():
         print(f"{'not ok' if differences else 'ok'} - {what}")
         for line in differences:

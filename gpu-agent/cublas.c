@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuBLAS on the worker: its library is opened when the first handle of that major is made (the
+ * next major where only that is there), from where the loader and `library_path` look, or
+ * beside the software GPU.  A handle is set to the state that a call brings only where it
+ * differs from the last one.
+ */
+#include "gpu-agent/cublas.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "gpu-agent/worker_state.h"
+
+/* The ABIs whose functions are the same. */
+#define CUBLAS_OLDEST 12
+#define CUBLAS_NEWEST 13
+
+struct cublas_served {
+	cublasHandle_t handle;
+	const struct cublas_library *library;
+	struct cublas_state set; /* what the library's handle is set to */
+	CUstream stream;
+	uint16_t context;
+	bool stream_set;
+};
+
+static struct cublas_library libraries[CUBLAS_NEWEST - CUBLAS_OLDEST + 1];
+static bool failed[CUBLAS_NEWEST - CUBLAS_OLDEST + 1];
+
+CUresult cublas_result(cublasStatus_t status)
+{
+	switch (status) {
+	case CUBLAS_STATUS_SUCCESS: return CUDA_SUCCESS;
+	case CUBLAS_STATUS_NOT_INITIALIZED: return CUDA_ERROR_NOT_INITIALIZED;
+	case CUBLAS_STATUS_ALLOC_FAILED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case CUBLAS_STATUS_INVALID_VALUE: return CUDA_ERROR_INVALID_VALUE;
+	case CUBLAS_STATUS_ARCH_MISMATCH: return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	case CUBLAS_STATUS_MAPPING_ERROR: return CUDA_ERROR_MAP_FAILED;
+	case CUBLAS_STATUS_NOT_SUPPORTED: return CUDA_ERROR_NOT_SUPPORTED;
+	case CUBLAS_STATUS_INTERNAL_ERROR: return CUDA_ERROR_OPERATING_SYSTEM;
+	/* Not LAUNCH_FAILED: whether the context is lost is for the driver to say. */
+	default: return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	}
+}
+
+static bool cublas_try(
+	const struct worker *w, struct cublas_library *library, uint32_t major, bool last)
+{
+	char path[AGENT_PATH + 64];
+	struct error error = {0};
+	const char *slash = strrchr(w->config->driver_path, '/');
+
+	if (w->config->driver == DRIVER_SOFTWARE && slash)
+		snprintf(path, sizeof(path), "%.*s/libvcuda-softgpu-cublas.so",
+			(int)(slash - w->config->driver_path), w->config->driver_path);
+	else
+		snprintf(path, sizeof(path), "libcublas.so.%u", major);
+	if (!cublas_library_open(library, path, &error)) {
+		log_info("library.open", "path=\"%s\"", path);
+		return true;
+	}
+	if (last)
+		log_error("library.missing", "name=libcublas.so.%u error=\"%s\"", major,
+			error.text);
+	return false;
+}
+
+/* The library of that major or a newer one; NULL, and it was logged, where there is none. */
+static struct cublas_library *cublas_library_of(const struct worker *w, uint32_t major)
+{
+	struct cublas_library *library;
+
+	if (major < CUBLAS_OLDEST || major > CUBLAS_NEWEST)
+		return NULL;
+	library = &libraries[major - CUBLAS_OLDEST];
+	if (library->library)
+		return library;
+	if (failed[major - CUBLAS_OLDEST])
+		return NULL;
+	for (uint32_t m = major; m <= CUBLAS_NEWEST; m++)
+		if (cublas_try(w, library, m, m == CUBLAS_NEWEST))
+			return library;
+	failed[major - CUBLAS_OLDEST] = true;
+	return NULL;
+}
+
+CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCublasOpen *req = (const void *)r->body;
+	struct wire_vcudaCublasOpen_reply *answer = (void *)r->answer;
+	struct cublas_library *library;
+	struct cublas_served *served;
+	cublasStatus_t status;
+	int version = 0;
+
+	if (req->major < CUBLAS_OLDEST || req->major > CUBLAS_NEWEST)
+		return CUDA_ERROR_INVALID_VALUE;
+	library = cublas_library_of(w, req->major);
+	if (!library) {
+		answer->status = CUBLAS_STATUS_NOT_INITIALIZED;
+		return CUDA_SUCCESS;
+	}
+	served = calloc(1, sizeof(*served));
+	if (!served)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = library->cublasCreate_v2(&served->handle);
+	if (!status) {
+		worker_bind(w, r, req->handle, KIND_cublasHandle, served);
+		if (r->refused)
+			library->cublasDestroy_v2(served->handle);
+	}
+	if (status || r->refused) {
+		free(served);
+		answer->status = (uint32_t)status;
+		return r->refused;
+	}
+	served->library = library;
+	served->context = r->header.context;
+	served->set.handle = req->handle;
+	if (library->cublasGetMathMode) {
+		int mode = 0;
+
+		library->cublasGetMathMode(served->handle, &mode);
+		served->set.math = (uint32_t)mode;
+	}
+	if (library->cublasGetVersion_v2)
+		library->cublasGetVersion_v2(served->handle, &version);
+	answer->version = (uint32_t)version;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaCublasClose(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCublasClose *req = (const void *)r->body;
+	struct cublas_served *served = worker_handle(w, r, req->handle, KIND_cublasHandle);
+	cublasStatus_t status;
+
+	if (!served)
+		return r->refused;
+	worker_unbind(w, r, req->handle, KIND_cublasHandle);
+	/* It belongs to the context that it was made in. */
+	r->refused = worker_use(w, served->context);
+	if (r->refused)
+		return r->refused;
+	status = served->library->cublasDestroy_v2(served->handle);
+	free(served);
+	return cublas_result(status);
+}
+
+/* The state's numbers, set where they differ. A library that lacks a setter has the default. */
+static cublasStatus_t cublas_set(struct cublas_served *s, const struct cublas_state *state)
+{
+	const struct cublas_library *l = s->library;
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+
+	if (state->pointer_mode != s->set.pointer_mode)
+		status = l->cublasSetPointerMode_v2(s->handle, (int)state->pointer_mode);
+	if (!status && state->math != s->set.math && l->cublasSetMathMode)
+		status = l->cublasSetMathMode(s->handle, (int)state->math);
+	if (!status && state->atomics != s->set.atomics && l->cublasSetAtomicsMode)
+		status = l->cublasSetAtomicsMode(s->handle, (int)state->atomics);
+	if (!status && state->sm_count != s->set.sm_count && l->cublasSetSmCountTarget)
+		status = l->cublasSetSmCountTarget(s->handle, state->sm_count);
+	if (!status)
+		s->set = *state;
+	return status;
+}
+
+cublasHandle_t cublas_use(struct worker *w, struct request *r, const struct cublas_state *state,
+	const struct cublas_library **library)
+{
+	struct cublas_served *s = worker_handle(w, r, state->handle, KIND_cublasHandle);
+	CUstream stream = worker_stream(w, r, state->stream);
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+
+	if (state->pointer_mode > CUBLAS_POINTER_MODE_DEVICE ||
+		(s && s->context != r->header.context))
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	if (worker_refused(r))
+		return NULL;
+	*library = s->library;
+	if (stream != s->stream || !s->stream_set) {
+		status = s->library->cublasSetStream_v2(s->handle, stream);
+		s->stream_set = !status;
+		s->stream = stream;
+	}
+	if (!status && memcmp(&s->set.pointer_mode, &state->pointer_mode,
+			       sizeof(*state) - offsetof(struct cublas_state, pointer_mode)))
+		status = cublas_set(s, state);
+	if (status)
+		worker_refuse(r, cublas_result(status));
+	return s->handle;
+}
+
+void cublas_check(struct worker *w, struct request *r, const struct cublas_state *state,
+	const uint64_t *words)
+{
+	if (state->pointer_mode == CUBLAS_POINTER_MODE_DEVICE)
+		worker_range(w, r, words[0], 1);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuBLAS as both ends know it: the types of its ABI (the same in 12 and 13; no header of
+ * NVIDIA's is needed to build), the handle's state as it travels with every call, and how many
+ * bytes a scalar has.
+ */
+#ifndef VCUDA_PROTOCOL_CUBLAS_H
+#define VCUDA_PROTOCOL_CUBLAS_H
+
+#include <cuComplex.h>
+#include <driver_types.h>
+#include <library_types.h>
+#include <stdint.h>
+
+typedef struct cublasContext *cublasHandle_t;
+typedef int cublasStatus_t;
+typedef int cublasOperation_t;
+typedef int cublasFillMode_t;
+typedef int cublasSideMode_t;
+typedef int cublasDiagType_t;
+typedef int cublasPointerMode_t;
+typedef int cublasAtomicsMode_t;
+typedef int cublasMath_t;
+typedef int cublasComputeType_t;
+typedef int cublasGemmAlgo_t;
+typedef void (*cublasLogCallback)(const char *message);
+
+enum {
+	CUBLAS_STATUS_SUCCESS = 0,
+	CUBLAS_STATUS_NOT_INITIALIZED = 1,
+	CUBLAS_STATUS_ALLOC_FAILED = 3,
+	CUBLAS_STATUS_INVALID_VALUE = 7,
+	CUBLAS_STATUS_ARCH_MISMATCH = 8,
+	CUBLAS_STATUS_MAPPING_ERROR = 11,
+	CUBLAS_STATUS_EXECUTION_FAILED = 13,
+	CUBLAS_STATUS_INTERNAL_ERROR = 14,
+	CUBLAS_STATUS_NOT_SUPPORTED = 15,
+	CUBLAS_STATUS_LICENSE_ERROR = 16,
+};
+enum { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 };
+enum {
+	CUBLAS_COMPUTE_16F = 64,
+	CUBLAS_COMPUTE_16F_PEDANTIC = 65,
+	CUBLAS_COMPUTE_64F = 70,
+	CUBLAS_COMPUTE_64F_PEDANTIC = 71,
+	CUBLAS_COMPUTE_32I = 72,
+	CUBLAS_COMPUTE_32I_PEDANTIC = 73,
+	CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT = 79,
+};
+
+/* First in the body of every call of cublas.api. The worker sets what differs from what its
+ * handle has. */
+struct cublas_state {
+	uint64_t handle; /* KIND_cublasHandle */
+	uint64_t stream;
+	uint32_t pointer_mode;
+	uint32_t math;
+	uint32_t atomics;
+	int32_t sm_count; /* 0: all */
+};
+_Static_assert(sizeof(struct cublas_state) == 32, "");
+/* What a call is learned by begins behind the names of handle and stream. */
+#define CUBLAS_KEY_FROM 16u
+
+/* A scalar or result in a body: its bytes in host pointer mode, else words[0] is an address.
+ * Five words: the largest is the parameter of a modified rotation, five doubles. */
+#define CUBLAS_VALUE_WORDS 5
+struct cublas_value {
+	uint64_t words[CUBLAS_VALUE_WORDS];
+};
+
+/* Bytes of one value of a data type; 0: unknown. */
+static inline uint32_t cublas_data_bytes(cudaDataType type)
+{
+	switch ((int)type) {
+	case CUDA_R_8I:
+	case CUDA_R_8U: return 1;
+	case CUDA_R_16F:
+	case CUDA_R_16BF:
+	case CUDA_C_8I:
+	case CUDA_C_8U: return 2;
+	case CUDA_R_32F:
+	case CUDA_R_32I:
+	case CUDA_R_32U:
+	case CUDA_C_16F:
+	case CUDA_C_16BF: return 4;
+	case CUDA_R_64F:
+	case CUDA_C_32F: return 8;
+	case CUDA_C_64F: return 16;
+	default: return 0;
+	}
+}
+
+/* Bytes of alpha and beta of the Ex forms of gemm: the compute type's, complex where C is. */
+static inline uint32_t cublas_compute_bytes(cublasComputeType_t compute, cudaDataType c)
+{
+	uint32_t times = c == CUDA_C_32F || c == CUDA_C_64F ? 2 : 1;
+
+	switch (compute) {
+	case CUBLAS_COMPUTE_16F:
+	case CUBLAS_COMPUTE_16F_PEDANTIC: return 2;
+	case CUBLAS_COMPUTE_64F:
+	case CUBLAS_COMPUTE_64F_PEDANTIC:
+	case CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT: return 8 * times;
+	case CUBLAS_COMPUTE_32I:
+	case CUBLAS_COMPUTE_32I_PEDANTIC: return 4;
+	default: return 4 * times;
+	}
+}
+
+#endif

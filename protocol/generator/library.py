@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A library whose functions run on the agent, in its own library there (api.LIBRARIES): the wire,
+the app's stubs for each ABI, the agent's function table and serve functions.
+
+A call's body is the handle's state, then what the call is learned by (all that goes by value), then
+scalars and addresses.  Names of generated helpers begin with the family's.
+"""
+import re
+
+from . import text
+from .api import LIBRARIES, ApiError, abis
+from .shim import version_map, wide_exported
+from .wire import C_TYPE, Field, crossing, struct
+
+
+def files(api, family):
+    return {
+        f"{family}_ops.h": ops_header(api, family),
+        f"{family}_wire.h": wire_header(api, family),
+        f"{family}_api.h": api_header(api, family),
+        f"{family}_hand.h": hand_header(api, family),
+        f"{family}_stubs12.c": stubs(api, family, 12),
+        f"{family}_stubs13.c": stubs(api, family, 13),
+        f"{family}_library.h": library_header(api, family),
+        f"{family}_library.c": library_source(api, family),
+        f"{family}_serve.c": serve_source(api, family),
+        f"lib{family}12.map": exports(api, family, 12),
+        f"lib{family}13.map": exports(api, family, 13),
+    }
+
+
+def is_handle(entry, param):
+    return param.type.strip() == LIBRARIES[entry.family]
+
+
+def words(param):
+    """64-bit words that a scalar takes at most."""
+    return 5 if param.size in ("20", "40") or param.size.endswith("* 5") else 2
+
+
+def by_value(entry):
+    return [p for p in entry.params if not p.mark and not is_handle(entry, p)]
+
+
+def kind_of(api, entry, param):
+    kind = api.types.get(param.base)
+    if not kind or kind.wire not in C_TYPE:
+        raise ApiError(f"{entry.origin}: {entry.name}: no type statement for {param.base}")
+    return kind
+
+
+def request_fields(api, entry):
+    """[(key field)], [other fields]"""
+    key, rest = [], []
+    for p in by_value(entry):
+        kind = kind_of(api, entry, p)
+        key.append(Field(p.name, C_TYPE[kind.wire], kind.size, kind.align))
+    key.sort(key=lambda f: -f.align)
+    for p in entry.params:
+        if p.mark in ("scalar", "result", "inout"):
+            rest.append(Field(p.name, "uint64_t", 8 * words(p), 8, f"[{words(p)}]",
+                              f"{p.mark}, {p.size} bytes"))
+        elif p.mark == "device":
+            rest.append(Field(p.name, "uint64_t", 8, 8))
+    return key, rest
+
+
+def reply_fields(entry):
+    fields = []
+    for p in entry.params:
+        if p.mark in ("result", "inout"):
+            fields.append(Field(p.name, "uint64_t", 8 * words(p), 8, f"[{words(p)}]"))
+        elif p.mark == "info":
+            fields.append(Field(p.name, "int32_t", 4, 4))
+    return fields
+
+
+def key_bytes(entry, key):
+    return 32 + sum(f.size for f in key)
+
+
+def ops_header(api, family):
+    first, last = api.ops[family]
+    out = text.head(f"Opcodes of {family}.api: {first} to {last}.",
+                    f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_OPS_H")
+    out += f"\nenum {family}_op {{\n"
+    out += "".join(f"\tOP_{e.name} = {e.op},\n" for e in crossing(api, family))
+    return out + "};\n\n#endif\n"
+
+
+def wire_header(api, family):
+    out = text.head(
+        f"Bodies and replies of {family}.api's frames: the handle's state, what the call is learned\n"
+        "by, then scalars and device addresses.  KEY_NAME: where the second part ends.",
+        f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_WIRE_H",
+        ["<stdint.h>", "", f'"protocol/{family}.h"'])
+    for e in crossing(api, family):
+        key, rest = request_fields(api, e)
+        out += f"\n/* {e.origin}: {e.verb} {e.op} */\n"
+        state = Field("state", f"struct {family}_state", 32, 8)
+        out += struct(f"wire_{e.name}", [state] + key + rest)
+        out += f"#define KEY_{e.name} {key_bytes(e, key)}u\n"
+        if reply_fields(e):
+            out += struct(f"wire_{e.name}_reply", reply_fields(e))
+    return out + "\n#endif\n"
+
+
+def api_header(api, family):
+    out = text.head(f"The functions that lib{family} exports; no header of NVIDIA's is needed.",
+                    f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_API_H",
+                    [f'"protocol/{family}.h"'])
+    out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+    for e in api.of(family):
+        for _, name in wide_exported([e]) if e.declared() else ():
+            out += text.prototype(e.result, name, items_of(e, name != e.name) or ["void"]) + "\n"
+    return out + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
+
+
+def hand_header(api, family):
+    out = text.head(f"What shim/{family}/ writes by hand.",
+                    f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_HAND_H",
+                    [f'"protocol/{family}.h"'])
+    for e in api.of(family):
+        if e.verb == "local":
+            out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
+    return out + "\n\n#endif\n"
+
+
+def widened(declaration):
+    """int becomes int64_t; long long int stays."""
+    return re.sub(r"(?<!long )\bint\b", "int64_t", declaration)
+
+
+def items_of(entry, wide=False):
+    items = [p.declaration for p in entry.params]
+    return [widened(i) for i in items] if wide else items
+
+
+def hand_items(entry):
+    """Functions with a _64 form are written once, for the wider one."""
+    return items_of(entry, entry.has("wide")) or ["void"]
+
+
+def request_lines(api, entry):
+    """Initializers, then statements."""
+    init, lines = [], []
+    f = entry.family
+    for p in entry.params:
+        if is_handle(entry, p):
+            continue
+        if not p.mark:
+            wire = kind_of(api, entry, p).wire
+            cast = f"({C_TYPE[wire]})" if wire == "enum" else ""
+            init.append(f".{p.name} = {cast}{p.name},")
+        elif p.mark == "device":
+            init.append(f".{p.name} = (uint64_t)(uintptr_t){p.name},")
+        elif p.mark in ("scalar", "inout", "result"):
+            lines.append(f"{f}_{p.mark}(&call, body.{p.name}, {p.name}, {p.size});"
+                         if p.mark != "result" else
+                         f"{f}_result(&call, body.{p.name}, {p.name});")
+    return init, lines
+
+
+def stub(api, entry):
+    f, handle = entry.family, next(p.name for p in entry.params if is_handle(entry, p))
+    init, lines = request_lines(api, entry)
+    reply = reply_fields(entry)
+    out = text.prototype(f"VCUDA_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
+    out += f"\tstruct {f}_call call;\n"
+    out += f"\tstruct wire_{entry.name} body = {{\n"
+    out += "".join(f"\t\t{i}\n" for i in init) + "\t};\n"
+    out += f"\tstruct wire_{entry.name}_reply reply;\n" if reply else ""
+    out += f"\t{entry.result} status;\n" if reply else ""
+    out += f"\n\t{f}_begin(&call, CALL_{entry.name}, {handle}, &body.state);\n"
+    out += "".join(f"\t{line}\n" for line in lines)
+    args = ["&call", f"OP_{entry.name}", "&body", "sizeof(body)", f"KEY_{entry.name}"]
+    args += ["&reply", "sizeof(reply)"] if reply else ["NULL", "0"]
+    if not reply:
+        return out + text.wrap(f"\treturn {f}_send(", args, ");") + "\n}\n"
+    out += text.wrap(f"\tstatus = {f}_send(", args, ");") + "\n"
+    for p in entry.params:
+        if p.mark in ("result", "inout"):
+            out += f"\t{f}_give(&call, {p.name}, reply.{p.name}, {p.size});\n"
+        elif p.mark == "info":
+            out += f"\tif ({p.name} && !status)\n\t\t*{p.name} = reply.{p.name};\n"
+    return out + "\treturn status;\n}\n"
+
+
+def wide_stub(entry):
+    """NAME_64: what fits goes to NAME."""
+    f, checks, args, after = entry.family, [], [], []
+    out = text.prototype(f"VCUDA_EXPORT {entry.result}", entry.name + "_64",
+                         items_of(entry, True), "\n{\n")
+    for p in entry.params:
+        if p.type.strip() == "int":
+            checks.append(f"{p.name} != (int){p.name}")
+            args.append(f"(int){p.name}")
+        elif "int" in p.type.split() and p.stars and p.mark == "result":
+            after.append(p.name)
+            args.append("&narrow")
+        elif "int" in p.type.split() and p.stars:
+            args.append(f"(void *){p.name}")
+        else:
+            args.append(p.name)
+    if after:  # an index: a device result would be too narrow
+        handle = next(p.name for p in entry.params if is_handle(entry, p))
+        out += f"\tint narrow = 0;\n\t{entry.result} status;\n\n"
+        out += f"\tif (!{after[0]})\n\t\treturn {f.upper()}_STATUS_INVALID_VALUE;\n"
+        checks.append(f"{f}_on_device({handle})")
+    if checks:
+        out += text.wrap("\tif (", checks, ")", "\t    ", " ||") + "\n"
+        out += f"\t\treturn {f.upper()}_STATUS_NOT_SUPPORTED;\n"
+    if not after:
+        return out + text.wrap(f"\treturn {entry.name}(", args, ");") + "\n}\n"
+    out += text.wrap(f"\tstatus = {entry.name}(", args, ");") + "\n"
+    return out + f"\tif (!status)\n\t\t*{after[0]} = narrow;\n\treturn status;\n}}\n"
+
+
+def stubs(api, family, major):
+    out = text.head(
+        f"The functions that lib{family}.so.{major} exports.  What crosses goes through\n"
+        f"shim/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
+        ["<stddef.h>", "", '"protocol/generated/cuda_calls.h"'] +
+        [f'"protocol/generated/{family}_{n}.h"' for n in ("api", "hand", "ops", "wire")] +
+        [f'"shim/{family}/{family}.h"'])
+    out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
+    for e in api.of(family):
+        if major not in abis(e):
+            continue
+        for _, name in wide_exported([e]):
+            wide = name != e.name
+            out += f"\n/* {e.origin}: {e.verb} */\n"
+            items = items_of(e, wide) or ["void"]
+            out += "" if e.declared() else text.prototype(e.result, name, items) + "\n"
+            if e.verb == "refused":
+                out += text.prototype(f"VCUDA_EXPORT {e.result}", name, ["void"], "\n{\n")
+                out += text.wrap(f"\treturn {family}_refused(",
+                                 [f"CALL_{name}", f'"{name}"', f'"{e.reason}"'], ");") + "\n}\n"
+            elif e.verb == "local":
+                out += text.prototype(f"VCUDA_EXPORT {e.result}", name, items, "\n{\n")
+                out += f"\t{family}_count(CALL_{name});\n"
+                give = "" if e.result == "void" else "return "
+                out += text.wrap(f"\t{give}hand_{e.name}(", [p.name for p in e.params],
+                                 ");") + "\n}\n"
+            elif wide:
+                out += wide_stub(e)
+            else:
+                out += stub(api, e)
+    return out
+
+
+def exports(api, family, major):
+    entries = [e for e in api.of(family) if major in abis(e)]
+    return version_map(f"lib{family}.so.{major}", {n for _, n in wide_exported(entries)})
+
+
+def offered(api, family):
+    """What the agent asks of the library: all that crosses, and what sets a handle's state."""
+    return [e for e in api.of(family) if e.verb != "refused" and e.result.endswith("Status_t")]
+
+
+def library_header(api, family):
+    out = text.head(f"The agent's lib{family}, opened at run time: its functions by name.",
+                    f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_LIBRARY_H",
+                    ['"common/error.h"', '"gpu-agent/worker.h"', f'"protocol/{family}.h"'])
+    out += f"\nstruct {family}_library {{\n\tvoid *library;\n"
+    for e in offered(api, family):
+        out += text.wrap(f"\t{e.result} (*{e.name})(", items_of(e) or ["void"], ");",
+                         "\t\t\t") + "\n"
+    out += "};\n\n"
+    out += "/* Opens LIBRARY with dlopen and fills in what it exports; a function that it lacks is\n"
+    out += " * NULL.  0, or -errno with *error naming the library. */\n"
+    out += text.prototype("int", f"{family}_library_open",
+                          [f"struct {family}_library *l", "const char *library",
+                           "struct error *error"]) + "\n\n"
+    out += "/* As serve_find, for this family's opcodes. */\n"
+    out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
+    return out + "\n#endif\n"
+
+
+def library_source(api, family):
+    out = text.head(f"Opens a lib{family}.", None,
+                    ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
+                     f'"protocol/generated/{family}_library.h"'])
+    out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
+    for e in offered(api, family):
+        out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {family}_library, {e.name})"],
+                         "},", "\t ") + "\n"
+    out += "};\n\n"
+    out += text.prototype("int", f"{family}_library_open",
+                          [f"struct {family}_library *l", "const char *library",
+                           "struct error *error"], "")
+    return out + f"""
+{{
+	memset(l, 0, sizeof(*l));
+	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	if (!l->library)
+		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {{
+		void *symbol = dlsym(l->library, functions[i].name);
+
+		memcpy((char *)l + functions[i].offset, &symbol, sizeof(symbol));
+	}}
+	if (!l->{family}Create_v2 || !l->{family}Destroy_v2 || !l->{family}SetStream_v2 ||
+		!l->{family}SetPointerMode_v2) {{
+		dlclose(l->library);
+		l->library = NULL;
+		return error_set(error, ENOSYS, "%s is no lib{family}", library);
+	}}
+	return 0;
+}}
+"""
+
+
+def serve_one(api, entry):
+    f, name = entry.family, entry.name
+    locals_, args, after, before = [], [], [], []
+    for p in entry.params:
+        if is_handle(entry, p):
+            args.append("handle")
+        elif not p.mark:
+            wire = kind_of(api, entry, p).wire
+            args.append(f"({p.type.strip()})body->{p.name}" if wire == "enum" else
+                        f"body->{p.name}")
+        elif p.mark == "device":
+            args.append(f"(void *)(uintptr_t)body->{p.name}")
+        elif p.mark == "info":
+            locals_.append(f"int {p.name} = 0;")
+            args.append(f"&{p.name}")
+            after.append(f"answer->{p.name} = {p.name};")
+        else:
+            n = words(p)
+            locals_.append(f"_Alignas(16) uint64_t {p.name}[{n}];")
+            args.append(f"{f}_at(&body->state, {p.name}, body->{p.name}, sizeof({p.name}))")
+            before.append(f"{f}_check(w, r, &body->state, body->{p.name});")
+            if p.mark != "scalar":
+                after.append(f"memcpy(answer->{p.name}, {p.name}, sizeof(answer->{p.name}));")
+    out = f"/* {entry.origin}: {entry.verb} */\n"
+    out += text.prototype("static CUresult", f"run_{name}",
+                          ["struct worker *w", "struct request *r"], "\n{\n")
+    out += text.wrap(f"\tconst struct wire_{name} *body =", ["(const void *)r->body"], ";") + "\n"
+    if after:
+        out += text.wrap(f"\tstruct wire_{name}_reply *answer =", ["(void *)r->answer"],
+                         ";") + "\n"
+    out += f"\tconst struct {f}_library *lib;\n"
+    out += text.wrap(f"\t{LIBRARIES[f]} handle =", [f"{f}_use(w, r, &body->state, &lib)"],
+                     ";") + "\n"
+    out += "".join(f"\t{line}\n" for line in locals_)
+    out += "\tCUresult status;\n" if after else ""
+    out += "\n" + "".join(f"\t{line}\n" for line in before)
+    out += "\tif (worker_refused(r))\n\t\treturn r->refused;\n"
+    out += f'\tif (!lib->{name})\n\t\treturn worker_lacks(w, "{name}");\n'
+    if not after:
+        return out + text.wrap(f"\treturn {f}_result(lib->{name}(", args, "));",
+                               "\t\t\t") + "\n}\n\n"
+    out += text.wrap(f"\tstatus = {f}_result(lib->{name}(", args, "));", "\t\t\t") + "\n"
+    out += "".join(f"\t{line}\n" for line in after)
+    return out + "\treturn status;\n}\n\n"
+
+
+def serve_source(api, family):
+    first = api.ops[family][0]
+    out = text.head(
+        f"Serve functions of {family}.api: each takes the handle that the frame names, with the\n"
+        f"state that came along (gpu-agent/{family}.c), and calls the agent's library.", None,
+        ["<string.h>", "", f'"gpu-agent/{family}.h"', '"gpu-agent/worker.h"'] +
+        [f'"protocol/generated/{family}_{n}.h"' for n in ("library", "ops", "wire")]) + "\n"
+    every = crossing(api, family)
+    out += "".join(serve_one(api, e) for e in every)
+    out += "static const struct serve_entry entries[] = {\n"
+    for e in every:
+        reply = f"sizeof(struct wire_{e.name}_reply)" if reply_fields(e) else "0"
+        out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
+                         [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply,
+                          "SERVE_POST | SERVE_CALL", f"run_{e.name}", f'"{e.name}"'], "},",
+                         "\t\t") + "\n"
+    out += "};\n\n"
+    out += text.prototype("const struct serve_entry *", f"{family}_serve_find", ["uint16_t op"], "")
+    return out + f"""
+{{
+	unsigned at = (unsigned)op - {first}u;
+
+	if (at >= sizeof(entries) / sizeof(entries[0]) || !entries[at].serve)
+		return NULL;
+	return &entries[at];
+}}
+"""

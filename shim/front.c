@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See front.h.
+ */
+#include "shim/front.h"
+
+#include <string.h>
+
+#include "shim/engine.h"
+#include "shim/handle.h"
+#include "shim/session.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
+{
+	CUresult status = shim_enter(frame->call);
+	struct shim_call call;
+	const void *reply;
+	unsigned char *body;
+
+	if (status)
+		return status;
+	body = shim_begin(&call, frame->op, frame->body_bytes);
+	if (call.status)
+		return shim_end(&call);
+	memcpy(body, frame->body, frame->body_bytes);
+	if (frame->stream_at != FRONT_NO_STREAM) {
+		uint64_t stream = shim_stream(&call, frame->stream);
+
+		memcpy(call.body + frame->stream_at, &stream, sizeof(stream));
+	}
+	call.key_from = frame->key_from;
+	call.key_to = frame->key_to;
+	if (frame->post)
+		return shim_post(&call);
+	if (frame->learned && !frame->reply)
+		return shim_learned(&call);
+	if (frame->learned && shim_known(&call))
+		return shim_post(&call);
+	reply = shim_wait(&call, frame->reply_bytes);
+	if (reply && frame->reply)
+		memcpy(frame->reply, reply, frame->reply_bytes);
+	if (frame->learned && !call.status)
+		shim_learn(&call);
+	return shim_end(&call);
+}
+
+EXPORT CUresult vcuda_front_context(void)
+{
+	CUcontext context = NULL;
+	CUresult status = cuInit(0);
+
+	if (!status)
+		status = cuCtxGetCurrent(&context);
+	if (!status && !context) {
+		status = cuDevicePrimaryCtxRetain(&context, 0);
+		if (!status)
+			status = cuCtxSetCurrent(context);
+	}
+	return status;
+}
+
+EXPORT uint64_t vcuda_front_mint(uint32_t kind, void *object)
+{
+	return shim_mint((enum handle_kind)kind, object);
+}
+
+EXPORT void *vcuda_front_object(uint64_t handle, uint32_t kind)
+{
+	return handle_object(handle, (enum handle_kind)kind);
+}
+
+EXPORT bool vcuda_front_release(uint64_t handle)
+{
+	return handle_release(handle);
+}
+
+EXPORT CUresult vcuda_front_refused(unsigned call, const char *name, const char *reason)
+{
+	shim_count(call);
+	return shim_refused(call, name, reason);
+}
+
+EXPORT void vcuda_front_debug(const char *text)
+{
+	session_debug("%s", text);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Handles, and tasks in streams.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softgpu/blas/blas.h"
+
+#define BLAS_VERSION 130100
+
+uint32_t blas_size(enum blas_type type)
+{
+	switch (type) {
+	case BLAS_I8: return 1;
+	case BLAS_F16:
+	case BLAS_BF16: return 2;
+	case BLAS_F32:
+	case BLAS_I32: return 4;
+	case BLAS_F64:
+	case BLAS_C32: return 8;
+	case BLAS_C64: return 16;
+	}
+	return 0;
+}
+
+float blas_half_in(uint16_t half)
+{
+	_Float16 value;
+
+	memcpy(&value, &half, sizeof(value));
+	return (float)value;
+}
+
+uint16_t blas_half_out(float value)
+{
+	_Float16 half = (_Float16)value;
+	uint16_t bits;
+
+	memcpy(&bits, &half, sizeof(bits));
+	return bits;
+}
+
+float blas_bfloat_in(uint16_t half)
+{
+	uint32_t bits = (uint32_t)half << 16;
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+uint16_t blas_bfloat_out(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	if (value != value)
+		return 0x7fff;
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >>
+			  16); /* to nearest, ties to even */
+}
+
+bool blas_reaches(const void *at, uint64_t bytes)
+{
+	CUdeviceptr address = (CUdeviceptr)(uintptr_t)at, base, end;
+	size_t size;
+
+	if (__builtin_add_overflow(address, bytes, &end))
+		return false;
+	while (address < end) {
+		if (cuMemGetAddressRange(&base, &size, address) || base + size <= address)
+			return false;
+		address = base + size;
+	}
+	return true;
+}
+
+void *blas_member(
+	struct blas_task *task, const struct blas_place *place, int i, uint64_t elements)
+{
+	uint32_t size = blas_size(place->type);
+	const void *at = place->at;
+	uint64_t bytes;
+
+	if (place->array) {
+		const void *const *array = at;
+
+		if (!blas_reaches(&array[i], sizeof(*array)))
+			goto failed;
+		at = array[i];
+	} else {
+		at = (const void *)((uintptr_t)at +
+				    (uint64_t)place->stride * (uint64_t)i * size);
+	}
+	if (!__builtin_mul_overflow(elements, size, &bytes) && blas_reaches(at, bytes))
+		return (void *)(uintptr_t)at;
+failed:
+	task->handle->failed = true;
+	return NULL;
+}
+
+/* The bytes of a scalar, as the computation's type. */
+static void scalar_in(const struct blas_task *task, unsigned char *to, const void *from)
+{
+	float wide;
+	int32_t whole;
+	uint16_t half;
+
+	if (task->scalar == BLAS_F16 || task->scalar == BLAS_BF16) {
+		memcpy(&half, from, sizeof(half));
+		wide = task->scalar == BLAS_F16 ? blas_half_in(half) : blas_bfloat_in(half);
+		memcpy(to, &wide, sizeof(wide));
+	} else if (task->scalar == BLAS_I32 && task->type == BLAS_F32) {
+		memcpy(&whole, from, sizeof(whole));
+		wide = (float)whole;
+		memcpy(to, &wide, sizeof(wide));
+	} else {
+		memcpy(to, from, blas_size(task->scalar));
+	}
+}
+
+struct blas_task *blas_new(void *handle, void (*run)(struct blas_task *), enum blas_type type,
+	enum blas_type scalar, const void *alpha, const void *beta, int *status)
+{
+	struct blas_handle *h = handle;
+	struct blas_task *task;
+
+	*status = BLAS_NOT_INITIALIZED;
+	if (!h)
+		return NULL;
+	*status = BLAS_EXECUTION_FAILED;
+	if (h->failed)
+		return NULL;
+	*status = BLAS_ALLOC_FAILED;
+	task = aligned_alloc(16, (sizeof(*task) + 15) & ~(size_t)15);
+	if (!task)
+		return NULL;
+	memset(task, 0, sizeof(*task));
+	task->run = run;
+	task->handle = h;
+	task->type = type;
+	task->scalar = scalar;
+	task->batch = 1;
+	task->a.type = task->b.type = task->c.type = type;
+	if (h->pointer_mode) {
+		task->alpha_at = alpha;
+		task->beta_at = beta;
+	} else {
+		if (alpha)
+			scalar_in(task, task->alpha, alpha);
+		if (beta)
+			scalar_in(task, task->beta, beta);
+	}
+	*status = BLAS_SUCCESS;
+	return task;
+}
+
+static void task_run(void *argument)
+{
+	struct blas_task *task = argument;
+	uint32_t bytes = blas_size(task->scalar);
+
+	cuCtxSetCurrent(task->context);
+	if ((task->alpha_at && !blas_reaches(task->alpha_at, bytes)) ||
+		(task->beta_at && !blas_reaches(task->beta_at, bytes)) ||
+		(task->result && !blas_reaches(task->result, task->result_bytes))) {
+		task->handle->failed = true;
+		return;
+	}
+	if (task->alpha_at)
+		scalar_in(task, task->alpha, task->alpha_at);
+	if (task->beta_at)
+		scalar_in(task, task->beta, task->beta_at);
+	task->run(task);
+	if (task->result)
+		memcpy(task->result, task->value, task->result_bytes);
+}
+
+static void task_run_and_free(void *argument)
+{
+	task_run(argument);
+	free(argument);
+}
+
+int blas_submit(struct blas_task *task, void *result, uint32_t result_bytes)
+{
+	struct blas_handle *h = task->handle;
+	bool waits = result && !h->pointer_mode;
+	int status = BLAS_SUCCESS;
+
+	task->result_bytes = result_bytes;
+	if (result && h->pointer_mode)
+		task->result = result;
+	if (cuCtxGetCurrent(&task->context) ||
+		cuLaunchHostFunc(h->stream, waits ? task_run : task_run_and_free, task)) {
+		free(task);
+		return BLAS_EXECUTION_FAILED;
+	}
+	if (!waits)
+		return BLAS_SUCCESS;
+	if (cuStreamSynchronize(h->stream) || h->failed)
+		status = BLAS_EXECUTION_FAILED;
+	else
+		memcpy(result, task->value, result_bytes);
+	free(task);
+	return status;
+}
+
+/* ---- the handle's own functions ---- */
+
+BLAS_EXPORT int cublasCreate_v2(void **handle);
+BLAS_EXPORT int cublasCreate_v2(void **handle)
+{
+	if (!handle)
+		return BLAS_INVALID_VALUE;
+	*handle = calloc(1, sizeof(struct blas_handle));
+	return *handle ? BLAS_SUCCESS : BLAS_ALLOC_FAILED;
+}
+
+BLAS_EXPORT int cublasDestroy_v2(void *handle);
+BLAS_EXPORT int cublasDestroy_v2(void *handle)
+{
+	struct blas_handle *h = handle;
+
+	if (!h)
+		return BLAS_NOT_INITIALIZED;
+	/* Tasks of every stream that it had may still name it. */
+	cuCtxSynchronize();
+	free(h);
+	return BLAS_SUCCESS;
+}
+
+BLAS_EXPORT int cublasGetVersion_v2(void *handle, int *version);
+BLAS_EXPORT int cublasGetVersion_v2(void *handle, int *version)
+{
+	(void)handle;
+	*version = BLAS_VERSION;
+	return BLAS_SUCCESS;
+}
+
+BLAS_EXPORT int cublasSetStream_v2(void *handle, CUstream stream);
+BLAS_EXPORT int cublasSetStream_v2(void *handle, CUstream stream)
+{
+	((struct blas_handle *)handle)->stream = stream;
+	return BLAS_SUCCESS;
+}
+
+#define BLAS_SETTING(NAME, SUFFIX, FIELD)                                                      \
+	BLAS_EXPORT int cublasSet##NAME##SUFFIX(void *handle, int value);                      \
+	BLAS_EXPORT int cublasSet##NAME##SUFFIX(void *handle, int value)                       \
+	{                                                                                      \
+		((struct blas_handle *)handle)->FIELD = value;                                 \
+		return BLAS_SUCCESS;                                                           \
+	}                                                                                      \
+	BLAS_EXPORT int cublasGet##NAME##SUFFIX(void *handle, int *value);                     \
+	BLAS_EXPORT int cublasGet##NAME##SUFFIX(void *handle, int *value)                      \
+	{                                                                                      \
+		*value = ((struct blas_handle *)handle)->FIELD;                                \
+		return BLAS_SUCCESS;                                                           \
+	}
+BLAS_SETTING(PointerMode, _v2, pointer_mode)
+BLAS_SETTING(MathMode, , math)
+BLAS_SETTING(AtomicsMode, , atomics)
+BLAS_SETTING(SmCountTarget, , sm_count)

@@ -1,0 +1,23 @@
+# tests/cublas: programs with cuBLAS, for both ABIs, through the whole stack on the software GPU.
+# build/cublas/13/NAME needs libcudart.so.13 and libcublas.so.13, natively NVIDIA's.
+
+CUBLAS_TEST_NAMES := $(patsubst tests/cublas/%.c,%,$(wildcard tests/cublas/*.c))
+CUBLAS_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/cublas/$(abi)/,$(CUBLAS_TEST_NAMES)))
+
+define cublas_test
+$$(BUILD)/cublas/$(1)/%: tests/cublas/%.c tests/cublas/check.h protocol/cublas.h \
+		protocol/generated/cublas_api.h $$(LIB)/libvcuda-cublas$(1).so
+	$$(call say,CC,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
+		-isystem $$(CUDA$(1))/include -o $$@ $$< -L$$(CUDA$(1))/lib \
+		-l:libcudart.so.$(1) $$(LIB)/libvcuda-cublas$(1).so \
+		-Wl,--allow-shlib-undefined -lm
+endef
+$(foreach abi,12 13,$(eval $(call cublas_test,$(abi))))
+
+.PHONY: test-cublas cublas-programs
+cublas-programs: $(CUBLAS_TESTS)
+test: test-cublas
+test-cublas: all $(CUBLAS_TESTS) ## cuBLAS through the whole stack, on the software GPU
+	$(Q)timeout 120 tests/cublas/run.py --build $(BUILD)
