@@ -23,6 +23,8 @@
 
 /* A driver with many GPUs and nothing initialised takes tens of seconds. */
 #define READY_NS (120000 * FRONT_MS)
+#define LEASE_WAIT_NS                                                                          \
+	(3000 * FRONT_MS) /* a worker that is told to stop is killed before that */
 #define RETRY_MIN (250 * FRONT_MS)
 #define RETRY_MAX (10000 * FRONT_MS)
 #define POOL_SLACK 64		       /* workers on their way out */
@@ -230,26 +232,57 @@ static void worker_failed(
 	fail(front, text[0] ? text : "the worker failed and does not say why");
 }
 
+/* Answers a LEASE. Memory of a session that is over comes back when its worker is reaped, some
+ * 100 ms later on a GPU: where that may be what is missing, a wish waits for it unless `final`.
+ * false: it waits. */
+static bool lease_answer(struct front *front, struct pool_worker *worker, uint32_t device,
+	uint64_t bytes, bool final)
+{
+	struct handoff grant = {
+		.version = HANDOFF_VERSION, .what = HANDOFF_GRANT, .device = device};
+	struct ledger_account *account = &worker->session->account;
+	uint64_t before = account->lease[device];
+
+	grant.bytes = ledger_grow(&front->ledger, account, device, bytes);
+	if (grant.bytes == before && !final && front->pool.count[WORKER_ENDING])
+		return false;
+	worker->wishes[device] = 0;
+	if (grant.bytes == before)
+		front->counters.lease_refused++;
+	log_debug("lease", "session=%" PRIu64 " device=%u wanted=%" PRIu64 " lease=%" PRIu64,
+		worker->session->number, device, bytes, grant.bytes);
+	if (send_worker(worker, &grant, NULL))
+		fault(front, worker, "the worker does not take its GRANT");
+	return true;
+}
+
+/* Looks at a worker's waiting wishes again; all are answered when they have waited long enough.
+ */
+static void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now)
+{
+	bool final = worker->wishes_until <= now || worker->state != WORKER_BUSY;
+	bool waits = false;
+
+	if (!worker->wishes_until || !worker->session)
+		return;
+	for (uint32_t d = 0; d < HANDOFF_DEVICES; d++)
+		if (worker->wishes[d])
+			waits |= !lease_answer(front, worker, d, worker->wishes[d], final);
+	if (!waits)
+		worker->wishes_until = 0;
+}
+
 static void worker_wants_lease(
 	struct front *front, struct pool_worker *worker, const struct handoff *h)
 {
-	struct handoff grant = {
-		.version = HANDOFF_VERSION, .what = HANDOFF_GRANT, .device = h->device};
-	struct ledger_account *account = &worker->session->account;
-	uint64_t before;
-
 	if (h->device >= front->ledger.device_count) {
 		fault(front, worker, "LEASE for a GPU that there is not");
 		return;
 	}
-	before = account->lease[h->device];
-	grant.bytes = ledger_grow(&front->ledger, account, h->device, h->bytes);
-	if (grant.bytes == before)
-		front->counters.lease_refused++;
-	log_debug("lease", "session=%" PRIu64 " device=%u wanted=%" PRIu64 " lease=%" PRIu64,
-		worker->session->number, h->device, h->bytes, grant.bytes);
-	if (send_worker(worker, &grant, NULL))
-		fault(front, worker, "the worker does not take its GRANT");
+	if (lease_answer(front, worker, h->device, h->bytes, !h->bytes))
+		return;
+	worker->wishes[h->device] = h->bytes;
+	worker->wishes_until = wait_now() + LEASE_WAIT_NS;
 }
 
 static void worker_says_ended(
@@ -416,6 +449,8 @@ void pool_exited(struct front *front, const struct control *control)
 				WEXITSTATUS(control->status));
 		fail(front, text);
 	}
+	for (uint32_t i = 0; i < front->pool.room; i++)
+		lease_retry(front, &front->pool.workers[i], wait_now());
 	pool_balance(front, wait_now());
 }
 
@@ -541,6 +576,14 @@ uint64_t pool_tick(struct front *front, uint64_t now)
 		} else if (worker->deadline < next) {
 			next = worker->deadline;
 		}
+	}
+	for (uint32_t i = 0; i < pool->room; i++) {
+		struct pool_worker *worker = &pool->workers[i];
+
+		if (worker->wishes_until && worker->wishes_until <= now)
+			lease_retry(front, worker, now);
+		if (worker->wishes_until && worker->wishes_until < next)
+			next = worker->wishes_until;
 	}
 	return next;
 }
