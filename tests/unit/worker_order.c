@@ -339,6 +339,7 @@ static void an_event_that_two_wait_for_may_be_destroyed(void **state)
 	(void)state;
 	peer_start(&p);
 	hold(&p, 1);
+	expect_upcall(&p, 1); /* it runs: before that, its end would be nobody's */
 	CALL(OP_vcudaEventCreate, create, CUDA_SUCCESS);
 	post(&p, OP_cuEventRecord, &record, sizeof(record));
 	for (uint16_t tag = 1; tag <= 2; tag++) {
