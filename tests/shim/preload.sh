@@ -56,23 +56,21 @@ LD_PRELOAD=$preload sh -c 'exit 7'
 [ $? -eq 7 ]
 verdict $? "the exit status is the program's"
 
-# Best of 100, since the machine is shared.
-best() {
-	local t0 t1 least=999999999
-	for _ in $(seq 100); do
-		t0=$(date +%s%N)
-		LD_PRELOAD=$1 sh -c true
-		t1=$(date +%s%N)
-		[ $((t1 - t0)) -lt $least ] && least=$((t1 - t0))
-	done
-	echo $least
+# Best of 200 each, in turn: the machine is shared, and its load comes and goes.
+sample() { # sample LD_PRELOAD: ns that `sh -c true` takes
+	local start
+	start=$(date +%s%N)
+	LD_PRELOAD=$1 sh -c true
+	echo $(($(date +%s%N) - start))
 }
-plain=$(best "")
-loaded=$(best "$preload")
+plain=999999999 loaded=999999999
+for _ in $(seq 200); do
+	took=$(sample "") && [ "$took" -lt $plain ] && plain=$took
+	took=$(sample "$preload") && [ "$took" -lt $loaded ] && loaded=$took
+done
 added=$((loaded - plain))
-# The goal is 1 ms; what fails is what no load of the machine explains.
-[ $added -lt 5000000 ]
-verdict $? "sh -c true: $((plain / 1000)) us without, $((loaded / 1000)) us with (+$((added / 1000)); the goal is 1000)"
+[ $added -lt 1000000 ]
+verdict $? "sh -c true: $((plain / 1000)) us without, $((loaded / 1000)) us with (+$((added / 1000)), at most 1000)"
 
 # With no GPU configured every front says so, at once and silently.
 cat >"${TMPDIR:-/tmp}/preload-$$.py" <<'PY'
