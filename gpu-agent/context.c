@@ -24,9 +24,6 @@ CUresult serve_vcudaContextCreate(struct worker *w, struct request *r)
 	if (status)
 		return status;
 	w->contexts[req->number] = context;
-	w->context_device[req->number] = (uint32_t)req->device;
-	if (req->number >= w->context_top)
-		w->context_top = req->number + 1;
 	context_stream_init(w, (uint16_t)req->number);
 	return CUDA_SUCCESS;
 }

@@ -22,18 +22,6 @@ const void *worker_in(struct request *r, const struct wire_run *run, uint64_t ne
 	return r->body + run->offset;
 }
 
-const void *worker_in_some(
-	struct request *r, const struct wire_run *run, uint64_t limit, size_t *n)
-{
-	*n = 0;
-	if (run->length > limit) {
-		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
-		return names_zeros;
-	}
-	*n = run->length;
-	return worker_in(r, run, run->length);
-}
-
 const char *worker_string(struct request *r, const struct wire_run *run)
 {
 	const char *text = worker_in(r, run, run->length);
@@ -86,12 +74,6 @@ void *worker_handle(struct worker *w, struct request *r, uint64_t handle, enum h
 		return NULL;
 	}
 	return name->object;
-}
-
-void *worker_handle_or_null(
-	struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind)
-{
-	return handle ? worker_handle(w, r, handle, kind) : NULL;
 }
 
 struct worker_stream *worker_stream_object(struct worker *w, struct request *r, uint64_t handle)

@@ -175,7 +175,6 @@ static CUresult worker_open_device(struct worker *w, uint32_t index, struct hand
 	if (status)
 		return status;
 	w->contexts[context] = d->primary;
-	w->context_device[context] = index;
 	status = worker_use(w, context);
 	prop.location.id = d->device;
 	if (!status)
@@ -247,7 +246,6 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 		ready->status = (uint32_t)status;
 		return -1;
 	}
-	w->context_top = CONTEXT_PRIMARY(w->device_count);
 	w->receive = malloc(RECEIVE_BYTES);
 	w->send = malloc(SEND_BYTES);
 	w->frame_body = aligned_alloc(64, FRAME_BODY_MAX);

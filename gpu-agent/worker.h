@@ -57,21 +57,16 @@ const struct serve_entry *serve_find(uint16_t op);
 
 /* --- for serve functions ------------------------------------------------------------------ */
 
-/* The bytes of a run: exactly `need` of them (worker_in), or at most `limit` (worker_in_some,
- * *n = how many). Refuses and returns a pointer to zeros where the run lies outside the body.
- */
+/* The bytes of a run: exactly `need` of them. Refuses and returns a pointer to zeros where the
+ * run has another length or lies outside the body. */
 const void *worker_in(struct request *r, const struct wire_run *run, uint64_t need);
-const void *worker_in_some(
-	struct request *r, const struct wire_run *run, uint64_t limit, size_t *n);
 /* A NUL-terminated string. */
 const char *worker_string(struct request *r, const struct wire_run *run);
 /* Room for `n` bytes of answer behind the reply struct, named in *run (in the reply struct). */
 void *worker_out(struct request *r, struct wire_run *run, uint64_t n);
 
-/* The driver's object for a handle; 0 -> NULL is allowed only by the _or_null form. */
+/* The driver's object for a handle; refuses 0, another kind and a stale generation. */
 void *worker_handle(
-	struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind);
-void *worker_handle_or_null(
 	struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind);
 /* A stream parameter: 0 = the legacy stream of the current context. */
 CUstream worker_stream(struct worker *w, struct request *r, uint64_t handle);

@@ -148,10 +148,8 @@ struct worker {
 	struct worker_device devices[HANDOFF_DEVICES];
 
 	CUcontext contexts[CONTEXT_MAX];
-	uint32_t context_device[CONTEXT_MAX];
 	struct worker_stream legacy[CONTEXT_MAX];
-	uint32_t context_top; /* contexts below it may be in use */
-	uint16_t current;     /* the driver's current context, by number */
+	uint16_t current; /* the driver's current context, by number */
 	struct worker_stream *streams;
 
 	struct name *names;
