@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "gpu-agent/worker_state.h"
+#include "transport/stream.h"
 
 /* Frames a turn serves before it looks at the GPU and the socket again. */
 #define TURN_FRAMES 64
@@ -41,6 +43,11 @@ static void loop_lie(struct worker *w, const char *what)
 	worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client broke the protocol: %s", what);
 }
 
+static uint32_t loop_lane(const struct frame_header *h)
+{
+	return (h->flags & FRAME_LANE_MASK) >> FRAME_LANE_SHIFT;
+}
+
 /* What a frame must be before any of it is used. */
 static const char *loop_check(const struct worker *w, const struct frame_header *h)
 {
@@ -49,12 +56,14 @@ static const char *loop_check(const struct worker *w, const struct frame_header 
 	if (h->kind != FRAME_POST && h->kind != FRAME_CALL && h->kind != FRAME_PING &&
 		h->kind != FRAME_PONG && h->kind != FRAME_BYE)
 		return "unknown kind of frame";
-	if (h->flags)
+	if (h->flags & ~FRAME_LANE_MASK)
 		return "unknown flags";
 	if (h->body > FRAME_BODY_MAX || h->body > h->length)
 		return "a body beyond the limit";
 	if (h->length - h->body > FRAME_PAYLOAD_MAX)
 		return "a payload beyond the limit";
+	if (h->flags && (h->length == h->body || loop_lane(h) > SESSION_LANES))
+		return "a lane for nothing";
 	if (h->tag >= CHANNEL_SLOTS)
 		return "a tag out of range";
 	if ((h->kind == FRAME_POST || h->kind == FRAME_CALL) && h->seq != w->taken + 1)
@@ -163,7 +172,8 @@ static void loop_frame_done(struct worker *w)
 
 	loop_range_done(w);
 	w->have_frame = false;
-	w->receive_small = payload > RECEIVE_BYTES / 4;
+	w->receive_small = !w->payload_lane && payload > RECEIVE_BYTES / 4;
+	w->payload_lane = 0;
 }
 
 /* Keeps the frame for later (loop_holds). */
@@ -281,9 +291,75 @@ static bool loop_take(struct worker *w)
 	return true;
 }
 
+/* A descriptor that came with a message of the front's; -1: none. */
+static int loop_descriptor(struct msghdr *m)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+		c->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+static void loop_lane_open(struct worker *w, uint32_t lane, int fd)
+{
+	if (fd < 0 || !lane || lane > SESSION_LANES || w->lanes[lane] >= 0) {
+		log_error("session.lane", "lane=%u fd=%d", lane, fd);
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	stream_tune(fd);
+	w->lanes[lane] = fd;
+	log_debug("session.lane", "lane=%u", lane);
+}
+
+static void loop_control(struct worker *w)
+{
+	static struct handoff message;
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {&message, sizeof(message)};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(w->handoff, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
+		return;
+	}
+	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
+		return;
+	if (message.what == HANDOFF_GRANT)
+		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
+	else if (message.what == HANDOFF_LANE)
+		loop_lane_open(w, message.device, loop_descriptor(&m));
+	else if (message.what == HANDOFF_STOP)
+		worker_end(w,
+			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
+			"%.*s", (int)sizeof(message.text) - 1, message.text);
+}
+
+static ssize_t loop_lane_receive(struct worker *w, void *to, uint32_t n)
+{
+	ssize_t result = recv(w->lanes[w->payload_lane], to, n, MSG_DONTWAIT);
+
+	return result < 0 ? (errno == EINTR ? -EAGAIN : -errno) : result;
+}
+
+/* From the link, or a payload from its lane. */
 static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
 {
-	ssize_t result = link_receive(w->link, to, n);
+	ssize_t result =
+		w->payload_lane ? loop_lane_receive(w, to, n) : link_receive(w->link, to, n);
 
 	*got = 0;
 	if (result == -EAGAIN)
@@ -324,7 +400,15 @@ static bool loop_parse(struct worker *w)
 	}
 	memcpy(w->frame_body, w->receive + w->receive_at + sizeof(w->frame), w->frame.body);
 	w->receive_at += (uint32_t)sizeof(w->frame) + w->frame.body;
-	now = w->receive_end - w->receive_at;
+	w->payload_lane = loop_lane(&w->frame);
+	w->frame.flags = 0;
+	if (w->payload_lane && w->lanes[w->payload_lane] < 0)
+		loop_control(w); /* the front said it before the sidecar knew */
+	if (w->payload_lane && w->lanes[w->payload_lane] < 0) {
+		loop_lie(w, "a lane that was not opened");
+		return false;
+	}
+	now = w->payload_lane ? 0 : w->receive_end - w->receive_at;
 	if (now > payload)
 		now = payload;
 	if (now)
@@ -388,25 +472,6 @@ static bool loop_receive(struct worker *w)
 	return progress;
 }
 
-static void loop_control(struct worker *w)
-{
-	static struct handoff message;
-	ssize_t n = recv(w->handoff, &message, sizeof(message), MSG_DONTWAIT);
-
-	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
-		return;
-	}
-	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
-		return;
-	if (message.what == HANDOFF_GRANT)
-		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
-	else if (message.what == HANDOFF_STOP)
-		worker_end(w,
-			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
-			"%.*s", (int)sizeof(message.text) - 1, message.text);
-}
-
 static void loop_tell_stats(struct worker *w, uint64_t now)
 {
 	enum { SECOND = 1000000000 };
@@ -450,6 +515,8 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	link_fds(w->link, fds, w->segment_count > 0);
 	if ((w->have_frame && !w->payload_missing) || w->payload_waits)
 		fds[0].fd = -1; /* it waits for room, not for bytes */
+	else if (w->payload_lane)
+		fds[0].fd = w->lanes[w->payload_lane];
 	fds[2].fd = w->handoff;
 	fds[2].events = POLLIN;
 	fds[3].fd = w->callbacks.wake;

@@ -337,6 +337,8 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	output_log();
 	w->config = config;
 	w->handoff = handoff_fd;
+	for (int i = 0; i <= SESSION_LANES; i++)
+		w->lanes[i] = -1;
 	w->spin_ns = wait_spin_budget();
 	w->pending_tail = &w->pending;
 	for (int i = 0; i < HANDOFF_DEVICES; i++)

@@ -159,7 +159,8 @@ struct worker {
 	uint32_t range_count, range_room;
 
 	struct link *link;
-	bool ended;	     /* the loop leaves */
+	int lanes[SESSION_LANES + 1]; /* by number; -1: not there */
+	bool ended;		      /* the loop leaves */
 	CUresult end_status; /* what the app is told; SUCCESS: it ended the session itself */
 	char end_text[192];
 
@@ -173,8 +174,9 @@ struct worker {
 	struct staging_range *frame_range;
 	unsigned char *frame_payload;
 	uint32_t payload_missing;
-	bool payload_waits; /* the next frame needs staging, and there is none */
-	uint64_t taken;	    /* highest sequence number taken over */
+	uint32_t payload_lane; /* which brings it; 0: the link itself */
+	bool payload_waits;    /* the next frame needs staging, and there is none */
+	uint64_t taken;	       /* highest sequence number taken over */
 	uint64_t acked;
 	uint32_t unacked_bytes;
 
