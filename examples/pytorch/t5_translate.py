@@ -37,6 +37,8 @@ def build(device, small=False, show=False):
     tokens = 8 if small else 40
     with torch.device(device):
         model = T5ForConditionalGeneration(config).eval()
+        # Tied to random embeddings, it would only repeat its input.
+        model.lm_head = torch.nn.Linear(config.d_model, config.vocab_size, bias=False)
         prompt = torch.randint(3, config.vocab_size, (1, 12))
 
     def run():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a part of itself: part.py FILE leaves there what ten allocations and three
-synchronisations counted, and nothing of what was before and after."""
+synchronisations counted (one that waits: nothing came after it), and nothing of what was before
+and after."""
 import ctypes
 import sys
 
