@@ -125,7 +125,8 @@ WORKLOADS = [
     Workload("unet", "diffusion UNet, 20 steps", 20, example("unet_diffusion"), extra=True),
     Workload("resnet-train", "ResNet-50 training, DataLoader", 8, example("resnet50_training"),
              extra=True),
-    Workload("product", "small product and read", 50, product, extra=True),
+    Workload("product", "small product and read", 50, product, delayed={200: None, 1000: None},
+             extra=True),
 ]
 COLD_BOUND = 0.1  # seconds that a cold start may take longer than natively
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
