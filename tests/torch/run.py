@@ -120,8 +120,7 @@ def main():
     libraries = [part for part in options.agent_libraries.split(":") if part]
     settings = ["--warm", "3"]
     if options.driver == "software":
-        # Small, so that filling it is cheap.
-        settings += ["--memory-limit", "512Mi"]
+        os.environ["VCUDA_SOFTGPU_MEMORY"] = "512M"  # small, so that filling it is cheap
     try:
         with stack.Stack(options.dist, options.driver, options.log, libraries, settings,
                          pin=False) as served, \
