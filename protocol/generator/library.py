@@ -47,8 +47,8 @@ def files(api, family):
         f"{family}_library.h": library_header(api, family),
         f"{family}_library.c": library_source(api, family),
         f"{family}_serve.c": serve_source(api, family),
-        f"lib{family}12.map": exports(api, family, 12),
-        f"lib{family}13.map": exports(api, family, 13),
+        f"lib{STEM.get(family, family)}12.map": exports(api, family, 12),
+        f"lib{STEM.get(family, family)}13.map": exports(api, family, 13),
     }
 
 

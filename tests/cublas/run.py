@@ -64,7 +64,7 @@ def imports(build, family, abi):
     path = os.path.join(TOP, "tests", family, f"pytorch-{abi}.txt")
     with open(path, encoding="utf-8") as file:
         names = [line.strip() for line in file if line.strip() and not line.startswith("#")]
-    nm = subprocess.run(["nm", "-D", "--defined-only", f"{build}/lib/libvcuda-{family}{abi}.so"],
+    nm = subprocess.run(["nm", "-D", "--defined-only", f"{build}/lib/libvcuda-{abi}.so"],
                         capture_output=True, text=True, check=True).stdout
     exported = {line.split()[2].replace("@@", "@") for line in nm.splitlines()
                 if len(line.split()) == 3}

@@ -8,13 +8,13 @@ CUBLASLT_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/cublaslt/$(abi)/,$(CU
 define cublaslt_test
 $$(BUILD)/cublaslt/$(1)/%: tests/cublaslt/%.c tests/cublaslt/check.h tests/cublas/check.h \
 		protocol/cublaslt.h protocol/generated/cublaslt_api.h \
-		$$(LIB)/libvcuda-cublaslt$(1).so $$(LIB)/libvcuda-cublas$(1).so
+		$$(OBJ)/link/libcublas.so.$(1) $$(OBJ)/link/libcublasLt.so.$(1)
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
 		-isystem $$(CUDA$(1))/include -o $$@ $$< -L$$(CUDA$(1))/lib \
-		-l:libcudart.so.$(1) $$(LIB)/libvcuda-cublas$(1).so \
-		$$(LIB)/libvcuda-cublaslt$(1).so -Wl,--allow-shlib-undefined -lm
+		-l:libcudart.so.$(1) $$(OBJ)/link/libcublas.so.$(1) \
+		$$(OBJ)/link/libcublasLt.so.$(1) -Wl,--allow-shlib-undefined -lm
 endef
 $(foreach abi,12 13,$(eval $(call cublaslt_test,$(abi))))
 
