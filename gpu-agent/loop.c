@@ -8,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "gpu-agent/worker_state.h"
-#include "transport/stream.h"
 
 /* Frames a turn serves before it looks at the GPU and the socket again. */
 #define TURN_FRAMES 64
@@ -291,75 +289,9 @@ static bool loop_take(struct worker *w)
 	return true;
 }
 
-/* A descriptor that came with a message of the front's; -1: none. */
-static int loop_descriptor(struct msghdr *m)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-	int fd = -1;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-		c->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
-
-static void loop_lane_open(struct worker *w, uint32_t lane, int fd)
-{
-	if (fd < 0 || !lane || lane > SESSION_LANES || w->lanes[lane] >= 0) {
-		log_error("session.lane", "lane=%u fd=%d", lane, fd);
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	stream_tune(fd);
-	w->lanes[lane] = fd;
-	log_debug("session.lane", "lane=%u", lane);
-}
-
-static void loop_control(struct worker *w)
-{
-	static struct handoff message;
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {&message, sizeof(message)};
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(w->handoff, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
-		return;
-	}
-	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
-		return;
-	if (message.what == HANDOFF_GRANT)
-		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
-	else if (message.what == HANDOFF_LANE)
-		loop_lane_open(w, message.device, loop_descriptor(&m));
-	else if (message.what == HANDOFF_STOP)
-		worker_end(w,
-			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
-			"%.*s", (int)sizeof(message.text) - 1, message.text);
-}
-
-static ssize_t loop_lane_receive(struct worker *w, void *to, uint32_t n)
-{
-	ssize_t result = recv(w->lanes[w->payload_lane], to, n, MSG_DONTWAIT);
-
-	return result < 0 ? (errno == EINTR ? -EAGAIN : -errno) : result;
-}
-
-/* From the link, or a payload from its lane. */
 static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
 {
-	ssize_t result =
-		w->payload_lane ? loop_lane_receive(w, to, n) : link_receive(w->link, to, n);
+	ssize_t result = link_receive(w->link, to, n);
 
 	*got = 0;
 	if (result == -EAGAIN)
@@ -371,6 +303,33 @@ static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
 	}
 	w->stats.bytes_received += (uint64_t)result;
 	*got = (uint32_t)result;
+	return true;
+}
+
+static bool loop_lane_there(struct worker *w)
+{
+	/* The front said it before the sidecar knew, behind a grant at the most. */
+	for (int i = 0; i < 4 && !w->lanes[w->payload_lane]; i++)
+		worker_control(w);
+	if (!w->lanes[w->payload_lane])
+		loop_lie(w, "a lane that was not opened");
+	return w->lanes[w->payload_lane];
+}
+
+/* The frame's payload, from its lane. false: not there yet, or the session is over. */
+static bool loop_lane_take(struct worker *w)
+{
+	int ret = lane_take(w->lanes[w->payload_lane], w->payload_missing, &w->frame_payload,
+		&w->frame_range);
+
+	if (ret == -EPROTO)
+		loop_lie(w, "a piece of another length than its frame");
+	else if (ret == -ECONNRESET)
+		worker_end(w, CUDA_SUCCESS, "a lane of the client is gone");
+	if (ret)
+		return false;
+	w->stats.bytes_received += w->payload_missing;
+	w->payload_missing = 0;
 	return true;
 }
 
@@ -392,7 +351,11 @@ static bool loop_parse(struct worker *w)
 	if (have < sizeof(w->frame) + w->frame.body)
 		return false;
 	payload = w->frame.length - w->frame.body;
-	if (payload) {
+	w->payload_lane = loop_lane(&w->frame);
+	w->frame.flags = 0;
+	if (w->payload_lane && !loop_lane_there(w))
+		return false;
+	if (payload && !w->payload_lane) {
 		w->frame_range = staging_take(w, &w->in, payload, &w->frame_payload);
 		w->payload_waits = !w->frame_range;
 		if (!w->frame_range)
@@ -400,14 +363,6 @@ static bool loop_parse(struct worker *w)
 	}
 	memcpy(w->frame_body, w->receive + w->receive_at + sizeof(w->frame), w->frame.body);
 	w->receive_at += (uint32_t)sizeof(w->frame) + w->frame.body;
-	w->payload_lane = loop_lane(&w->frame);
-	w->frame.flags = 0;
-	if (w->payload_lane && w->lanes[w->payload_lane] < 0)
-		loop_control(w); /* the front said it before the sidecar knew */
-	if (w->payload_lane && w->lanes[w->payload_lane] < 0) {
-		loop_lie(w, "a lane that was not opened");
-		return false;
-	}
 	now = w->payload_lane ? 0 : w->receive_end - w->receive_at;
 	if (now > payload)
 		now = payload;
@@ -451,6 +406,12 @@ static bool loop_receive(struct worker *w)
 		while (w->have_frame && w->payload_missing) {
 			uint32_t payload = w->frame.length - w->frame.body, got;
 
+			if (w->payload_lane) {
+				if (!loop_lane_take(w))
+					return progress;
+				progress = true;
+				continue;
+			}
 			if (!loop_read(w, w->frame_payload + payload - w->payload_missing,
 				    w->payload_missing, &got))
 				return progress;
@@ -510,13 +471,16 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	struct pollfd fds[4] = {0};
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = link_wake_at(w->link), now = wait_now();
-	bool gpu = w->pending || w->stash.used || w->in.count;
+	bool gpu = w->pending || w->stash.used || w->in.count || lanes_busy(w);
+	struct lane *lane = w->have_frame && w->payload_missing && w->payload_lane
+				    ? w->lanes[w->payload_lane]
+				    : NULL;
 
 	link_fds(w->link, fds, w->segment_count > 0);
 	if ((w->have_frame && !w->payload_missing) || w->payload_waits)
 		fds[0].fd = -1; /* it waits for room, not for bytes */
-	else if (w->payload_lane)
-		fds[0].fd = w->lanes[w->payload_lane];
+	else if (lane)
+		fds[0] = (struct pollfd){.fd = lane->wake, .events = POLLIN};
 	fds[2].fd = w->handoff;
 	fds[2].events = POLLIN;
 	fds[3].fd = w->callbacks.wake;
@@ -535,9 +499,12 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		timeout.tv_sec = 0;
 		timeout.tv_nsec = (long)(wake - now);
 	}
-	ppoll(fds, 4, &timeout, NULL);
+	if (!lane || lane_sleep(lane))
+		ppoll(fds, 4, &timeout, NULL);
+	if (lane)
+		lane_awake(lane);
 	if (fds[2].revents)
-		loop_control(w);
+		worker_control(w);
 }
 
 void loop_run(struct worker *w)
@@ -553,6 +520,8 @@ void loop_run(struct worker *w)
 		progress |= loop_receive(w);
 		progress |= fence_poll(w);
 		progress |= callback_poll(w);
+		if (w->lane_count)
+			lanes_reap(w);
 		now = wait_now();
 		/* Without room the frames that go out later say it. */
 		if (reply_room(w) &&
@@ -563,7 +532,7 @@ void loop_run(struct worker *w)
 		progress |= reply_flush(w);
 
 		if (now - looked > 10000000) { /* 10 ms: also while it never sleeps */
-			loop_control(w);
+			worker_control(w);
 			loop_tell_stats(w, now);
 			loop_tell_alive(w, now);
 			staging_reap(w, &w->in);

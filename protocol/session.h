@@ -9,8 +9,8 @@
  * Lanes.  One TCP connection is one core's worth of copying at each end. Where both know
  * SESSION_FEATURE_LANES, the sidecar may join up to SESSION_LANES more connections to a running
  * session, on the receive port, with session and secret; WELCOME says which number each one is.
- * A lane carries payloads only, without a header, in the order of the frames that name it
- * (FRAME_LANE in frame.h).
+ * A lane carries payloads only, each behind a struct session_piece, in the order of the frames
+ * that name it (FRAME_LANE_MASK in frame.h).
  *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
@@ -33,13 +33,18 @@
 #define SESSION_FEATURE_RESUME (1ull << 1) /* reserved: resume after a cut */
 #define SESSION_FEATURE_LANES (1ull << 2)  /* payloads over connections of their own */
 
-#define SESSION_LANES 2 /* at most; two senders feed one receiver as fast as it copies */
+#define SESSION_LANES 3 /* at most, as FRAME_LANE_MASK has room for */
 
 enum session_role {
 	SESSION_COMMANDS = 1,
 	SESSION_REPLIES = 2,
 	SESSION_PROBE = 3, /* asks whether a session would be granted; nothing is started */
 	SESSION_LANE = 4,  /* one more connection of a running session */
+};
+
+struct session_piece {
+	uint32_t length; /* of the payload behind it, <= FRAME_PAYLOAD_MAX */
+	uint32_t reserved;
 };
 
 struct session_hello {

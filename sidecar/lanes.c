@@ -32,16 +32,28 @@ void lanes_init(struct lanes *lanes, struct link *link, const struct session_hel
 	}
 }
 
-/* All of it. 0, or -errno. */
-static int lane_send(struct lane *lane, const unsigned char *bytes, size_t n)
+/* All of it, behind its length. 0, or -errno. */
+static int lane_send(struct lane *lane, const struct lane_piece *piece)
 {
-	while (n) {
-		ssize_t sent = send(lane->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	struct session_piece head = {.length = piece->n};
+	struct iovec iov[2] = {{&head, sizeof(head)}, {(void *)piece->bytes, piece->n}};
+	struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
+
+	while (message.msg_iovlen) {
+		ssize_t sent = sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 		struct pollfd fd = {.fd = lane->fd, .events = POLLOUT};
 
 		if (sent >= 0) {
-			bytes += sent;
-			n -= (size_t)sent;
+			while (message.msg_iovlen && (size_t)sent >= message.msg_iov->iov_len) {
+				sent -= (ssize_t)message.msg_iov->iov_len;
+				message.msg_iov++;
+				message.msg_iovlen--;
+			}
+			if (message.msg_iovlen) {
+				message.msg_iov->iov_base =
+					(char *)message.msg_iov->iov_base + sent;
+				message.msg_iov->iov_len -= (size_t)sent;
+			}
 		} else if (errno == EAGAIN) {
 			poll(&fd, 1, STALL_MS);
 		} else if (errno != EINTR) {
@@ -106,7 +118,7 @@ static void *lane_main(void *argument)
 	atomic_store_explicit(&lane->state, LANE_OPEN, memory_order_release);
 	while (lane_wait(lane, head)) {
 		const struct lane_piece *piece = &lane->queue[head % LANE_QUEUE];
-		int ret = lane_send(lane, piece->bytes, piece->n);
+		int ret = lane_send(lane, piece);
 
 		if (ret < 0) {
 			lane_broke(lane, strerror(-ret));

@@ -139,6 +139,14 @@ void stream_tune(int fd)
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+void stream_block(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0)
+		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
 int stream_open(int receive_fd, int send_fd, struct link **link, struct error *error)
 {
 	const int fds[2] = {receive_fd, send_fd};
