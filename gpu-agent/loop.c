@@ -401,6 +401,9 @@ static void loop_control(struct worker *w)
 		return;
 	if (message.what == HANDOFF_GRANT)
 		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
+	else if (message.what == HANDOFF_OTHERS)
+		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
+			w->devices[i].others = message.devices[i].others;
 	else if (message.what == HANDOFF_STOP)
 		worker_end(w,
 			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,

@@ -43,7 +43,8 @@ struct session_hello {
 	uint32_t uid;
 	char program[64];
 	char pod[128];	  /* namespace/name, or the host's name */
-	char pod_uid[40]; /* sessions with the same one share limits; "": those of the same pod */
+	char pod_uid[40]; /* sessions with the same one share limits; "": those of the same pod
+			   */
 	char token[256];  /* NUL-terminated; compared in constant time */
 	uint64_t memory_limit; /* bytes that they may have of each GPU together; 0 = no limit */
 	uint32_t gpu_count;    /* GPUs that they see; 0 = all */
@@ -58,11 +59,11 @@ struct session_welcome {
 	uint64_t features; /* what both know */
 	uint8_t session[16];
 	uint8_t secret[16];
-	uint16_t reply_port; /* where the second connection goes */
-	uint16_t gpus;	     /* PROBE: how many there are, … */
-	uint32_t sessions;   /* … how many sessions run, … */
+	uint16_t reply_port;  /* where the second connection goes */
+	uint16_t gpus;	      /* PROBE: how many there are, … */
+	uint32_t sessions;    /* … how many sessions run, … */
 	uint64_t free_memory; /* … and what the freest GPU has to give */
-	char text[192]; /* one line, NUL-terminated */
+	char text[192];	      /* one line, NUL-terminated */
 };
 
 #endif
