@@ -91,15 +91,6 @@ resourceRules:
     {{- .cel | nindent 4 }}
 {{- end }}
 {{- end }}
-- name: targets
-  expression: >-
-    variables.names.filter(n, !(n in variables.unwanted) && (n in variables.wanted
-    || size(variables.wanted) == 0 && !(n in {{ .Values.injector.skipContainers | toJson }})))
-# Init containers run before a sidecar that is a plain container.
-- name: initTargets
-  expression: >-
-    variables.initNames.filter(n, variables.native && !(n in variables.unwanted) && (n in variables.wanted
-    || size(variables.wanted) == 0 && !(n in {{ .Values.injector.skipContainers | toJson }})))
 - name: chosen
   expression: "object.spec.containers.filter(c, c.name in variables.targets)"
 - name: chosenInits
@@ -119,7 +110,7 @@ resourceRules:
         ? 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm or -token' : '',
       'tensor-fusion-init' in variables.names || 'tensor-fusion-init' in variables.initNames
         ? 'tensor-fusion.ai: the pod has a container of its own called tensor-fusion-init' : '',
-      (variables.chosen + variables.chosenInits).exists(c, has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath in ['/lib/vcuda', '/lib/vcuda/', '/run/tensor-fusion', '/run/tensor-fusion/']))
+      (object.spec.containers + variables.inits).exists(c, has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath in ['/lib/vcuda', '/lib/vcuda/', '/run/tensor-fusion', '/run/tensor-fusion/']))
         ? 'tensor-fusion.ai: a container mounts something of its own at /lib/vcuda or /run/tensor-fusion' : '',
       has(object.spec.os) && object.spec.os.name != 'linux'
         ? 'tensor-fusion.ai: only pods of Linux can be injected' : ''
@@ -162,7 +153,9 @@ resourceRules:
   JSONPatch{op: "add", path: {{ $path }}"/env/-", value: {{ dict "name" $name "value" (toString $value) | toJson }}})
 {{- end }}
 {{- range $pieces.mounts }}
-+ {{ $chosen }}.filter(c, !has(c.volumeMounts) || !c.volumeMounts.exists(m, {{ toJson (printf "%s/" .mountPath) }}.startsWith(m.mountPath.endsWith("/") ? m.mountPath : m.mountPath + "/"))).map(c,
++ {{ $chosen }}
+{{- if .subPath }}.filter(c, !has(c.volumeMounts) || !c.volumeMounts.exists(m, {{ toJson (printf "%s/" .mountPath) }}.startsWith(m.mountPath.endsWith("/") ? m.mountPath : m.mountPath + "/")))
+{{- end }}.map(c,
   JSONPatch{op: "add", path: {{ $path }}"/volumeMounts/-", value: {{ include "vcuda.cel" (dict "value" . "at" 4) }}})
 {{- end }}
 {{- with $pieces.preloadFile }}

@@ -118,6 +118,8 @@ labels:
 - {key: log-level, form: "^(error|warn|info|debug)$", takes: "error, warn, info or debug"}
 - {key: server, form: "^[-A-Za-z0-9._:,/]+$", takes: "HOST, HOST:PORT or a list of them with commas"}
 - {key: auth-secret, form: "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", takes: "the name of a secret"}
+- {key: inject-container, form: "^[-a-z0-9, ]+$", takes: "names of containers with commas between"}
+- {key: exclude-container, form: "^[-a-z0-9, ]+$", takes: "names of containers with commas between"}
 - {key: client-image, form: "^[-A-Za-z0-9._:/@]+$", takes: "an image reference"}
 {{- end -}}
 
@@ -139,17 +141,33 @@ labels:
   jmespath: "request.object.spec.initContainers || `[]`"
 - name: initNames
   cel: "variables.inits.map(c, c.name)"
-  jmespath: "inits[].name"
+  jmespath: "inits[].name || `[]`"
 # What the annotation names; empty: everything but what the chart skips.
 - name: wanted
   cel: "variables.annotations[?'{{ $p }}inject-container'].orValue('').split(',').map(s, s.trim()).filter(s, s != '')"
-  jmespath: "map(&trim(@, ' '), split(annotations.\"{{ $p }}inject-container\" || '', ','))[?@ != '']"
+  jmespath: "split(regex_replace_all('[^-a-z0-9,]', annotations.\"{{ $p }}inject-container\" || '', ''), ',')[?@ != '']"
 - name: unwanted
   cel: "variables.annotations[?'{{ $p }}exclude-container'].orValue('').split(',').map(s, s.trim()).filter(s, s != '')"
-  jmespath: "map(&trim(@, ' '), split(annotations.\"{{ $p }}exclude-container\" || '', ','))[?@ != '']"
+  jmespath: "split(regex_replace_all('[^-a-z0-9,]', annotations.\"{{ $p }}exclude-container\" || '', ''), ',')[?@ != '']"
 - name: native
   cel: "variables.annotations[?'{{ $p }}native-sidecar'].orValue('{{ $native }}') == 'true'"
   jmespath: "(annotations.\"{{ $p }}native-sidecar\" || '{{ $native }}') == 'true'"
+# Containers that programs run in.  Init containers run before a sidecar that is a plain container.
+# (JMESPath sees nothing outside of a filter, so what it compares with is written into it.)
+- name: targets
+  cel: >-
+    variables.names.filter(n, !(n in variables.unwanted)
+    && (n in variables.wanted || size(variables.wanted) == 0 && !(n in {{ $skip }})))
+  jmespath: >-
+    names[?!contains(`<< unwanted >>`, @)
+    && (contains(`<< wanted >>`, @) || (`<< length(wanted) >>` == `0` && !contains(`{{ $skip }}`, @)))]
+- name: initTargets
+  cel: >-
+    variables.initNames.filter(n, variables.native && !(n in variables.unwanted)
+    && (n in variables.wanted || size(variables.wanted) == 0 && !(n in {{ $skip }})))
+  jmespath: >-
+    initNames[?`<< native >>` == `true` && !contains(`<< unwanted >>`, @)
+    && (contains(`<< wanted >>`, @) || (`<< length(wanted) >>` == `0` && !contains(`{{ $skip }}`, @)))]
 - name: image
   cel: "variables.annotations[?'{{ $p }}client-image'].orValue('{{ $image }}')"
   jmespath: "annotations.\"{{ $p }}client-image\" || '{{ $image }}'"
