@@ -220,7 +220,7 @@ labels:
   jmespath: "annotations.\"{{ $p }}auth-secret\" || '{{ .Values.auth.secretName }}'"
 - name: authOptional
   cel: "{{ if $auth }}false{{ else }}!('{{ $p }}auth-secret' in variables.annotations){{ end }}"
-  jmespath: "{{ if $auth }}`false`{{ else }}!annotations.\"{{ $p }}auth-secret\"{{ end }}"
+  jmespath: "{{ if $auth }}`false`{{ else }}!(annotations.\"{{ $p }}auth-secret\"){{ end }}"
 - name: tokenFile
   cel: "variables.authOptional ? '' : '/etc/vcuda/token/token'"
   jmespath: "(authOptional && '') || (!authOptional && '/etc/vcuda/token/token') || ''"
@@ -232,11 +232,16 @@ labels:
     {cpu: annotations."{{ $p }}sidecar-cpu-request" || '{{ $resources.cpu }}',
     memory: annotations."{{ $p }}sidecar-memory-request" || '{{ $resources.memory }}'}
 # Shared memory is charged to the sidecar, which makes it: the limit is what it needs itself and that.
+- name: memorySum
+  cel: >-
+    isQuantity(variables.shmSize)
+    ? quantity(variables.shmSize).add(quantity('{{ $resources.memoryBase }}')).asInteger() : 0
+  jmespath: "add(shmSize, '{{ $resources.memoryBase }}')"
 - name: memoryLimit
   cel: >-
-    variables.annotations[?'{{ $p }}sidecar-memory-limit'].orValue(isQuantity(variables.shmSize)
-    ? string(quantity(variables.shmSize).add(quantity('{{ $resources.memoryBase }}')).asInteger()) : '')
-  jmespath: "annotations.\"{{ $p }}sidecar-memory-limit\" || add(shmSize, '{{ $resources.memoryBase }}')"
+    variables.annotations[?'{{ $p }}sidecar-memory-limit'].orValue(variables.memorySum % 1048576 == 0
+    ? string(variables.memorySum / 1048576) + 'Mi' : string(variables.memorySum))
+  jmespath: "annotations.\"{{ $p }}sidecar-memory-limit\" || memorySum"
 - name: cpuLimit
   cel: "variables.annotations[?'{{ $p }}sidecar-cpu-limit'].orValue('{{ $resources.cpuLimit }}')"
   jmespath: "annotations.\"{{ $p }}sidecar-cpu-limit\" || '{{ $resources.cpuLimit }}'"
@@ -247,5 +252,5 @@ labels:
   jmespath: "(cpuLimit == '' && {memory: memoryLimit}) || {memory: memoryLimit, cpu: cpuLimit}"
 - name: defaultContainer
   cel: "variables.annotations[?'kubectl.kubernetes.io/default-container'].orValue(variables.names[0])"
-  jmespath: "annotations.\"kubectl.kubernetes.io/default-container\" || names[0]"
+  jmespath: "regex_replace_all('[^-a-z0-9]', annotations.\"kubectl.kubernetes.io/default-container\" || names[0], '')"
 {{- end -}}

@@ -1,8 +1,9 @@
 {{/* The policy in JMESPath, for Kyverno's ClusterPolicy.  << and >> become the braces of Kyverno. */}}
 
-{{/* The pieces as YAML, with ${name} as Kyverno writes a variable. */}}
+{{/* The pieces as YAML, with ${name} as Kyverno writes a variable: quoted, but for what is no string. */}}
 {{- define "vcuda.jmespath.piece" -}}
-{{- regexReplaceAll "\\$\\{([A-Za-z]+)\\}" (toYaml .) "'<< $1 >>'" -}}
+{{- $text := regexReplaceAll "['\"]?\\$\\{(authOptional|requests|limits)\\}['\"]?" (toYaml .) "<< $1 >>" -}}
+{{- regexReplaceAll "\\$\\{([A-Za-z]+)\\}" $text "'<< $1 >>'" -}}
 {{- end -}}
 
 {{/* (dict "secure" true): only in namespaces that refuse hostIPC. */}}
@@ -84,12 +85,12 @@ any:
       && 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm or -token' || `null`,
       {{ $lists }}[?name == 'tensor-fusion-init']
       && 'tensor-fusion.ai: the pod has a container of its own called tensor-fusion-init' || `null`,
-      {{ $lists }}.volumeMounts[][?mountPath == '/lib/vcuda' || mountPath == '/lib/vcuda/' || mountPath == '/run/tensor-fusion' || mountPath == '/run/tensor-fusion/'][]
+      {{ $lists }}.volumeMounts[][?!contains(['tensor-fusion-libs', 'tensor-fusion-shm'], name) && contains(['lib/vcuda', 'run/tensor-fusion'], trim(mountPath, '/'))][]
       && 'tensor-fusion.ai: a container mounts something of its own at /lib/vcuda or /run/tensor-fusion' || `null`,
       (request.object.spec.os.name || 'linux') != 'linux'
       && 'tensor-fusion.ai: only pods of Linux can be injected' || `null`
       {{- if not .Values.injector.server }},
-      (request.object.spec.hostNetwork == `true` && !annotations."{{ $p }}server"
+      (request.object.spec.hostNetwork == `true` && !(annotations."{{ $p }}server")
       && contains(['ClusterFirst', 'Default'], request.object.spec.dnsPolicy || 'ClusterFirst'))
       && 'tensor-fusion.ai: with hostNetwork the agents\' service is found only with dnsPolicy: ClusterFirstWithHostNet; set it, or {{ $p }}server to an address' || `null`
       {{- end }}
@@ -107,37 +108,36 @@ any:
 {{- if not $init }}
 # A list of the program's own stays, behind ours.
 - list: request.object.spec.{{ $list }}
-  preconditions:
-    all:
-      - {{ $chosen }}
-      - {{ $env }}
-      - {key: "<< ({{ $own }}).name || '' >>", operator: Equals, value: LD_PRELOAD}
-      - {key: "<< !({{ $own }}).valueFrom >>", operator: Equals, value: true}
-      - {key: "<< contains(({{ $own }}).value || '', '/libvcuda.so') >>", operator: Equals, value: false}
-  patchStrategicMerge:
-    spec:
-      {{ $list }}:
-        - name: "<< element.name >>"
-          env:
-            - name: LD_PRELOAD
-              value: "{{ include "vcuda.inject.preload" .root }}<< (({{ $own }}).value && join('', [':', ({{ $own }}).value])) || '' >>"
+  foreach:
+    - list: element.env || `[]`
+      preconditions:
+        all:
+          - {{ $chosen | replace "element.name" "element0.name" }}
+          - {{ $env }}
+          - {key: "<< element.name >>", operator: Equals, value: LD_PRELOAD}
+          - {key: "<< !(element.valueFrom) >>", operator: Equals, value: true}
+          - {key: "<< contains(element.value || '', '/libvcuda.so') >>", operator: Equals, value: false}
+      patchesJson6902: |-
+        - op: add
+          path: /spec/{{ $list }}/<< elementIndex0 >>/env/<< elementIndex1 >>/value
+          value: "{{ include "vcuda.inject.preload" .root }}<< (element.value && join('', [':', element.value])) || '' >>"
 # One that comes from a ConfigMap or such keeps its source, under another name.
 - list: request.object.spec.{{ $list }}
-  preconditions:
-    all:
-      - {{ $chosen }}
-      - {{ $env }}
-      - {key: "<< !!({{ $own }}).valueFrom >>", operator: Equals, value: true}
-  patchStrategicMerge:
-    spec:
-      {{ $list }}:
-        - name: "<< element.name >>"
-          env:
-            - name: VCUDA_OWN_PRELOAD
-              valueFrom: "<< ({{ $own }}).valueFrom >>"
-            - name: LD_PRELOAD
-              valueFrom: null
-              value: "{{ include "vcuda.inject.preload" .root }}:$(VCUDA_OWN_PRELOAD)"
+  foreach:
+    - list: element.env || `[]`
+      preconditions:
+        all:
+          - {{ $chosen | replace "element.name" "element0.name" }}
+          - {{ $env }}
+          - {key: "<< element.name >>", operator: Equals, value: LD_PRELOAD}
+          - {key: "<< !(!(element.valueFrom)) >>", operator: Equals, value: true}
+      patchesJson6902: |-
+        - op: replace
+          path: /spec/{{ $list }}/<< elementIndex0 >>/env/<< elementIndex1 >>/name
+          value: VCUDA_OWN_PRELOAD
+        - op: add
+          path: /spec/{{ $list }}/<< elementIndex0 >>/env/-
+          value: {name: LD_PRELOAD, value: "{{ include "vcuda.inject.preload" .root }}:\$(VCUDA_OWN_PRELOAD)"}
 - list: request.object.spec.{{ $list }}
   preconditions:
     all:
@@ -154,7 +154,7 @@ any:
   preconditions:
     all:
       - {{ $chosen }}
-      - {key: "<< !element.env[?name == '{{ $name }}'] >>", operator: Equals, value: true}
+      - {key: "<< !(element.env[?name == '{{ $name }}']) >>", operator: Equals, value: true}
   patchesJson6902: |-
     - op: add
       path: /spec/{{ $list }}/<< elementIndex >>/env/-
@@ -178,7 +178,7 @@ any:
   preconditions:
     all:
       - {{ $chosen }}
-      - {key: "<< !element.volumeMounts[?starts_with('{{ trimPrefix "/" .mountPath }}/', join('', [trim(mountPath, '/'), '/']))] >>", operator: Equals, value: true}
+      - {key: "<< !(element.volumeMounts[?starts_with('{{ trimPrefix "/" .mountPath }}/', join('', [trim(mountPath, '/'), '/']))]) >>", operator: Equals, value: true}
   patchesJson6902: |-
     - op: add
       path: /spec/{{ $list }}/<< elementIndex >>/volumeMounts/-
@@ -191,7 +191,7 @@ any:
     all:
       - {{ $chosen }}
       - {key: "<< preloadMode >>", operator: AnyIn, value: {{ ternary "[env, file, both]" "[file, both]" $init }}}
-      - {key: "<< !element.volumeMounts[?mountPath == '{{ .mountPath }}'] >>", operator: Equals, value: true}
+      - {key: "<< !(element.volumeMounts[?mountPath == '{{ .mountPath }}']) >>", operator: Equals, value: true}
   patchesJson6902: |-
     - op: add
       path: /spec/{{ $list }}/<< elementIndex >>/volumeMounts/-
@@ -262,39 +262,8 @@ spec:
       mutate:
         foreach:
           {{- include "vcuda.jmespath.container" (dict "root" . "list" "initContainers") | nindent 10 }}
-    - name: pod
-      match: *match
-      exclude: *exclude
-      context: *context
-      preconditions: *once
-      mutate:
-        patchesJson6902: |-
-          {{- range $pieces.volumes }}
-          - op: add
-            path: /spec/volumes/-
-            value:
-              {{- include "vcuda.jmespath.piece" . | nindent 14 }}
-          {{- end }}
-          {{- range .Values.image.pullSecrets }}
-          - op: add
-            path: /spec/imagePullSecrets/-
-            value: {name: {{ . }}}
-          {{- end }}
-          - op: add
-            path: /spec/hostIPC
-            value: << hostIPC >>
-          - op: add
-            path: /spec/hostPID
-            value: << hostPID >>
-          {{- range $kind := list "annotations" "labels" }}
-          {{- range $key, $value := get $pieces $kind }}
-          - op: add
-            path: /metadata/{{ $kind }}/{{ $key | replace "~" "~0" | replace "/" "~1" }}
-            value: {{ include "vcuda.jmespath.piece" $value }}
-          {{- end }}
-          {{- end }}
     {{- range $form := ternary (list "native" "plain") (list "plain") (eq (include "vcuda.native" $) "true") }}
-    - name: sidecar-{{ $form }}
+    - name: pod-{{ $form }}
       match: *match
       exclude: *exclude
       context: *context
@@ -320,6 +289,30 @@ spec:
             path: /spec/initContainers/0
             value:
               {{- include "vcuda.jmespath.piece" $pieces.install | nindent 14 }}
+          {{- range $pieces.volumes }}
+          - op: add
+            path: /spec/volumes/-
+            value:
+              {{- include "vcuda.jmespath.piece" . | nindent 14 }}
+          {{- end }}
+          {{- range $.Values.image.pullSecrets }}
+          - op: add
+            path: /spec/imagePullSecrets/-
+            value: {name: {{ . }}}
+          {{- end }}
+          - op: add
+            path: /spec/hostIPC
+            value: << hostIPC >>
+          - op: add
+            path: /spec/hostPID
+            value: << hostPID >>
+          {{- range $kind := list "annotations" "labels" }}
+          {{- range $key, $value := get $pieces $kind }}
+          - op: add
+            path: /metadata/{{ $kind }}/{{ $key | replace "~" "~0" | replace "/" "~1" }}
+            value: {{ include "vcuda.jmespath.piece" $value }}
+          {{- end }}
+          {{- end }}
     {{- end }}
     # Says why an annotated pod was not injected.
     - name: refuse
