@@ -301,7 +301,8 @@ def by_kyverno(engine, cases):
                 yield case, refusal[1], pod
                 continue
             if "error: 0" not in text:
-                yield case, f"an error of the policy: {text}", pod
+                problem = re.search(r"error:\s+(\D.*)", text) or re.search(r"Policies Skipped:\s*(.*)", text)
+                yield case, f"an error of the policy: {problem[1] if problem else text}", pod
                 continue
             made = [d for d in yaml.safe_load_all(done.read_text()) if d] if done.exists() else []
             made = [d for d in made if d["kind"] == "Pod"]

@@ -77,15 +77,15 @@ any:
       (annotations."{{ $p }}{{ .key }}" != `null` && !regex_match('{{ .form }}', to_string(annotations."{{ $p }}{{ .key }}")))
       && '{{ $p }}{{ .key }} takes {{ .takes }}' || `null`,
       {{- end }}
-      [wanted, unwanted][][?!contains(`<< safeNames >>`, @)]
+      ([wanted, unwanted][] | [?!contains(`<< safeNames >>`, @)])
       && '{{ $p }}inject-container or exclude-container names a container that the pod has not' || `null`,
       length([targets, initTargets][]) == `0`
       && 'tensor-fusion.ai: every container of the pod is skipped or excluded' || `null`,
       request.object.spec.volumes[?name == 'tensor-fusion-libs' || name == 'tensor-fusion-shm' || name == 'tensor-fusion-token']
       && 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm or -token' || `null`,
-      {{ $lists }}[?name == 'tensor-fusion-init']
+      ({{ $lists }} | [?name == 'tensor-fusion-init'])
       && 'tensor-fusion.ai: the pod has a container of its own called tensor-fusion-init' || `null`,
-      {{ $lists }}.volumeMounts[][?!contains(['tensor-fusion-libs', 'tensor-fusion-shm'], name) && contains(['lib/vcuda', 'run/tensor-fusion'], trim(mountPath, '/'))][]
+      ({{ $lists }}.volumeMounts[] | [?!contains(['tensor-fusion-libs', 'tensor-fusion-shm'], name) && contains(['lib/vcuda', 'run/tensor-fusion'], trim(mountPath, '/'))])
       && 'tensor-fusion.ai: a container mounts something of its own at /lib/vcuda or /run/tensor-fusion' || `null`,
       (request.object.spec.os.name || 'linux') != 'linux'
       && 'tensor-fusion.ai: only pods of Linux can be injected' || `null`
@@ -107,7 +107,7 @@ any:
 {{- $own := "element.env[?name == 'LD_PRELOAD'] | [-1]" -}}
 {{- if not $init }}
 # A list of the program's own stays, behind ours.
-- list: request.object.spec.{{ $list }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
   foreach:
     - list: element.env || `[]`
       preconditions:
@@ -122,7 +122,7 @@ any:
           path: /spec/{{ $list }}/<< elementIndex0 >>/env/<< elementIndex1 >>/value
           value: "{{ include "vcuda.inject.preload" .root }}<< (element.value && join('', [':', element.value])) || '' >>"
 # One that comes from a ConfigMap or such keeps its source, under another name.
-- list: request.object.spec.{{ $list }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
   foreach:
     - list: element.env || `[]`
       preconditions:
@@ -138,7 +138,7 @@ any:
         - op: add
           path: /spec/{{ $list }}/<< elementIndex0 >>/env/-
           value: {name: LD_PRELOAD, value: "{{ include "vcuda.inject.preload" .root }}:\$(VCUDA_OWN_PRELOAD)"}
-- list: request.object.spec.{{ $list }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
   preconditions:
     all:
       - {{ $chosen }}
@@ -150,7 +150,7 @@ any:
       value: {name: LD_PRELOAD, value: {{ include "vcuda.inject.preload" .root | quote }}}
 {{- end }}
 {{- range $name, $value := .root.Values.injector.env }}
-- list: request.object.spec.{{ $list }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
   preconditions:
     all:
       - {{ $chosen }}
@@ -160,7 +160,7 @@ any:
       path: /spec/{{ $list }}/<< elementIndex >>/env/-
       value: {{ dict "name" $name "value" (toString $value) | toJson }}
 {{- end }}
-- list: request.object.spec.{{ $list }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
   preconditions:
     all:
       - {{ $chosen }}
@@ -174,7 +174,7 @@ any:
     {{- end }}
 {{- range $pieces.mounts }}
 {{- if .subPath }}
-- list: request.object.spec.{{ $list }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
   preconditions:
     all:
       - {{ $chosen }}
@@ -186,7 +186,7 @@ any:
 {{- end }}
 {{- end }}
 {{- with $pieces.preloadFile }}
-- list: request.object.spec.{{ $list }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
   preconditions:
     all:
       - {{ $chosen }}
