@@ -17,7 +17,8 @@ int preload_list(char *list, size_t n, struct error *error)
 {
 	static const char *const names[] = {"libutilities.so", "libvcuda.so",
 		"libvcuda-cuda.so", "libvcuda-cudart12.so", "libvcuda-cudart13.so",
-		"libvcuda-cublas12.so", "libvcuda-cublas13.so", "libvcuda-nvml.so"};
+		"libvcuda-cublas12.so", "libvcuda-cublas13.so", "libvcuda-cudnn8.so",
+		"libvcuda-cudnn9.so", "libvcuda-nvml.so"};
 	size_t at = 0;
 
 	list[0] = 0;

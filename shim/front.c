@@ -12,7 +12,17 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
+/* Whether the answer says in its first word that the library refused. */
+static bool failed(const struct front_frame *frame, const void *reply)
+{
+	uint32_t status = 0;
+
+	if (frame->status_first && frame->reply_bytes >= sizeof(status))
+		memcpy(&status, reply, sizeof(status));
+	return status != 0;
+}
+
+EXPORT CUresult vcuda_front_send(struct front_frame *frame)
 {
 	CUresult status = shim_enter(frame->call);
 	struct shim_call call;
@@ -38,10 +48,17 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 		return shim_learned(&call);
 	if (frame->learned && shim_known(&call))
 		return shim_post(&call);
-	reply = shim_wait(&call, frame->reply_bytes);
-	if (reply && frame->reply)
-		memcpy(frame->reply, reply, frame->reply_bytes);
-	if (frame->learned && !call.status)
+	reply = frame->cached ? shim_wait_cached(&call, frame->reply_bytes)
+			      : shim_wait(&call, frame->reply_bytes);
+	if (reply && frame->reply) {
+		frame->reply_got = frame->reply_bytes;
+		if (frame->reply_room > frame->reply_bytes)
+			frame->reply_got = call.reply_bytes < frame->reply_room
+						   ? call.reply_bytes
+						   : frame->reply_room;
+		memcpy(frame->reply, reply, frame->reply_got);
+	}
+	if (frame->learned && !call.status && !(reply && failed(frame, reply)))
 		shim_learn(&call);
 	return shim_end(&call);
 }

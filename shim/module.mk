@@ -34,10 +34,10 @@ $(LIB)/libvcuda-cuda.so: $(SHIM_OBJS) protocol/generated/libcuda.map
 $(LIB)/libcuda.so.1: $(LIB)/libvcuda-cuda.so
 	$(Q)ln -sf $(<F) $@
 
--include shim/runtime/runtime.mk shim/cublas/cublas.mk shim/utilities/utilities.mk shim/nvml/nvml.mk
+-include shim/runtime/runtime.mk shim/cublas/cublas.mk shim/cudnn/cudnn.mk shim/utilities/utilities.mk shim/nvml/nvml.mk
 
 # Empty libraries whose SONAME is the file name of a front: NEEDED then holds file names.
-PRELOAD_FRONTS := libvcuda-cuda.so $(notdir $(RUNTIME_LIBS) $(CUBLAS_LIBS) $(NVML_LIB))
+PRELOAD_FRONTS := libvcuda-cuda.so $(notdir $(RUNTIME_LIBS) $(CUBLAS_LIBS) $(CUDNN_LIBS) $(NVML_LIB))
 PRELOAD_STUBS := $(addprefix $(OBJ)/preload-stub/,$(PRELOAD_FRONTS))
 
 $(OBJ)/preload-stub/%.so: | $(CACHE)/.complete
