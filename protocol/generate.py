@@ -13,7 +13,8 @@ import sys
 from generator import agent, api, descriptors, docs, library, procs, runtime, shim, text, wire
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api", "cublas.api", "cudnn.api")
+FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api", "cublas.api",
+         "cublaslt.api", "cudnn.api")
 
 
 def load(folder=HERE):

@@ -27,7 +27,7 @@ enum handle_kind {
 	KIND_CUlinkState = 14,
 	KIND_CUmemGenericAllocationHandle = 15,
 	KIND_cublasHandle = 16,
-	/* 17 is another library's. */
+	KIND_cublasLtHandle = 17,
 	KIND_cudnnHandle = 20,
 	KIND_cudnnPlan = 21,
 	KIND_LAST

@@ -22,7 +22,18 @@ static bool failed(const struct front_frame *frame, const void *reply)
 	return status != 0;
 }
 
-EXPORT CUresult vcuda_front_send(struct front_frame *frame)
+/* How much of an answer of so many bytes the front gets. */
+static size_t reply_take(const struct front_frame *frame, uint32_t bytes)
+{
+	size_t most = frame->reply_most ? frame->reply_most : frame->reply_bytes;
+	size_t take = bytes < most ? bytes : most;
+
+	if (frame->reply_got)
+		*frame->reply_got = (uint32_t)take;
+	return take;
+}
+
+EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 {
 	CUresult status = shim_enter(frame->call);
 	struct shim_call call;
@@ -50,14 +61,8 @@ EXPORT CUresult vcuda_front_send(struct front_frame *frame)
 		return shim_post(&call);
 	reply = frame->cached ? shim_wait_cached(&call, frame->reply_bytes)
 			      : shim_wait(&call, frame->reply_bytes);
-	if (reply && frame->reply) {
-		frame->reply_got = frame->reply_bytes;
-		if (frame->reply_room > frame->reply_bytes)
-			frame->reply_got = call.reply_bytes < frame->reply_room
-						   ? call.reply_bytes
-						   : frame->reply_room;
-		memcpy(frame->reply, reply, frame->reply_got);
-	}
+	if (reply && frame->reply)
+		memcpy(frame->reply, reply, reply_take(frame, call.reply_bytes));
 	if (frame->learned && !call.status && !(reply && failed(frame, reply)))
 		shim_learn(&call);
 	return shim_end(&call);

@@ -16,7 +16,7 @@ OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since
 
 # Families of functions that run on the agent, in its library, and the type of their handles:
 # generator/library.py.
-LIBRARIES = {"cublas": "cublasHandle_t"}
+LIBRARIES = {"cublas": "cublasHandle_t", "cublaslt": "cublasLtHandle_t"}
 # The one whose calls carry descriptors by content: generator/descriptors.py.
 DESCRIBED = "cudnn"
 
@@ -304,6 +304,8 @@ def check_param(api, entry, param, where):
         return
     if entry.family == DESCRIBED:
         return  # generator/descriptors.py looks at them
+    if entry.family in LIBRARIES and entry.hand("agent"):
+        return
     if entry.family in LIBRARIES and (param.mark or param.base == LIBRARIES[entry.family]):
         return
     if param.stars and not param.mark:

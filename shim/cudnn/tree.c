@@ -209,6 +209,7 @@ static cudnnStatus_t send(const struct tree *tree, struct ask *ask, const uint8_
 		struct wire_vcudaCudnnAsk_reply fixed;
 		unsigned char answer[CUDNN_ANSWER_BYTES];
 	} reply = {0};
+	uint32_t got = 0;
 	struct front_frame frame = {
 		.call = FRONT_COUNTED,
 		.op = OP_vcudaCudnnAsk,
@@ -220,7 +221,8 @@ static cudnnStatus_t send(const struct tree *tree, struct ask *ask, const uint8_
 		.stream_at = FRONT_NO_STREAM,
 		.reply = &reply,
 		.reply_bytes = sizeof(reply.fixed),
-		.reply_room = sizeof(reply),
+		.reply_most = sizeof(reply),
+		.reply_got = &got,
 	};
 	cudnnStatus_t status;
 	const struct wire_run *run = &reply.fixed.answer;
@@ -253,7 +255,7 @@ static cudnnStatus_t send(const struct tree *tree, struct ask *ask, const uint8_
 	ask->bytes = 0;
 	if (run->length && run->offset >= sizeof(reply.fixed) &&
 		run->length <= sizeof(ask->answer) &&
-		(uint64_t)run->offset + run->length <= frame.reply_got) {
+		(uint64_t)run->offset + run->length <= got) {
 		ask->bytes = run->length;
 		memcpy(ask->answer, (const char *)&reply + run->offset, run->length);
 	}
