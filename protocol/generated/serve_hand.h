@@ -45,5 +45,6 @@ CUresult serve_vcudaCudnnClose(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnPlanClose(struct worker *w, struct request *r);
+CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 
 #endif
