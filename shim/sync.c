@@ -7,6 +7,7 @@
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/capture.h"
 #include "shim/engine.h"
 #include "shim/output.h"
 #include "shim/pool.h"
@@ -80,6 +81,9 @@ CUresult hand_cuCtxSynchronize(void)
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	status = capture_refuse_context(context);
+	if (status)
+		return status;
 	status = sync_wait(SYNC_CONTEXT, 0, &seq);
 	if (!status) {
 		atomic_store(&context->synced, seq);
@@ -108,6 +112,8 @@ CUresult hand_cuStreamSynchronize(CUstream hStream)
 	uint64_t number, seq;
 	CUresult status = stream_number(hStream, &number);
 
+	if (!status)
+		status = capture_refuse(number);
 	if (status)
 		return status;
 	status = sync_wait(SYNC_STREAM, number, &seq);
@@ -124,6 +130,8 @@ CUresult hand_cuStreamQuery(CUstream hStream)
 	struct stream *stream;
 	CUresult status = stream_number(hStream, &number);
 
+	if (!status)
+		status = capture_refuse(number);
 	if (status)
 		return status;
 	stream = stream_find(number);
