@@ -46,8 +46,8 @@ struct event {
 /* The context is gone: its streams and events are stale. */
 void stream_reset(struct context *context);
 
-/* What crosses for a stream of the app's, before work on it. INVALID_CONTEXT, INVALID_HANDLE, or
- * what a capture says. */
+/* What crosses for a stream of the app's, before work on it. INVALID_CONTEXT, INVALID_HANDLE,
+ * or what a capture says. */
 CUresult stream_number(CUstream stream, uint64_t *number);
 /* The same for questions: nothing is going to be put on it. */
 CUresult stream_plain(CUstream stream, uint64_t *number);
