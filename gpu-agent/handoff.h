@@ -28,6 +28,8 @@ enum handoff_what {
 		16, /* fds: [0] commands, [1] replies; session, leases, text = transport */
 	HANDOFF_GRANT = 17, /* answer to LEASE: device, bytes = the lease's new size */
 	HANDOFF_STOP = 18,  /* end the session (status, text) and exit */
+	HANDOFF_LANE = 19,  /* fd: one more connection of the session (protocol/session.h),
+			       `device` its number */
 };
 
 struct handoff_device {
@@ -45,7 +47,7 @@ struct handoff {
 	uint32_t what;
 	uint32_t status; /* CUresult */
 	uint32_t device_count;
-	uint32_t device; /* LEASE, GRANT */
+	uint32_t device; /* LEASE, GRANT; LANE: which lane */
 	uint32_t driver_version;
 	uint64_t bytes;
 	uint8_t session[16];

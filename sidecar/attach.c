@@ -154,6 +154,7 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		.version = SESSION_VERSION,
 		.pid = (uint32_t)channel->peer.pid,
 		.uid = channel->peer.uid,
+		.features = SESSION_FEATURE_LANES,
 	};
 	struct session_welcome welcome;
 	int ret;
@@ -162,6 +163,9 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	memcpy(hello.pod, options->pod, sizeof(hello.pod));
 	memcpy(hello.token, options->token, sizeof(hello.token));
 	ret = transport_dial(options->agent, &hello, &welcome, deadline, &channel->link, error);
+	if (!ret)
+		lanes_init(&channel->lanes, channel->link, &hello, &welcome, channel->doorbell,
+			channel->server->spin);
 	explicit_bzero(&hello, sizeof(hello));
 	if (!ret) {
 		memcpy(channel->session, welcome.session, sizeof(channel->session));

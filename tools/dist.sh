@@ -11,7 +11,7 @@ cache=${3:?usage: dist.sh BUILD FOLDER CACHE}
 rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib/deps" "$folder/native" "$folder/bench" "$folder/programs"
 cp "$build"/bin/* "$folder/bin/"
-cp -a "$build"/lib/*.so* "$folder/lib/"
+cp -a "$build"/lib/*.so* "$build"/lib/preload.list "$folder/lib/"
 for binary in "$folder"/bin/* "$folder"/lib/libvcuda-softgpu*.so; do
 	ldd "$binary" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
 done | sort -u | while read -r library; do
@@ -30,6 +30,7 @@ cp -L "$cache"/cuda-12.9/lib/libcudart.so.12 "$cache"/cuda-13.0/lib/libcudart.so
 	"$folder/native/"
 [ -d "$build/programs" ] && cp -r "$build"/programs/. "$folder/programs/"
 [ -d "$build/cublas" ] && mkdir -p "$folder/cublas" && cp -r "$build"/cublas/. "$folder/cublas/"
+[ -d "$build/cublaslt" ] && mkdir -p "$folder/cublaslt" && cp -r "$build"/cublaslt/. "$folder/cublaslt/"
 [ -d "$build/bench" ] && cp -r "$build"/bench/. "$folder/bench/"
 strip --strip-debug "$folder"/bin/* "$folder"/lib/*.so 2>/dev/null || true
 du -sh "$folder" | awk '{print "dist: " $2 ", " $1}'

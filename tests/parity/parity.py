@@ -116,14 +116,18 @@ def runtime(description, toolkits, headers):
 
 
 def built(description, library):
-    """Differences between what one of our fronts exports and what is described."""
+    """Differences between what one of our libraries exports and what is described: by version
+    node, since it holds several fronts."""
     stem = os.path.basename(library)
-    family = next((f for f in ("cudart", "cublas") if f in stem), "cuda")
-    major = 12 if "12" in stem else 13
-    entries = [e for e in description.of(family) if major in api.abis(e)]
-    theirs = {n for n in header.exported(library) if not n.startswith("vcuda_")}
-    return names({n for _, n in shim.wide_exported(entries)} | set(described(entries)), theirs,
-                 stem)
+    out = []
+    for node, theirs in header.exported_by_node(library).items():
+        family, major = re.fullmatch(r"lib(\w+)\.so\.(\d+)", node or "libcuda.so.13").groups()
+        family, major = family.lower(), int(major)
+        entries = [e for e in description.of(family) if major in api.abis(e)]
+        theirs = {n for n in theirs if not n.startswith("vcuda_")}
+        ours = {n for _, n in shim.wide_exported(entries)} | set(described(entries))
+        out += names(ours, theirs, f"{node} in {stem}" if node else stem)
+    return out
 
 
 def plain(kind):
@@ -153,6 +157,26 @@ def blas(description, cache):
                 out.append(f"cublas_api.h {major}: {e.origin}: {name} takes ({theirs[name][1]})")
             if e.result.replace(" ", "") != theirs[name][0].replace(" ", ""):
                 out.append(f"cublas_api.h {major}: {e.origin}: {name} returns {theirs[name][0]}")
+    return out
+
+
+def blaslt(description, cache):
+    """Differences between cublaslt.api and cublasLt.h: every function of the header is described."""
+    out = []
+    for major in (12, 13):
+        text = header.raw(os.path.join(cache, f"cublas-{major}", "cublasLt.h"))
+        text = re.sub(r"\b(CUBLASAPI|CUBLASWINAPI)\b", " ", text)
+        theirs = header.prototypes(text, "cublasLt")
+        # Its inline functions call these.
+        ours = {e.name: e for e in description.of("cublaslt") if major in api.abis(e)}
+        out += names(set(ours), set(theirs), f"cublasLt.h {major}")
+        for name, e in ours.items():
+            if e.has("opaque") or name not in theirs:
+                continue
+            if shape(", ".join(library.items_of(e) or ["void"])) != shape(theirs[name][1] or "void"):
+                out.append(f"cublasLt.h {major}: {e.origin}: {name} takes ({theirs[name][1]})")
+            if e.result.replace(" ", "") != theirs[name][0].replace(" ", ""):
+                out.append(f"cublasLt.h {major}: {e.origin}: {name} returns {theirs[name][0]}")
     return out
 
 
@@ -225,6 +249,10 @@ def main():
         ours["cublas.api against cublas_api.h and libcublas"] = blas(description, cache)
     else:
         print("skip - cublas.api against cublas_api.h: tools/fetch-cublas.sh has not been run")
+    if os.path.exists(os.path.join(cache, "cublas-13", "cublasLt.h")):
+        ours["cublaslt.api against cublasLt.h"] = blaslt(description, cache)
+    else:
+        print("skip - cublaslt.api against cublasLt.h: tools/fetch-cublas.sh has not been run")
     for what, differences in {**as_is, **ours}.items():
         print(f"{'not ok' if differences else 'ok'} - {what}")
         for line in differences:
