@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# On a machine with a GPU and cuBLAS: the programs of tests/cublas natively, and through us on the
-# same GPU (an agent and a sidecar over loopback, /dev/nvidia* not needed by the program).
+# On a machine with a GPU and cuBLAS: the programs of tests/cublas and tests/cublaslt natively, and
+# through us on the same GPU (an agent and a sidecar over loopback, /dev/nvidia* not needed by the
+# program); then what a small linear layer by cublasLt costs either way.
 #
 #	tests/gpu/cublas.sh [--dist DIR] [--libraries DIR] [--driver nvidia|software]
 #
@@ -29,7 +30,9 @@ while [ $# -gt 0 ]; do
 	esac
 	shift 2
 done
-[ -d "$dist/cublas" ] || die "no $dist/cublas: \`make dist\` makes it"
+for needed in cublas cublaslt; do
+	[ -d "$dist/$needed" ] || die "no $dist/$needed: \`make dist\` makes it"
+done
 
 # Folders with a libcublas, each named once.
 while read -r file; do
@@ -84,26 +87,41 @@ row() { # NAME COMMAND...
 	timeout 120 "$@" >"$scratch/out" 2>&1
 	status=$?
 	case $status in
-	0) passed=$((passed + 1)) && echo "pass  $name" ;;
+	0) passed=$((passed + 1)) && echo "pass  $name: $(tail -n 3 "$scratch/out" | tr '\n' ' ')" ;;
 	*) failed=$((failed + 1)) && echo "fail  $name: status $status: $(tail -n 3 "$scratch/out")" ;;
 	esac
 }
+declare -A native
 for abi in 12 13; do
-	for program in products others; do
-		native=
-		for folder in "${folders[@]-}"; do
-			[ -e "$folder/libcublas.so.$abi" ] && native=$folder
-		done
-		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
-			row "native $abi $program" env LD_LIBRARY_PATH="$native:$dist/native" \
-				"$dist/cublas/$abi/$program"
+	native[$abi]=
+	for folder in "${folders[@]-}"; do
+		if [ -e "$folder/libcublas.so.$abi" ] && [ -e "$folder/libcublasLt.so.$abi" ]; then
+			native[$abi]=$folder
+		fi
+	done
+	for program in cublas/products cublas/others cublaslt/matmul cublaslt/algorithms \
+		cublaslt/descriptors; do
+		binary=$dist/${program%/*}/$abi/${program#*/}
+		if [ -n "${native[$abi]}" ] && [ "$driver" = nvidia ]; then
+			row "native $abi $program" env LD_LIBRARY_PATH="${native[$abi]}:$dist/native" \
+				"$binary"
 		else
 			skipped=$((skipped + 1))
-			echo "skip  native $abi $program: no libcublas.so.$abi here"
+			echo "skip  native $abi $program: no libcublas.so.$abi and libcublasLt.so.$abi here"
 		fi
 		row "remote $abi $program" env VCUDA_SOCKET="$scratch/vcuda.sock" \
-			LD_PRELOAD="$preload" "$dist/cublas/$abi/$program"
+			LD_PRELOAD="$preload" "$binary"
 	done
+done
+
+# Descriptors made, heuristic asked, product run, 5000 times.
+for abi in 12 13; do
+	if [ -n "${native[$abi]}" ] && [ "$driver" = nvidia ]; then
+		row "native $abi linear layer" env LD_LIBRARY_PATH="${native[$abi]}:$dist/native" \
+			"$dist/cublaslt/$abi/steady" linear 5000
+	fi
+	row "remote $abi linear layer" env VCUDA_SOCKET="$scratch/vcuda.sock" \
+		LD_PRELOAD="$preload" "$dist/cublaslt/$abi/steady" linear 5000
 done
 [ $failed -eq 0 ] || grep -h 'library\.\|level=error' "$scratch/agent.log" | tail -n 5
 echo "$passed passed, $failed failed, $skipped skipped"
