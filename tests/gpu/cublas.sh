@@ -99,7 +99,7 @@ for abi in 12 13; do
 			native[$abi]=$folder
 		fi
 	done
-	for program in cublas/products cublas/others cublaslt/matmul cublaslt/algorithms \
+	for program in cublas/products cublas/others cublas/grouped cublaslt/matmul cublaslt/algorithms \
 		cublaslt/descriptors; do
 		binary=$dist/${program%/*}/$abi/${program#*/}
 		if [ -n "${native[$abi]}" ] && [ "$driver" = nvidia ]; then
