@@ -117,16 +117,19 @@ def runtime(description, toolkits, headers):
 
 def built(description, library):
     """Differences between what one of our libraries exports and what is described: by version
-    node, since it holds several fronts."""
+    node, since it holds several fronts.  The refusing ones (shim/refusing/) are not described."""
     stem = os.path.basename(library)
     out = []
     for node, theirs in header.exported_by_node(library).items():
-        family, major = re.fullmatch(r"lib(\w+)\.so\.(\d+)", node or "libcuda.so.13").groups()
-        family, major = family.lower(), int(major)
+        node = node or ("libcuda.so.13" if "cuda" in stem else "")
+        found = re.fullmatch(r"lib(\w+)\.so\.(\d+)", node)
+        if not found or not description.of(found.group(1).lower()):
+            continue
+        family, major = found.group(1).lower(), int(found.group(2))
         entries = [e for e in description.of(family) if major in api.abis(e)]
         theirs = {n for n in theirs if not n.startswith("vcuda_")}
         ours = {n for _, n in shim.wide_exported(entries)} | set(described(entries))
-        out += names(ours, theirs, f"{node} in {stem}" if node else stem)
+        out += names(ours, theirs, f"{node} in {stem}")
     return out
 
 
