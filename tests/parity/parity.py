@@ -121,7 +121,7 @@ def built(description, library):
     stem = os.path.basename(library)
     out = []
     for node, theirs in header.exported_by_node(library).items():
-        node = node or ("libcuda.so.13" if "cuda" in stem else "")
+        node = node or ("libcuda.so.13" if "vcuda-cuda" in stem else "")
         found = re.fullmatch(r"lib(\w+)\.so\.(\d+)", node)
         if not found or not description.of(found.group(1).lower()):
             continue
