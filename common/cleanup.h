@@ -6,6 +6,7 @@
 #ifndef VCUDA_COMMON_CLEANUP_H
 #define VCUDA_COMMON_CLEANUP_H
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -18,9 +19,15 @@ static inline void cleanup_free_pointer(void *pointer)
 {
 	free(*(void **)pointer);
 }
+static inline void cleanup_close_stream(FILE **stream)
+{
+	if (*stream)
+		fclose(*stream);
+}
 
 #define cleanup_close __attribute__((cleanup(cleanup_close_fd)))
 #define cleanup_free __attribute__((cleanup(cleanup_free_pointer)))
+#define cleanup_stream __attribute__((cleanup(cleanup_close_stream)))
 
 static inline int take_fd(int *fd)
 {

@@ -87,6 +87,7 @@ struct session {
 	enum session_state state;
 	uint8_t id[16], secret[16];
 	struct watch commands; /* until it is handed over */
+	uint32_t lanes;	       /* handed over */
 	uint64_t features;
 	uint64_t number;   /* in the order of coming, never reused */
 	uint32_t pid, uid; /* as the client says */
@@ -201,6 +202,9 @@ uint32_t session_begin(struct front *front, int fd, const struct session_hello *
 /* The second connection: the same rules. */
 uint32_t session_join(struct front *front, int fd, const struct session_hello *hello,
 	enum refusal *refusal, char text[192]);
+/* One more connection of a running session: the same rules. */
+uint32_t session_lane(struct front *front, int fd, const struct session_hello *hello,
+	enum refusal *refusal, char text[192]);
 /* Whether session_begin would refuse. */
 uint32_t session_may(const struct front *front, const struct session_hello *hello,
 	enum refusal *refusal, char text[192]);
@@ -225,6 +229,7 @@ void pool_exited(struct front *front, const struct control *control);
 /* Hands the session's two connections (fds[0] commands, fds[1] replies) to its worker; the
  * caller still owns them. -errno where the worker does not take them. */
 int pool_hand_over(struct front *front, struct session *session, const int fds[2]);
+int pool_hand_over_lane(struct session *session, uint32_t lane, int fd);
 /* A TAKEN worker whose session did not come about is READY again. */
 void pool_untake(struct front *front, struct pool_worker *worker);
 /* Tells a worker to end, and the supervisor to kill it if it does not. */

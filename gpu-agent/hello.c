@@ -166,6 +166,8 @@ static void decide(struct front *front, struct hello_slot *slot)
 		status = session_begin(front, fd, hello, &slot->address, &refusal, text);
 	} else if (hello->role == SESSION_REPLIES && slot->send_port) {
 		status = session_join(front, fd, hello, &refusal, text);
+	} else if (hello->role == SESSION_LANE && !slot->send_port) {
+		status = session_lane(front, fd, hello, &refusal, text);
 	} else {
 		status = STATUS_INVALID_VALUE;
 		snprintf(text, sizeof(text),

@@ -41,6 +41,11 @@ static void loop_lie(struct worker *w, const char *what)
 	worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client broke the protocol: %s", what);
 }
 
+static uint32_t loop_lane(const struct frame_header *h)
+{
+	return (h->flags & FRAME_LANE_MASK) >> FRAME_LANE_SHIFT;
+}
+
 /* What a frame must be before any of it is used. */
 static const char *loop_check(const struct worker *w, const struct frame_header *h)
 {
@@ -49,12 +54,14 @@ static const char *loop_check(const struct worker *w, const struct frame_header 
 	if (h->kind != FRAME_POST && h->kind != FRAME_CALL && h->kind != FRAME_PING &&
 		h->kind != FRAME_PONG && h->kind != FRAME_BYE)
 		return "unknown kind of frame";
-	if (h->flags)
+	if (h->flags & ~FRAME_LANE_MASK)
 		return "unknown flags";
 	if (h->body > FRAME_BODY_MAX || h->body > h->length)
 		return "a body beyond the limit";
 	if (h->length - h->body > FRAME_PAYLOAD_MAX)
 		return "a payload beyond the limit";
+	if (h->flags && (h->length == h->body || loop_lane(h) > SESSION_LANES))
+		return "a lane for nothing";
 	if (h->tag >= CHANNEL_SLOTS)
 		return "a tag out of range";
 	if ((h->kind == FRAME_POST || h->kind == FRAME_CALL) && h->seq != w->taken + 1)
@@ -163,7 +170,8 @@ static void loop_frame_done(struct worker *w)
 
 	loop_range_done(w);
 	w->have_frame = false;
-	w->receive_small = payload > RECEIVE_BYTES / 4;
+	w->receive_small = !w->payload_lane && payload > RECEIVE_BYTES / 4;
+	w->payload_lane = 0;
 }
 
 /* Keeps the frame for later (loop_holds). */
@@ -298,6 +306,33 @@ static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
 	return true;
 }
 
+static bool loop_lane_there(struct worker *w)
+{
+	/* The front said it before the sidecar knew, behind a grant at the most. */
+	for (int i = 0; i < 4 && !w->lanes[w->payload_lane]; i++)
+		worker_control(w);
+	if (!w->lanes[w->payload_lane])
+		loop_lie(w, "a lane that was not opened");
+	return w->lanes[w->payload_lane];
+}
+
+/* The frame's payload, from its lane. false: not there yet, or the session is over. */
+static bool loop_lane_take(struct worker *w)
+{
+	int ret = lane_take(w->lanes[w->payload_lane], w->payload_missing, &w->frame_payload,
+		&w->frame_range);
+
+	if (ret == -EPROTO)
+		loop_lie(w, "a piece of another length than its frame");
+	else if (ret == -ECONNRESET)
+		worker_end(w, CUDA_SUCCESS, "a lane of the client is gone");
+	if (ret)
+		return false;
+	w->stats.bytes_received += w->payload_missing;
+	w->payload_missing = 0;
+	return true;
+}
+
 /* Gets header and body of the next frame out of the buffer. false: not there yet. */
 static bool loop_parse(struct worker *w)
 {
@@ -316,7 +351,11 @@ static bool loop_parse(struct worker *w)
 	if (have < sizeof(w->frame) + w->frame.body)
 		return false;
 	payload = w->frame.length - w->frame.body;
-	if (payload) {
+	w->payload_lane = loop_lane(&w->frame);
+	w->frame.flags = 0;
+	if (w->payload_lane && !loop_lane_there(w))
+		return false;
+	if (payload && !w->payload_lane) {
 		w->frame_range = staging_take(w, &w->in, payload, &w->frame_payload);
 		w->payload_waits = !w->frame_range;
 		if (!w->frame_range)
@@ -324,7 +363,7 @@ static bool loop_parse(struct worker *w)
 	}
 	memcpy(w->frame_body, w->receive + w->receive_at + sizeof(w->frame), w->frame.body);
 	w->receive_at += (uint32_t)sizeof(w->frame) + w->frame.body;
-	now = w->receive_end - w->receive_at;
+	now = w->payload_lane ? 0 : w->receive_end - w->receive_at;
 	if (now > payload)
 		now = payload;
 	if (now)
@@ -367,6 +406,12 @@ static bool loop_receive(struct worker *w)
 		while (w->have_frame && w->payload_missing) {
 			uint32_t payload = w->frame.length - w->frame.body, got;
 
+			if (w->payload_lane) {
+				if (!loop_lane_take(w))
+					return progress;
+				progress = true;
+				continue;
+			}
 			if (!loop_read(w, w->frame_payload + payload - w->payload_missing,
 				    w->payload_missing, &got))
 				return progress;
@@ -386,28 +431,6 @@ static bool loop_receive(struct worker *w)
 		filled = progress = true;
 	}
 	return progress;
-}
-
-static void loop_control(struct worker *w)
-{
-	static struct handoff message;
-	ssize_t n = recv(w->handoff, &message, sizeof(message), MSG_DONTWAIT);
-
-	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
-		return;
-	}
-	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
-		return;
-	if (message.what == HANDOFF_GRANT)
-		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
-	else if (message.what == HANDOFF_OTHERS)
-		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
-			w->devices[i].others = message.devices[i].others;
-	else if (message.what == HANDOFF_STOP)
-		worker_end(w,
-			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
-			"%.*s", (int)sizeof(message.text) - 1, message.text);
 }
 
 static void loop_tell_stats(struct worker *w, uint64_t now)
@@ -448,11 +471,16 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	struct pollfd fds[4] = {0};
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = link_wake_at(w->link), now = wait_now();
-	bool gpu = w->pending || w->stash.used || w->in.count;
+	bool gpu = w->pending || w->stash.used || w->in.count || lanes_busy(w);
+	struct lane *lane = w->have_frame && w->payload_missing && w->payload_lane
+				    ? w->lanes[w->payload_lane]
+				    : NULL;
 
 	link_fds(w->link, fds, w->segment_count > 0);
 	if ((w->have_frame && !w->payload_missing) || w->payload_waits)
 		fds[0].fd = -1; /* it waits for room, not for bytes */
+	else if (lane)
+		fds[0] = (struct pollfd){.fd = lane->wake, .events = POLLIN};
 	fds[2].fd = w->handoff;
 	fds[2].events = POLLIN;
 	fds[3].fd = w->callbacks.wake;
@@ -471,9 +499,12 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		timeout.tv_sec = 0;
 		timeout.tv_nsec = (long)(wake - now);
 	}
-	ppoll(fds, 4, &timeout, NULL);
+	if (!lane || lane_sleep(lane))
+		ppoll(fds, 4, &timeout, NULL);
+	if (lane)
+		lane_awake(lane);
 	if (fds[2].revents)
-		loop_control(w);
+		worker_control(w);
 }
 
 void loop_run(struct worker *w)
@@ -489,6 +520,8 @@ void loop_run(struct worker *w)
 		progress |= loop_receive(w);
 		progress |= fence_poll(w);
 		progress |= callback_poll(w);
+		if (w->lane_count)
+			lanes_reap(w);
 		now = wait_now();
 		/* Without room the frames that go out later say it. */
 		if (reply_room(w) &&
@@ -499,7 +532,7 @@ void loop_run(struct worker *w)
 		progress |= reply_flush(w);
 
 		if (now - looked > 10000000) { /* 10 ms: also while it never sleeps */
-			loop_control(w);
+			worker_control(w);
 			loop_tell_stats(w, now);
 			loop_tell_alive(w, now);
 			staging_reap(w, &w->in);

@@ -99,21 +99,22 @@ static void fail(struct front *front, const char *text)
 		session_refuse_waiting(front, text);
 }
 
-static int send_worker(struct pool_worker *worker, const struct handoff *h, const int *fds)
+static int send_worker(
+	struct pool_worker *worker, const struct handoff *h, const int *fds, size_t count)
 {
 	char space[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8))) = {0};
 	struct iovec iov = {.iov_base = (void *)h, .iov_len = sizeof(*h)};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *cm;
 
-	if (fds) {
+	if (count) {
 		m.msg_control = space;
-		m.msg_controllen = sizeof(space);
+		m.msg_controllen = CMSG_SPACE(count * sizeof(int));
 		cm = CMSG_FIRSTHDR(&m);
 		cm->cmsg_level = SOL_SOCKET;
 		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(2 * sizeof(int));
-		memcpy(CMSG_DATA(cm), fds, 2 * sizeof(int));
+		cm->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(cm), fds, count * sizeof(int));
 	}
 	return sendmsg(worker->handoff.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
@@ -137,13 +138,13 @@ void pool_stop(
 	if (worker->state == WORKER_ENDING || worker->state < WORKER_STARTING)
 		return;
 	snprintf(h.text, sizeof(h.text), "%s", text);
-	send_worker(worker, &h, NULL);
+	send_worker(worker, &h, NULL, 0);
 	expect_end(front, worker, CONTROL_STOP_MS);
 }
 
 int pool_say(struct pool_worker *worker, const struct handoff *h)
 {
-	return send_worker(worker, h, NULL);
+	return send_worker(worker, h, NULL, 0);
 }
 
 void pool_fault(struct front *front, struct pool_worker *worker, const char *text)
@@ -493,10 +494,23 @@ int pool_hand_over(struct front *front, struct session *session, const int fds[2
 	pods_fill_others(front, session, &h);
 	if (worker->handoff.fd < 0 || worker->state != WORKER_TAKEN)
 		return -EPIPE;
-	ret = send_worker(worker, &h, fds);
+	ret = send_worker(worker, &h, fds, 2);
 	if (!ret)
 		set_state(front, worker, WORKER_BUSY);
 	return ret;
+}
+
+int pool_hand_over_lane(struct session *session, uint32_t lane, int fd)
+{
+	struct handoff h = {
+		.version = HANDOFF_VERSION,
+		.what = HANDOFF_LANE,
+		.device = lane,
+	};
+
+	if (!session->worker || session->worker->handoff.fd < 0)
+		return -EPIPE;
+	return send_worker(session->worker, &h, &fd, 1);
 }
 
 void pool_untake(struct front *front, struct pool_worker *worker)

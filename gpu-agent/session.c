@@ -140,6 +140,7 @@ uint32_t session_begin(struct front *front, int fd, const struct session_hello *
 	session->number = ++front->next_session;
 	session->pid = hello->pid;
 	session->uid = hello->uid;
+	session->features = hello->features & SESSION_FEATURE_LANES;
 	session->started = time(NULL);
 	session->deadline = now + front->config->start_timeout_ms * FRONT_MS;
 	front_clean(session->program, sizeof(session->program), hello->program,
@@ -215,7 +216,8 @@ void session_refuse_waiting(struct front *front, const char *text)
 }
 
 /* Every session is compared in full, so that the time tells nothing about how near one was. */
-static struct session *find_joining(struct front *front, const struct session_hello *hello)
+static struct session *find_session(
+	struct front *front, const struct session_hello *hello, enum session_state state)
 {
 	struct session *found = NULL;
 
@@ -225,7 +227,7 @@ static struct session *find_joining(struct front *front, const struct session_he
 		bool secret =
 			token_same(session->secret, hello->secret, sizeof(session->secret));
 
-		if (id && secret && session->state == SESSION_JOINING)
+		if (id && secret && session->state == state)
 			found = session;
 	}
 	return found;
@@ -234,7 +236,7 @@ static struct session *find_joining(struct front *front, const struct session_he
 uint32_t session_join(struct front *front, int fd, const struct session_hello *hello,
 	enum refusal *refusal, char text[192])
 {
-	struct session *session = find_joining(front, hello);
+	struct session *session = find_session(front, hello, SESSION_JOINING);
 	struct session_welcome welcome = {
 		.magic = SESSION_MAGIC,
 		.version = SESSION_VERSION,
@@ -270,12 +272,46 @@ uint32_t session_join(struct front *front, int fd, const struct session_hello *h
 		return 0;
 	}
 	session->state = SESSION_RUNNING;
-	explicit_bzero(session->secret, sizeof(session->secret));
 	front->counters.sessions++;
 	log_info("session.open",
 		"session=%llu worker=%d peer=%s pod=\"%s\" program=\"%s\" client=%u",
 		(unsigned long long)session->number, session->worker->pid, session->peer,
 		session->pod, session->program, session->pid);
+	return 0;
+}
+
+uint32_t session_lane(struct front *front, int fd, const struct session_hello *hello,
+	enum refusal *refusal, char text[192])
+{
+	struct session *session = find_session(front, hello, SESSION_RUNNING);
+	struct session_welcome welcome = {
+		.magic = SESSION_MAGIC,
+		.version = SESSION_VERSION,
+		.reply_port = front->config->bound[LISTEN_SEND],
+	};
+
+	*refusal = REFUSAL_SECRET;
+	if (!session || !(session->features & SESSION_FEATURE_LANES)) {
+		snprintf(text, 192, "no session takes this lane");
+		return STATUS_NOT_PERMITTED;
+	}
+	if (session->lanes == SESSION_LANES) {
+		*refusal = REFUSAL_QUOTA;
+		snprintf(text, 192, "the session has its %u lanes", SESSION_LANES);
+		return STATUS_NOT_PERMITTED;
+	}
+	welcome.features = session->features;
+	welcome.lane = (uint16_t)(session->lanes + 1);
+	memcpy(welcome.session, session->id, sizeof(welcome.session));
+	*refusal = REFUSAL_NOT_READY;
+	/* First: a frame that names the lane must find it at the worker. */
+	if (pool_hand_over_lane(session, welcome.lane, fd)) {
+		snprintf(text, 192, "the session is ending");
+		return STATUS_NOT_READY;
+	}
+	session->lanes++;
+	hello_welcome(fd, &welcome); /* who does not take it does not use the lane either */
+	close(fd);
 	return 0;
 }
 

@@ -68,17 +68,34 @@ CUresult staging_busy(
 	return CUDA_SUCCESS;
 }
 
+void staging_range_forget(struct worker *w, struct staging_range *range, uint16_t context)
+{
+	if (!range->event || range->context != context)
+		return;
+	fence_event_give(w, context, range->event);
+	range->event = NULL;
+	range->done = true;
+}
+
 void staging_forget(struct worker *w, struct staging *s, uint16_t context)
 {
-	for (uint32_t i = 0; i < s->count; i++) {
-		struct staging_range *range = &s->ranges[(s->first + i) % STAGING_RANGES];
+	for (uint32_t i = 0; i < s->count; i++)
+		staging_range_forget(w, &s->ranges[(s->first + i) % STAGING_RANGES], context);
+}
 
-		if (!range->event || range->context != context)
-			continue;
-		fence_event_give(w, context, range->event);
-		range->event = NULL;
-		range->done = true;
-	}
+bool staging_free(struct worker *w, struct staging_range *range)
+{
+	if (range->done)
+		return true;
+	if (!range->event)
+		return false;
+	worker_use(w, range->context);
+	if (w->cuda.cuEventQuery(range->event) == CUDA_ERROR_NOT_READY)
+		return false;
+	/* Done, or the context is broken: nobody reads it any more. */
+	fence_event_give(w, range->context, range->event);
+	range->event = NULL;
+	return true;
 }
 
 void staging_reap(struct worker *w, struct staging *s)
@@ -86,16 +103,8 @@ void staging_reap(struct worker *w, struct staging *s)
 	while (s->count) {
 		struct staging_range *range = &s->ranges[s->first];
 
-		if (!range->done) {
-			if (!range->event)
-				return;
-			worker_use(w, range->context);
-			if (w->cuda.cuEventQuery(range->event) == CUDA_ERROR_NOT_READY)
-				return;
-			/* Done, or the context is broken: nobody reads it any more. */
-			fence_event_give(w, range->context, range->event);
-			range->event = NULL;
-		}
+		if (!staging_free(w, range))
+			return;
 		s->used -= range->bytes;
 		s->first = (s->first + 1) % STAGING_RANGES;
 		s->count--;

@@ -344,6 +344,53 @@ static int worker_session(struct worker *w, struct handoff *message)
 	return 0;
 }
 
+/* A descriptor that came with a message of the front's; -1: none. */
+static int worker_descriptor(struct msghdr *m)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+		c->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+void worker_control(struct worker *w)
+{
+	static struct handoff message;
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {&message, sizeof(message)};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(w->handoff, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
+		return;
+	}
+	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
+		return;
+	if (message.what == HANDOFF_GRANT)
+		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
+	else if (message.what == HANDOFF_LANE)
+		lane_open(w, message.device, worker_descriptor(&m));
+	else if (message.what == HANDOFF_OTHERS)
+		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
+			w->devices[i].others = message.devices[i].others;
+	else if (message.what == HANDOFF_STOP)
+		worker_end(w,
+			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
+			"%.*s", (int)sizeof(message.text) - 1, message.text);
+}
+
 _Noreturn void worker_leave(struct worker *w)
 {
 	static struct handoff message;

@@ -55,6 +55,24 @@ struct staging_range {
 	uint16_t context;
 	bool done;
 };
+/* One more connection, and the thread that receives from it. */
+#define LANE_SLOTS 8
+struct lane {
+	int fd;
+	int wake; /* eventfd: a piece came while the loop slept for it */
+	pthread_t thread;
+	unsigned char *base; /* LANE_SLOTS times FRAME_PAYLOAD_MAX, pinned */
+	uint64_t spin_ns;
+	uint32_t taken;		 /* the loop's: pieces that frames have claimed */
+	_Atomic uint32_t filled; /* pieces received */
+	_Atomic uint32_t freed;	 /* slots that the GPU has read; the thread sleeps on it */
+	_Atomic uint32_t asleep, awaited;
+	_Atomic bool over; /* nothing more will come */
+	struct lane_slot {
+		uint32_t length;
+		struct staging_range range;
+	} slots[LANE_SLOTS];
+};
 struct staging {
 	unsigned char *base;
 	uint32_t size;
@@ -161,6 +179,8 @@ struct worker {
 	uint32_t range_count, range_room;
 
 	struct link *link;
+	struct lane *lanes[SESSION_LANES + 1]; /* by number */
+	uint32_t lane_count;
 	bool ended;	     /* the loop leaves */
 	CUresult end_status; /* what the app is told; SUCCESS: it ended the session itself */
 	char end_text[192];
@@ -175,8 +195,9 @@ struct worker {
 	struct staging_range *frame_range;
 	unsigned char *frame_payload;
 	uint32_t payload_missing;
-	bool payload_waits; /* the next frame needs staging, and there is none */
-	uint64_t taken;	    /* highest sequence number taken over */
+	uint32_t payload_lane; /* which brings it; 0: the link itself */
+	bool payload_waits;    /* the next frame needs staging, and there is none */
+	uint64_t taken;	       /* highest sequence number taken over */
 	uint64_t acked;
 	uint32_t unacked_bytes;
 
@@ -247,6 +268,7 @@ CUresult worker_use(struct worker *w, uint16_t context); /* makes it current */
 void worker_end(struct worker *w, CUresult status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void worker_note(struct worker *w, CUresult status); /* keeps sticky errors */
+void worker_control(struct worker *w); /* one message of the front's, if there is one */
 /* Tells the front why and ends the process. Whoever owns the link calls it. */
 _Noreturn void worker_leave(struct worker *w);
 bool worker_is_sticky(CUresult status);
@@ -282,6 +304,22 @@ CUresult staging_busy(
 void staging_reap(struct worker *w, struct staging *s);
 /* The context is done with, and so are its events. */
 void staging_forget(struct worker *w, struct staging *s, uint16_t context);
+void staging_range_forget(struct worker *w, struct staging_range *range, uint16_t context);
+/* Nobody reads it any more. */
+bool staging_free(struct worker *w, struct staging_range *range);
+
+/* lane.c. lane_open: owns the connection from then on; ends the session where it cannot. */
+void lane_open(struct worker *w, uint32_t number, int fd);
+/* The next piece, which must have N bytes; its range is the loop's until it is done. -EAGAIN:
+ * not there yet; -ECONNRESET: it never will be; -EPROTO: another length. */
+int lane_take(
+	struct lane *lane, uint32_t n, unsigned char **bytes, struct staging_range **range);
+/* Before sleeping on lane->wake: false where there is no need to. lane_awake: afterwards. */
+bool lane_sleep(struct lane *lane);
+void lane_awake(struct lane *lane);
+bool lanes_busy(const struct worker *w); /* the GPU still reads from some */
+void lanes_reap(struct worker *w);
+void lanes_forget(struct worker *w, uint16_t context);
 
 /* fence.c */
 /* An event without timing, from the pool or made; the driver's error where there is none. */

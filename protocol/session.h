@@ -6,6 +6,12 @@
  * (version and token again) and is answered with a second WELCOME.  Then both carry frames
  * (frame.h): commands one way, replies the other.
  *
+ * Lanes.  One TCP connection is one core's worth of copying at each end. Where both know
+ * SESSION_FEATURE_LANES, the sidecar may join up to SESSION_LANES more connections to a running
+ * session, on the receive port, with session and secret; WELCOME says which number each one is.
+ * A lane carries payloads only, each behind a struct session_piece, in the order of the frames
+ * that name it (FRAME_LANE_MASK in frame.h).
+ *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
  */
@@ -25,11 +31,20 @@
 
 #define SESSION_FEATURE_ZSTD (1ull << 0)   /* reserved: compressed payloads */
 #define SESSION_FEATURE_RESUME (1ull << 1) /* reserved: resume after a cut */
+#define SESSION_FEATURE_LANES (1ull << 2)  /* payloads over connections of their own */
+
+#define SESSION_LANES 3 /* at most, as FRAME_LANE_MASK has room for */
 
 enum session_role {
 	SESSION_COMMANDS = 1,
 	SESSION_REPLIES = 2,
 	SESSION_PROBE = 3, /* asks whether a session would be granted; nothing is started */
+	SESSION_LANE = 4,  /* one more connection of a running session */
+};
+
+struct session_piece {
+	uint32_t length; /* of the payload behind it, <= FRAME_PAYLOAD_MAX */
+	uint32_t reserved;
 };
 
 struct session_hello {
@@ -37,7 +52,7 @@ struct session_hello {
 	uint32_t version;
 	uint32_t role;
 	uint64_t features;
-	uint8_t session[16]; /* REPLIES: as WELCOME gave them; else 0 */
+	uint8_t session[16]; /* REPLIES, LANE: as WELCOME gave them; else 0 */
 	uint8_t secret[16];
 	uint32_t pid; /* for the ledger and logs */
 	uint32_t uid;
@@ -59,9 +74,12 @@ struct session_welcome {
 	uint64_t features; /* what both know */
 	uint8_t session[16];
 	uint8_t secret[16];
-	uint16_t reply_port;  /* where the second connection goes */
-	uint16_t gpus;	      /* PROBE: how many there are, … */
-	uint32_t sessions;    /* … how many sessions run, … */
+	uint16_t reply_port; /* where the second connection goes */
+	uint16_t lane;	     /* to LANE: its number, 1 … SESSION_LANES */
+	uint16_t gpus;	     /* to PROBE: how many there are, … */
+	uint16_t reserved;
+	uint32_t sessions; /* … how many sessions run, … */
+	uint32_t reserved2;
 	uint64_t free_memory; /* … and what the freest GPU has to give */
 	char text[192];	      /* one line, NUL-terminated */
 };

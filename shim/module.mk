@@ -1,5 +1,13 @@
-# What a program loads in place of NVIDIA's libraries: libvcuda.so, which LD_PRELOAD names, and the
-# fronts that it needs, by file names that end in .so, found beside it.
+# What a program loads in place of NVIDIA's libraries. Many names, few libraries: libvcuda-cuda.so is
+# the driver front, libvcuda-12.so and libvcuda-13.so hold every front of an ABI, and a *name holder*
+# stands for each NVIDIA name: a file of 1.5 KB with its SONAME and version node, no symbols, that
+# needs the library behind it. libvcuda.so, which LD_PRELOAD names, needs them all, by file names
+# that end in .so (what is copied as *.so works), found beside it.
+#
+# A front adds itself in a .mk file of its folder:
+#	FRONT12_OBJS += its objects
+#	FRONT12_NAMES += libcublas.so.12
+# and its version script is protocol/generated/libcublas12.map, or what MAP.libcublas.so.12 says.
 
 # Everything that is preloaded runs on old systems: glibc 2.28 and newer (tests/shim/preload.sh).
 PRELOAD_CC ?= $(if $(SAN),$(CC) $(SANFLAGS),$(ZIG) cc -target x86_64-linux-gnu.2.28 \
@@ -16,7 +24,28 @@ SHIM_SRCS := $(wildcard shim/*.c)
 SHIM_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(SHIM_SRCS) $(addprefix protocol/generated/, \
 	cuda_stubs.c cuda_calls.c cuda_procs.c))
 
-all: $(LIB)/libvcuda-cuda.so $(LIB)/libcuda.so.1 $(LIB)/libvcuda.so
+CUDA_LIB := $(LIB)/libvcuda-cuda.so
+FRONT12_LIB := $(LIB)/libvcuda-12.so
+FRONT13_LIB := $(LIB)/libvcuda-13.so
+
+# An empty library whose SONAME is a file name of ours: what is linked with it needs that file, and
+# is built without waiting for it.
+stub = $(addprefix $(OBJ)/preload-stub/,$(notdir $(1)))
+CUDA_STUB := $(call stub,$(CUDA_LIB))
+
+FRONT12_OBJS :=
+FRONT13_OBJS :=
+FRONT12_NAMES :=
+FRONT13_NAMES :=
+include $(wildcard shim/*/*.mk)
+
+$(OBJ)/preload-stub/%.so: | $(CACHE)/.complete
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)echo 'extern int vcuda_stub; int vcuda_stub;' | $(PRELOAD_CC) -shared -fPIC -x c - \
+		-Wl,-soname,$(@F) -o $@
+
+##### The driver front #####
 
 $(OBJ)/shim/%.o: %.c | $(CACHE)/.complete
 	$(call say,CC,$@)
@@ -25,34 +54,92 @@ $(OBJ)/shim/%.o: %.c | $(CACHE)/.complete
 		-MMD -MP -c $< -o $@
 
 # Bound lazily: most processes that preload it never make a CUDA call.
-$(LIB)/libvcuda-cuda.so: $(SHIM_OBJS) protocol/generated/libcuda.map
+$(CUDA_LIB): $(SHIM_OBJS) protocol/generated/libcuda.map
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PRELOAD_CC) $(PRELOAD_LDFLAGS) -Wl,-z,lazy -Wl,-z,defs -Wl,-soname,libcuda.so.1 \
 		-Wl,--version-script=protocol/generated/libcuda.map -o $@ $(SHIM_OBJS) -lpthread
 
-$(LIB)/libcuda.so.1: $(LIB)/libvcuda-cuda.so
-	$(Q)ln -sf $(<F) $@
+##### The fronts of an ABI #####
 
--include shim/runtime/runtime.mk shim/cublas/cublas.mk shim/utilities/utilities.mk shim/nvml/nvml.mk
+# libcublas.so.12 -> its version script; the file of its name holder.
+map_of = $(or $(MAP.$(1)),protocol/generated/$(subst .so.,,$(1)).map)
+holder_of = $(LIB)/libvcuda-$(subst .so.,,$(patsubst lib%,%,$(1))).so
 
-# Empty libraries whose SONAME is the file name of a front: NEEDED then holds file names.
-PRELOAD_FRONTS := libvcuda-cuda.so $(notdir $(RUNTIME_LIBS) $(CUBLAS_LIBS) $(NVML_LIB))
-PRELOAD_STUBS := $(addprefix $(OBJ)/preload-stub/,$(PRELOAD_FRONTS))
+# Bound lazily, and to the driver front by its file name.
+define front_library
+$(FRONT$(1)_LIB): $(FRONT$(1)_OBJS) $(foreach name,$(FRONT$(1)_NAMES),$(call map_of,$(name))) \
+		shim/front.py $(CUDA_STUB)
+	$$(call say,LD,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(PYTHON) shim/front.py together $$(filter %.map,$$^) >$$(OBJ)/$$(@F).map
+	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_LDFLAGS) -Wl,-z,lazy -Wl,-soname,$$(@F) \
+		-Wl,--version-script=$$(OBJ)/$$(@F).map -o $$@ $$(filter %.o,$$^) \
+		-Wl,--no-as-needed $$(CUDA_STUB) -Wl,--as-needed -lpthread
+endef
+$(foreach abi,12 13,$(eval $(call front_library,$(abi))))
 
-$(OBJ)/preload-stub/%.so: | $(CACHE)/.complete
+##### Names #####
+
+HOLD := ld -shared -T shim/holder.ld --hash-style=gnu --enable-new-dtags -rpath '$$ORIGIN' \
+	-z norelro -z nodelete --no-as-needed
+
+# holder(FILE,NAME,LIBRARY,MAP): FILE holds NAME for LIBRARY, which has the version nodes of MAP.
+define holder
+$(1): $(4) shim/front.py shim/holder.ld $(call stub,$(3))
+	$$(call say,LD,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(PYTHON) shim/front.py nodes $(4) >$$(OBJ)/$$(@F).map
+	$$(Q)rm -f $$@
+	$$(Q)$$(HOLD) -soname $(2) --version-script=$$(OBJ)/$$(@F).map $(call stub,$(3)) -o $$@
+all: $(1)
+endef
+
+# What is found by its own name is a link to a holder, or a holder: where links become copies there
+# is still one copy of each front.
+define front_name
+$(call holder,$(call holder_of,$(1)),$(1),$(2),$(3))
+$(LIB)/$(1): $(call holder_of,$(1))
+	$$(Q)ln -sf $$(<F) $$@
+all: $(LIB)/$(1)
+FRONT_HOLDERS += $(call holder_of,$(1))
+endef
+
+FRONT_HOLDERS :=
+$(foreach abi,12 13,$(foreach name,$(FRONT$(abi)_NAMES),$(eval $(call \
+	front_name,$(name),$(FRONT$(abi)_LIB),$(call map_of,$(name))))))
+$(eval $(call holder,$(LIB)/libcuda.so.1,libcuda.so.1,$(CUDA_LIB),protocol/generated/libcuda.map))
+$(eval $(call holder,$(LIB)/libnvidia-ml.so.1,libnvidia-ml.so.1,$(NVML_LIB),$(NVML_MAP)))
+
+# A library to link a test with: the SONAME and the names of NVIDIA's, and nothing behind them.
+$(OBJ)/link/%: shim/front.py
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)echo 'extern int vcuda_stub; int vcuda_stub;' | $(PRELOAD_CC) -shared -fPIC -x c - \
-		-Wl,-soname,$(@F) -o $@
+	$(Q)$(PYTHON) shim/front.py symbols $(call map_of,$*) >$@.s
+	$(Q)$(CC) -shared -nostdlib -Wl,-soname,$* -Wl,--version-script=$(call map_of,$*) -o $@ $@.s
+
+##### libvcuda.so #####
 
 # While a program is loaded it stands for libcudart.so.13 (SONAME and symbol version), as
 # libutilities.so does for 12 (shim/utilities/utilities.mk says why). dlsym on that handle searches
-# what it needs in this order: the front of 13 comes first.
-$(LIB)/libvcuda.so: $(PRELOAD_STUBS) shim/libvcuda.map shim/module.mk | $(addprefix $(LIB)/,$(PRELOAD_FRONTS))
+# what it needs in this order: the fronts of 13 come first.
+VCUDA_NEEDS := $(FRONT13_LIB) $(CUDA_LIB) $(FRONT12_LIB) $(NVML_LIB) \
+	$(filter-out $(call holder_of,libcudart.so.13),$(FRONT_HOLDERS))
+
+$(LIB)/libvcuda.so: $(call stub,$(VCUDA_NEEDS)) shim/libvcuda.map shim/holder.ld shim/module.mk \
+		| $(VCUDA_NEEDS)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)echo 'extern int vcuda_stub; int vcuda_stub;' | $(PRELOAD_CC) $(PRELOAD_LDFLAGS) -fPIC \
-		-fvisibility=hidden -x c - -x none -Wl,--no-as-needed \
-		$(OBJ)/preload-stub/libvcuda-cudart13.so $(PRELOAD_STUBS) \
-		-Wl,--version-script=shim/libvcuda.map -Wl,-soname,libcudart.so.13 -o $@
+	$(Q)$(HOLD) -soname libcudart.so.13 --version-script=shim/libvcuda.map \
+		$(call stub,$(VCUDA_NEEDS)) -o $@
+
+# What `vcuda preload` names, in its order: a program's own NEEDED libraries are looked for before
+# those of a preloaded one, so each name stands in the list itself.
+PRELOADED := $(UTILITIES_LIB) $(LIB)/libvcuda.so $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB) \
+	$(NVML_LIB) $(filter-out $(foreach abi,12 13,$(call holder_of,libcudart.so.$(abi))), \
+	$(FRONT_HOLDERS))
+
+$(LIB)/preload.list: shim/module.mk $(wildcard shim/*/*.mk) | $(PRELOADED)
+	$(Q)printf '%s\n' $(notdir $(PRELOADED)) >$@
+
+all: $(LIB)/libvcuda.so $(LIB)/preload.list

@@ -64,7 +64,10 @@ struct wire {
 	uint64_t frames, sent, received;
 };
 
-static struct wire wire_counters(void)
+/* What the wire had carried when counting began. */
+static struct wire wire_before;
+
+static struct wire wire_now(void)
 {
 	struct channel_page *page = session.page;
 
@@ -74,6 +77,16 @@ static struct wire wire_counters(void)
 		.frames = atomic_load(&page->frames_sent) + atomic_load(&page->frames_received),
 		.sent = atomic_load(&page->bytes_sent),
 		.received = atomic_load(&page->bytes_received)};
+}
+
+static struct wire wire_counters(void)
+{
+	struct wire wire = wire_now();
+
+	wire.frames -= wire_before.frames;
+	wire.sent -= wire_before.sent;
+	wire.received -= wire_before.received;
+	return wire;
 }
 
 static void print_json(FILE *out)
@@ -165,4 +178,43 @@ void stats_close(void)
 	}
 	print_json(out);
 	fclose(out);
+}
+
+/* A program may measure a part of itself: started with VCUDA_STATS set, it counts from
+ * vcuda_stats_begin on, and vcuda_stats_end writes what was counted as JSON into FILE (NULL: it
+ * only stops). 0, or -1 where nothing is counted or FILE cannot be written. One thread at a
+ * time. */
+__attribute__((visibility("default"))) int vcuda_stats_begin(void);
+__attribute__((visibility("default"))) int vcuda_stats_end(const char *file);
+
+int vcuda_stats_begin(void)
+{
+	if (!where || !*where || !strcmp(where, "0"))
+		return -1;
+	shim_counting = false;
+	for (unsigned i = 0; i < STATS_CALLS; i++)
+		calls[i] = 0;
+	for (int i = 0; i < STATS_EVENTS; i++)
+		events[i] = 0;
+	for (int i = 0; i < STATS_COPIES; i++)
+		copies[i] = copy_bytes[i] = 0;
+	wire_before = wire_now();
+	shim_counting = true;
+	return 0;
+}
+
+int vcuda_stats_end(const char *file)
+{
+	FILE *out;
+
+	if (!shim_counting)
+		return -1;
+	shim_counting = false;
+	if (!file)
+		return 0;
+	out = fopen(file, "we");
+	if (!out)
+		return -1;
+	print_json(out);
+	return fclose(out) ? -1 : 0;
 }

@@ -72,6 +72,12 @@ CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint6
 	return shim_end(&call);
 }
 
+/* Whether no frame of any thread came after those that are known to be done. */
+static bool nothing_since(_Atomic uint64_t *synced)
+{
+	return shim_perf & PERF_PUSH && atomic_load(synced) >= shim_sequence();
+}
+
 CUresult hand_cuCtxSynchronize(void)
 {
 	struct context *context = context_current();
@@ -80,6 +86,10 @@ CUresult hand_cuCtxSynchronize(void)
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (nothing_since(&context->synced)) {
+		pool_synced();
+		return CUDA_SUCCESS;
+	}
 	status = sync_wait(SYNC_CONTEXT, 0, &seq);
 	if (!status) {
 		atomic_store(&context->synced, seq);
@@ -107,9 +117,17 @@ CUresult hand_cuStreamSynchronize(CUstream hStream)
 {
 	uint64_t number, seq;
 	CUresult status = stream_number(hStream, &number);
+	struct stream *stream;
 
 	if (status)
 		return status;
+	/* After a copy to pageable memory, as PyTorch's .item() does: that has waited already.
+	 */
+	stream = stream_find(number);
+	if (stream && nothing_since(&stream->synced)) {
+		pool_synced();
+		return CUDA_SUCCESS;
+	}
 	status = sync_wait(SYNC_STREAM, number, &seq);
 	if (!status) {
 		stream_synced(number, seq);
@@ -129,9 +147,9 @@ CUresult hand_cuStreamQuery(CUstream hStream)
 	stream = stream_find(number);
 	if (!stream)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	seq = shim_sequence();
-	if (shim_perf & PERF_PUSH && atomic_load(&stream->synced) >= seq)
+	if (nothing_since(&stream->synced))
 		return CUDA_SUCCESS;
+	seq = shim_sequence();
 	status = watch_query(&stream->watch, SYNC_STREAM, number, seq);
 	if (!status)
 		stream_synced(number, seq);

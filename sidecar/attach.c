@@ -157,6 +157,7 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		.uid = channel->peer.uid,
 		.memory_limit = options->vram_limit,
 		.gpu_count = (uint32_t)options->gpu_count,
+		.features = SESSION_FEATURE_LANES,
 	};
 	struct session_welcome welcome;
 	int ret;
@@ -167,6 +168,9 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	memcpy(hello.token, options->token, sizeof(hello.token));
 	ret = agents_dial(&server->agents, options->agent, &hello, &welcome, deadline,
 		&channel->link, error);
+	if (!ret)
+		lanes_init(&channel->lanes, channel->link, &hello, &welcome, channel->doorbell,
+			channel->server->spin);
 	explicit_bzero(&hello, sizeof(hello));
 	if (!ret) {
 		memcpy(channel->session, welcome.session, sizeof(channel->session));

@@ -50,6 +50,7 @@ void channel_lose(struct channel *channel, uint32_t status, const char *text)
 	}
 	atomic_fetch_add(&page->progress, 1);
 	wait_wake(&page->progress);
+	lanes_close(&channel->lanes);
 	link_close(channel->link);
 	channel->link = NULL;
 	if (channel->gone || channel->stopping || channel->parted)
@@ -85,6 +86,7 @@ static void channel_count(struct channel *channel)
 	COUNT(channel->bytes_received, channel->replies.bytes);
 	COUNT(channel->in_flight, ring_in_flight(&channel->ring));
 	COUNT(channel->waiting, waiting);
+	COUNT(channel->lanes_open, lanes_count(&channel->lanes));
 #undef COUNT
 }
 
@@ -98,7 +100,8 @@ static bool channel_forward(struct channel *channel, uint64_t now)
 	if (channel->broken_at)
 		return false;
 	if (outbound_empty(&channel->out)) {
-		int taken = outbound_gather(&channel->out, &channel->ring, &error);
+		int taken =
+			outbound_gather(&channel->out, &channel->ring, &channel->lanes, &error);
 
 		if (taken < 0) {
 			channel_poison(channel, &error);
@@ -182,7 +185,8 @@ static void channel_ping(struct channel *channel, uint64_t now)
 /* The app is gone: what it published goes out, BYE waits for the worker, then all is over. */
 static void channel_farewell(struct channel *channel, uint64_t now)
 {
-	bool all_out = outbound_empty(&channel->out) && !ring_waiting(&channel->ring);
+	bool all_out = outbound_empty(&channel->out) && lanes_idle(&channel->lanes) &&
+		       !ring_waiting(&channel->ring);
 
 	if (!channel->gone_at)
 		channel->gone_at = now;
@@ -288,8 +292,10 @@ static void channel_turn(struct channel *channel)
 	}
 	if (channel->link)
 		channel_ping(channel, now);
+	if (lanes_broken(&channel->lanes) && !channel->broken_at)
+		channel->broken_at = now;
 	if (channel->segments.closing && outbound_empty(&channel->out) &&
-		!channel->replies.landing)
+		lanes_idle(&channel->lanes) && !channel->replies.landing)
 		segments_reap(&channel->segments);
 	if (channel->gone)
 		channel_farewell(channel, now);
@@ -358,6 +364,7 @@ static void channel_free(struct channel *channel)
 	atomic_fetch_add(&server->bytes_received, channel->replies.bytes);
 	pthread_mutex_unlock(&server->lock);
 
+	lanes_close(&channel->lanes);
 	link_close(channel->link);
 	segments_fini(&channel->segments);
 	ring_fini(&channel->ring);

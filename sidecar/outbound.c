@@ -23,7 +23,23 @@ static void outbound_add(struct outbound *out, size_t n)
 	out->used += n;
 }
 
-int outbound_gather(struct outbound *out, struct ring *ring, struct error *error)
+/* The header says which lane: what the agent reads there is this payload. */
+static bool outbound_lane(
+	struct outbound *out, struct lanes *lanes, const struct ring_entry *entry)
+{
+	struct frame_header header = entry->header;
+	unsigned lane = lanes_take(lanes, entry->bulk, entry->bulk_bytes);
+
+	if (!lane)
+		return false;
+	header.flags = (uint8_t)(lane << FRAME_LANE_SHIFT);
+	memcpy(out->buffer + out->used, &header, sizeof(header));
+	out->bytes += entry->bulk_bytes;
+	return true;
+}
+
+int outbound_gather(
+	struct outbound *out, struct ring *ring, struct lanes *lanes, struct error *error)
 {
 	size_t bulk = 0;
 	int taken = 0;
@@ -38,6 +54,11 @@ int outbound_gather(struct outbound *out, struct ring *ring, struct error *error
 			return ret;
 		if (!ret)
 			break;
+		if (entry.bulk_bytes && outbound_lane(out, lanes, &entry)) {
+			outbound_add(out, entry.bytes);
+			taken++;
+			continue;
+		}
 		outbound_add(out, entry.bytes);
 		if (entry.bulk_bytes) {
 			out->iov[out->count++] =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From the ring to the agent: many entries in one send.  Headers and bodies go out of a private
- * copy, payloads straight from shared memory.
+ * copy, payloads straight from shared memory, large ones by the lanes where there are any.
  */
 #ifndef VCUDA_SIDECAR_OUTBOUND_H
 #define VCUDA_SIDECAR_OUTBOUND_H
@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "common/error.h"
+#include "sidecar/lanes.h"
 #include "sidecar/ring.h"
 #include "transport/transport.h"
 
@@ -33,7 +34,8 @@ static inline bool outbound_empty(const struct outbound *out)
 
 /* Only when empty. Entries gathered, or -EPROTO with *error: the app's lie; what stood before
  * it is gathered. */
-int outbound_gather(struct outbound *out, struct ring *ring, struct error *error);
+int outbound_gather(
+	struct outbound *out, struct ring *ring, struct lanes *lanes, struct error *error);
 
 /* A bare frame of the sidecar's own (PING, PONG, BYE). false: no room now. */
 bool outbound_control(struct outbound *out, uint8_t kind, uint64_t seq);

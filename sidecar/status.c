@@ -64,6 +64,7 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	add(object, "calls_waiting", channel->waiting);
 	add(object, "pinned_segments", channel->pinned);
 	add(object, "pinned_bytes", channel->pinned_bytes);
+	add(object, "lanes", channel->lanes_open);
 	return object;
 }
 

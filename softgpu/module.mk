@@ -25,6 +25,7 @@ $(PTX_OBJS): ALL_CFLAGS += -Wno-tsan
 endif
 
 -include softgpu/blas/blas.mk
+-include softgpu/dnn/dnn.mk
 
 ##### Tests #####
 

@@ -279,6 +279,45 @@ static int native_dial(const char *address, const struct session_hello *wanted,
 	return 0;
 }
 
+int native_dial_lane(const struct sockaddr_storage *peer, const struct session_hello *wanted,
+	uint64_t deadline, unsigned *lane, struct error *error)
+{
+	struct sockaddr_storage address = *peer;
+	bool v6 = peer->ss_family == AF_INET6;
+	struct addrinfo to = {
+		.ai_family = peer->ss_family,
+		.ai_addr = (struct sockaddr *)&address,
+		.ai_addrlen = v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in),
+	};
+	uint16_t port = ntohs(v6 ? ((const struct sockaddr_in6 *)peer)->sin6_port
+				 : ((const struct sockaddr_in *)peer)->sin_port);
+	struct dial dial = {.port = port, .deadline = deadline, .error = error};
+	struct session_hello hello = *wanted;
+	struct session_welcome welcome;
+	cleanup_close int fd = -1;
+	int ret;
+
+	if (getnameinfo(to.ai_addr, to.ai_addrlen, dial.host, sizeof(dial.host), NULL, 0,
+		    NI_NUMERICHOST))
+		snprintf(dial.host, sizeof(dial.host), "?");
+	hello.magic = SESSION_MAGIC;
+	hello.version = SESSION_VERSION;
+	hello.role = SESSION_LANE;
+	fd = dial_connect_one(&dial, &to);
+	if (fd < 0)
+		return error_set(
+			error, -fd, "agent %s:%u (lane): connect", dial.host, dial.port);
+	ret = dial_greet(&dial, fd, port, &hello, &welcome);
+	explicit_bzero(&hello, sizeof(hello));
+	if (ret < 0)
+		return ret;
+	if (!welcome.lane || welcome.lane > SESSION_LANES)
+		return error_set(error, 0, "agent %s:%u: a lane with the number %u", dial.host,
+			port, welcome.lane);
+	*lane = welcome.lane;
+	return take_fd(&fd);
+}
+
 const struct transport transport_native = {
 	.name = "native",
 	.dial = native_dial,

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -75,12 +76,25 @@ static void stream_close(struct link *link)
 	free(stream);
 }
 
+static int stream_peer(struct link *link, struct sockaddr_storage *address)
+{
+	struct stream *stream = (struct stream *)link;
+	socklen_t size = sizeof(*address);
+
+	memset(address, 0, sizeof(*address));
+	if (getpeername(stream->send_fd, (struct sockaddr *)address, &size))
+		return -errno;
+	return address->ss_family == AF_INET || address->ss_family == AF_INET6 ? 0
+									       : -EAFNOSUPPORT;
+}
+
 static const struct link_ops stream_ops = {
 	.send = stream_send,
 	.receive = stream_receive,
 	.fds = stream_fds,
 	.wake_at = stream_wake_at,
 	.close = stream_close,
+	.peer = stream_peer,
 };
 
 static void stream_set(int fd, int level, int option, int value)
@@ -123,6 +137,14 @@ void stream_tune(int fd)
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 2);
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void stream_block(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0)
+		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 }
 
 int stream_open(int receive_fd, int send_fd, struct link **link, struct error *error)

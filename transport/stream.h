@@ -18,4 +18,7 @@ int stream_adopt(const int fds[2], struct link **link, struct error *error);
 /* Keepalive, user timeout, no delay, buffers; harmless on a socket that is not TCP. */
 void stream_tune(int fd);
 
+/* For a thread that does nothing but wait on it. */
+void stream_block(int fd);
+
 #endif

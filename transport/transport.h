@@ -14,9 +14,11 @@
 #ifndef VCUDA_TRANSPORT_TRANSPORT_H
 #define VCUDA_TRANSPORT_TRANSPORT_H
 
+#include <errno.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -36,6 +38,9 @@ struct link_ops {
 	/* CLOCK_MONOTONIC ns at which the caller should look again, or UINT64_MAX. */
 	uint64_t (*wake_at)(struct link *link);
 	void (*close)(struct link *link);
+	/* Where `send` goes, for more connections to the same place: 0 or -errno. NULL: this
+	 * kind of link has none. */
+	int (*peer)(struct link *link, struct sockaddr_storage *address);
 };
 
 struct link {
@@ -57,6 +62,10 @@ static inline void link_fds(struct link *link, struct pollfd fds[2], int want_se
 static inline uint64_t link_wake_at(struct link *link)
 {
 	return link->ops->wake_at(link);
+}
+static inline int link_peer(struct link *link, struct sockaddr_storage *address)
+{
+	return link->ops->peer ? link->ops->peer(link, address) : -EOPNOTSUPP;
 }
 void link_close(struct link *link); /* NULL is fine */
 

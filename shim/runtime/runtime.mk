@@ -1,55 +1,44 @@
-# The runtime front, once for each ABI: build/lib/libvcuda-cudart{12,13}.so, with the SONAME and
-# the symbol versions of NVIDIA's libcudart.so.{12,13}.
+# The runtime front, once for each ABI, a part of libvcuda-{12,13}.so.
 
 RUNTIME_SRCS := $(wildcard shim/runtime/*.c)
-RUNTIME_LIBS := $(LIB)/libvcuda-cudart12.so $(LIB)/libvcuda-cudart13.so
 
-# What the front needs of the driver front, as an empty library of its file name (shim/module.mk):
-# a build of one does not wait for the other.
-RUNTIME_STUB := $(OBJ)/preload-stub/libvcuda-cuda.so
-
-all: $(RUNTIME_LIBS) $(LIB)/libcudart.so.12 $(LIB)/libcudart.so.13
-
-$(OBJ)/cudart12/%.o: %.c | $(CACHE)/.complete
-	$(call say,CC,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(PRELOAD_CC) $(PRELOAD_CFLAGS) -D_GNU_SOURCE -I. -isystem $(CUDA12)/include \
-		-MMD -MP -c $< -o $@
-
-$(OBJ)/cudart13/%.o: %.c | $(CACHE)/.complete
-	$(call say,CC,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(PRELOAD_CC) $(PRELOAD_CFLAGS) -D_GNU_SOURCE -I. -isystem $(CUDA13)/include \
-		-MMD -MP -c $< -o $@
-
-# Bound lazily: most processes that preload it never make a CUDA call.
-$(LIB)/libvcuda-cudart%.so: protocol/generated/libcudart%.map $(RUNTIME_STUB)
-	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(PRELOAD_CC) $(PRELOAD_LDFLAGS) -Wl,-z,lazy -Wl,-soname,libcudart.so.$* \
-		-Wl,--version-script=$< -o $@ $(filter %.o,$^) \
-		-Wl,--no-as-needed $(RUNTIME_STUB) -Wl,--as-needed
-
-$(LIB)/libvcuda-cudart12.so: $(patsubst %.c,$(OBJ)/cudart12/%.o, \
-	$(RUNTIME_SRCS) protocol/generated/cudart_stubs12.c)
-$(LIB)/libvcuda-cudart13.so: $(patsubst %.c,$(OBJ)/cudart13/%.o, \
-	$(RUNTIME_SRCS) protocol/generated/cudart_stubs13.c)
-
-$(LIB)/libcudart.so.%: $(LIB)/libvcuda-cudart%.so
-	$(Q)ln -sf $(<F) $@
+define runtime_objects
+RUNTIME$(1)_OBJS := $$(patsubst %.c,$$(OBJ)/cudart$(1)/%.o, \
+	$$(RUNTIME_SRCS) protocol/generated/cudart_stubs$(1).c)
+$$(OBJ)/cudart$(1)/%.o: %.c | $$(CACHE)/.complete
+	$$(call say,CC,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_CFLAGS) -D_GNU_SOURCE -I. -isystem $$(CUDA$(1))/include \
+		-MMD -MP -c $$< -o $$@
+FRONT$(1)_OBJS += $$(RUNTIME$(1)_OBJS)
+FRONT$(1)_NAMES += libcudart.so.$(1)
+endef
+$(foreach major,12 13,$(eval $(call runtime_objects,$(major))))
 
 ##### Tests: the front on the software GPU, with nothing between #####
 
 RUNTIME_TESTS := $(BUILD)/tests/runtime
 RUNTIME_TEST_LIBS := $(RUNTIME_TESTS)/lib/.complete
 
+# The runtime front alone: the others want more of the driver front than NVIDIA's functions.
+define runtime_alone
+$$(RUNTIME_TESTS)/lib/libvcuda-$(1).so: $$(RUNTIME$(1)_OBJS) $$(CUDA_STUB) \
+		protocol/generated/libcudart$(1).map
+	$$(call say,LD,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_LDFLAGS) -Wl,-z,lazy -Wl,-soname,$$(@F) \
+		-Wl,--version-script=protocol/generated/libcudart$(1).map -o $$@ \
+		$$(filter %.o,$$^) -Wl,--no-as-needed $$(CUDA_STUB) -Wl,--as-needed -lpthread
+endef
+$(foreach major,12 13,$(eval $(call runtime_alone,$(major))))
+
 # The software GPU under the driver front's name, and ours under NVIDIA's.
-$(RUNTIME_TEST_LIBS): $(RUNTIME_LIBS) $(LIB)/libvcuda-softgpu.so
-	$(Q)mkdir -p $(@D)
+$(RUNTIME_TEST_LIBS): $(foreach abi,12 13,$(RUNTIME_TESTS)/lib/libvcuda-$(abi).so) \
+		$(LIB)/libvcuda-softgpu.so
 	$(Q)ln -sf $(abspath $(LIB))/libvcuda-softgpu.so $(@D)/libvcuda-cuda.so
 	$(Q)ln -sf $(abspath $(LIB))/libvcuda-softgpu.so $(@D)/libcuda.so.1
-	$(Q)ln -sf $(abspath $(LIB))/libvcuda-cudart12.so $(@D)/libcudart.so.12
-	$(Q)ln -sf $(abspath $(LIB))/libvcuda-cudart13.so $(@D)/libcudart.so.13
+	$(Q)ln -sf libvcuda-12.so $(@D)/libcudart.so.12
+	$(Q)ln -sf libvcuda-13.so $(@D)/libcudart.so.13
 	$(Q)touch $@
 
 # As many error codes as the header has (names that stand for the same number once).

@@ -200,6 +200,15 @@ static bool front_loaded(const char *version)
 	return function && dladdr(function, &info) && loader_is_ours(info.dli_fname);
 }
 
+/* Ours and the C library's, which every process has: not worth the pages that a look costs. */
+static bool known(const char *path)
+{
+	const char *file = strrchr(path, '/');
+
+	return file && (!strncmp(file, "/libvcuda", 9) || !strcmp(file, "/libutilities.so") ||
+			       !strcmp(file, "/libc.so.6") || !strncmp(file, "/ld-linux", 9));
+}
+
 static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct search *search = data;
@@ -216,7 +225,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	search->at++;
 	if (search->since && search->at + (added - search->since) <= search->count)
 		return 0;
-	if (!path || !suspicious(info) || !image_open(&image, path))
+	if (!path || known(path) || !suspicious(info) || !image_open(&image, path))
 		return 0;
 	major = static_major(&image);
 	if (major && front_loaded(versions[major - 12])) {

@@ -15,10 +15,10 @@ $(UTILITIES_OBJS): $(OBJ)/preload/%.o: %.c | $(CACHE)/.complete
 # looks for a program's own NEEDED libraries before those of a preloaded one, and so finds it loaded
 # already; libvcuda.so stands for libcudart.so.13. The functions are found in the fronts behind
 # them. Only dlopen is exported, without a version.
-UTILITIES_STUB := $(OBJ)/preload-stub/libvcuda-cudart12.so
+UTILITIES_STUB := $(call stub,$(FRONT12_LIB))
 
 $(UTILITIES_LIB): $(UTILITIES_OBJS) shim/utilities/utilities.map shim/utilities/initfirst.py \
-		$(UTILITIES_STUB) | $(LIB)/libvcuda-cudart12.so
+		$(UTILITIES_STUB) | $(FRONT12_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PRELOAD_CC) $(PRELOAD_LDFLAGS) -Wl,-soname,libcudart.so.12 -Wl,-z,nodelete \

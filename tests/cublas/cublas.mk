@@ -6,12 +6,12 @@ CUBLAS_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/cublas/$(abi)/,$(CUBLAS
 
 define cublas_test
 $$(BUILD)/cublas/$(1)/%: tests/cublas/%.c tests/cublas/check.h protocol/cublas.h \
-		protocol/generated/cublas_api.h $$(LIB)/libvcuda-cublas$(1).so
+		protocol/generated/cublas_api.h $$(OBJ)/link/libcublas.so.$(1)
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
 		-isystem $$(CUDA$(1))/include -o $$@ $$< -L$$(CUDA$(1))/lib \
-		-l:libcudart.so.$(1) $$(LIB)/libvcuda-cublas$(1).so \
+		-l:libcudart.so.$(1) $$(OBJ)/link/libcublas.so.$(1) \
 		-Wl,--allow-shlib-undefined -lm
 endef
 $(foreach abi,12 13,$(eval $(call cublas_test,$(abi))))

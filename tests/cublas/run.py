@@ -57,7 +57,7 @@ def imports(build, abi):
     """Every cuBLAS name that PyTorch imports is exported, with its version, and not refused."""
     with open(os.path.join(HERE, f"pytorch-{abi}.txt"), encoding="utf-8") as file:
         names = [line.strip() for line in file if line.strip() and not line.startswith("#")]
-    nm = subprocess.run(["nm", "-D", "--defined-only", f"{build}/lib/libvcuda-cublas{abi}.so"],
+    nm = subprocess.run(["nm", "-D", "--defined-only", f"{build}/lib/libvcuda-{abi}.so"],
                         capture_output=True, text=True, check=True).stdout
     exported = {line.split()[2].replace("@@", "@") for line in nm.splitlines()
                 if len(line.split()) == 3}

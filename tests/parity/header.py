@@ -77,6 +77,18 @@ def exported(library):
     return {row[2].split("@")[0] for row in rows if len(row) == 3 and row[1] in "TtWi"}
 
 
+def exported_by_node(library):
+    """The functions that a shared library exports, {version node or "": names}."""
+    out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
+                         check=True, timeout=60).stdout
+    found = {}
+    for row in (line.split() for line in out.splitlines()):
+        if len(row) == 3 and row[1] in "TtWi":
+            name, _, node = row[2].partition("@")
+            found.setdefault(node.lstrip("@"), set()).add(name)
+    return found
+
+
 class Toolkit:
     """One CUDA version of the cache: its headers and its runtime library."""
 

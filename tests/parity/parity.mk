@@ -9,10 +9,7 @@ PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
 	$(patsubst %,protocol/generated/%.c,cuda_calls cuda_driver cuda_procs cuda_serve cuda_stubs \
 		cublas_serve cublas_library))
 
-# The fronts that this tree builds.
-PARITY_LIBS := $(if $(wildcard shim/init.c),$(LIB)/libvcuda-cuda.so) \
-	$(if $(wildcard shim/runtime/runtime.mk),$(LIB)/libvcuda-cudart12.so \
-		$(LIB)/libvcuda-cudart13.so) $(CUBLAS_LIBS)
+PARITY_LIBS := $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB)
 
 test-parity: $(PARITY)/generated $(PARITY_LIBS) | $(CACHE)/.complete
 	$(call say,TEST,parity)

@@ -116,14 +116,18 @@ def runtime(description, toolkits, headers):
 
 
 def built(description, library):
-    """Differences between what one of our fronts exports and what is described."""
+    """Differences between what one of our libraries exports and what is described: by version
+    node, since it holds several fronts."""
     stem = os.path.basename(library)
-    family = next((f for f in ("cudart", "cublas") if f in stem), "cuda")
-    major = 12 if "12" in stem else 13
-    entries = [e for e in description.of(family) if major in api.abis(e)]
-    theirs = {n for n in header.exported(library) if not n.startswith("vcuda_")}
-    return names({n for _, n in shim.wide_exported(entries)} | set(described(entries)), theirs,
-                 stem)
+    out = []
+    for node, theirs in header.exported_by_node(library).items():
+        family, major = re.fullmatch(r"lib(\w+)\.so\.(\d+)", node or "libcuda.so.13").groups()
+        family, major = family.lower(), int(major)
+        entries = [e for e in description.of(family) if major in api.abis(e)]
+        theirs = {n for n in theirs if not n.startswith("vcuda_")}
+        ours = {n for _, n in shim.wide_exported(entries)} | set(described(entries))
+        out += names(ours, theirs, f"{node} in {stem}" if node else stem)
+    return out
 
 
 def plain(kind):

@@ -58,7 +58,8 @@ $(foreach abi,12 13,$(foreach mode,plain zstd lz4,$(MODULE_DIR)/$(abi)/$(mode)))
 	$(Q)$(NVCC) -std=c++17 -O2 -arch=sm_75 -gencode arch=compute_75,code=compute_75 \
 		--compress-mode=$(MODULE_MODE_$(@F)) -fatbin -o $@ $<
 
-.SECONDARY:
+# Kept. (.SECONDARY: without names would let any missing file pass for made.)
+.PRECIOUS: $(MODULE_DIR)/%.o $(OBJ)/%.o $(OBJ)/link/%
 $(MODULE_DIR)/%.o: $(MODULE_DIR)/% $(PROGRAMS_DIR)/modules/embed.S
 	$(Q)$(CC) -c -DNAME=module_$(@F:.o=) -DFILE='"$<"' $(PROGRAMS_DIR)/modules/embed.S -o $@
 

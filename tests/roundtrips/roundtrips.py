@@ -8,6 +8,7 @@ Each thing is done 100 and 300 times in two runs on the software GPU; the differ
 of them cost.  And a second start of the same program sends no module.
 """
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -18,10 +19,12 @@ FEW, MANY = 100, 300
 WANT = {  # round trips of one
     "launch": 0, "malloc_free": 0, "malloc_async": 0, "stream": 0, "event": 0, "record": 0,
     "fill": 0, "copy_pageable": 0, "copy_pinned": 0, "copy_on_device": 0, "copy_back_pinned": 0,
-    "ask": 0, "setting": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "step": 1,
+    "ask": 0, "setting": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "item": 1,
+    "step": 1,
 }
 OFF = {  # what switching an optimisation off costs, so that the switches are known to switch
     ("no_post", "launch"): 1, ("no_cache", "ask"): 1, ("no_learn", "setting"): 1,
+    ("no_push", "item"): 2,
 }
 
 
@@ -59,8 +62,8 @@ def main():
     options = parser.parse_args()
     build = os.path.abspath(options.build)
     for thing in options.things:
-        if thing not in WANT and thing != "module":
-            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, module)")
+        if thing not in WANT and thing not in ("module", "part"):
+            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, module, part)")
     passed = failed = 0
 
     def result(name, right, text):
@@ -99,6 +102,20 @@ def main():
                 result("module", right, f"bytes sent by three starts: {sent}")
             except (Failed, KeyError) as error:
                 result("module", False, str(error))
+    if not options.things or "part" in options.things:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                path = os.path.join(folder, "part.json")
+                # Ended before the program does: at its end it counts no more.
+                with contextlib.suppress(Failed):
+                    statistics(build, folder, [sys.executable, os.path.join(here, "part.py"), path])
+                got = json.load(open(path))
+                calls = {name: call["count"] for name, call in got["calls"].items()}
+                right = calls == {"cuMemAlloc_v2": 10, "cuCtxSynchronize": 3} and \
+                    got["round_trips"] == 1
+                result("part", right, f"counted {calls}, {got['round_trips']} round trips")
+            except (OSError, ValueError, KeyError) as error:
+                result("part", False, str(error))
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return failed > 0
 

@@ -124,6 +124,15 @@ static void copy_back(state *s, int)
 	CUDA(cudaMemcpy(s->pageable, s->device, BYTES, cudaMemcpyDeviceToHost));
 }
 
+/* As PyTorch's .item() does it: the copy to pageable memory has waited for the stream already. */
+static void item(state *s, int i)
+{
+	launch(s, i);
+	CUDA(cudaMemcpyAsync(s->pageable, s->device, 4, cudaMemcpyDeviceToHost, s->stream));
+	CUDA(cudaStreamSynchronize(s->stream));
+	CHECK_EQ(s->pageable[0], i);
+}
+
 /* A training step in small: copy in, launches, one number out. */
 static void step(state *s, int i)
 {
@@ -155,6 +164,7 @@ static const struct {
 	{"synchronize", synchronize},
 	{"wait_event", wait_event},
 	{"copy_back", copy_back},
+	{"item", item},
 	{"step", step},
 };
 

@@ -24,10 +24,9 @@ verdict() { # verdict 0|1 TEXT
 
 # The preloaded libraries and everything of ours that they need.
 libraries=()
-for f in libutilities.so libvcuda.so libvcuda-cuda.so libvcuda-cudart12.so libvcuda-cudart13.so \
-	libvcuda-cublas12.so libvcuda-cublas13.so libvcuda-nvml.so; do
+while read -r f; do
 	[ -e "$lib/$f" ] && libraries+=("$lib/$f")
-done
+done <"$lib/preload.list"
 verdict $((${#libraries[@]} < 2)) "there are preloaded libraries: ${#libraries[@]}"
 
 for f in "${libraries[@]}"; do

@@ -16,7 +16,7 @@ int main(void)
 	int version = 0;
 
 	memcpy(&address, &function, sizeof(address));
-	if (!dladdr(address, &info) || !strstr(info.dli_fname, "/libvcuda-cudart")) {
+	if (!dladdr(address, &info) || !strstr(info.dli_fname, "/libvcuda-1")) {
 		printf("fail  the runtime is %s\n",
 			info.dli_fname ? info.dli_fname : "unknown");
 		return 1;

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Handles, jobs in streams, and what the library says of itself.
+ */
+#include <cuda_runtime_api.h>
+#include <library_types.h>
+#include <stdio.h>
+
+#include "softgpu/dnn/dnn.h"
+
+#define DNN_MAJOR 9
+#define DNN_MINOR 20
+
+void dnn_fail(struct dnn_job *job)
+{
+	job->handle->failed = true;
+}
+
+void *dnn_reach(struct dnn_job *job, const void *at, uint64_t bytes)
+{
+	CUdeviceptr address = (CUdeviceptr)(uintptr_t)at, base, end;
+	size_t size;
+
+	if (!at || __builtin_add_overflow(address, bytes, &end))
+		goto failed;
+	while (address < end) {
+		if (cuMemGetAddressRange(&base, &size, address) || base + size <= address)
+			goto failed;
+		address = base + size;
+	}
+	return (void *)(uintptr_t)at;
+failed:
+	dnn_fail(job);
+	return NULL;
+}
+
+void *dnn_job_new(
+	struct dnn_handle *handle, void (*run)(struct dnn_job *), size_t size, int *status)
+{
+	struct dnn_job *job;
+
+	*status = CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+	if (!handle)
+		return NULL;
+	*status = CUDNN_STATUS_EXECUTION_FAILED;
+	if (handle->failed)
+		return NULL;
+	*status = CUDNN_STATUS_ALLOC_FAILED;
+	job = calloc(1, size);
+	if (!job)
+		return NULL;
+	job->run = run;
+	job->handle = handle;
+	*status = CUDNN_STATUS_SUCCESS;
+	return job;
+}
+
+static void job_run(void *argument)
+{
+	struct dnn_job *job = argument;
+
+	cuCtxSetCurrent(job->context);
+	job->run(job);
+	free(job);
+}
+
+int dnn_submit(struct dnn_job *job)
+{
+	if (!cuCtxGetCurrent(&job->context) &&
+		!cuLaunchHostFunc(job->handle->stream, job_run, job))
+		return CUDNN_STATUS_SUCCESS;
+	free(job);
+	return CUDNN_STATUS_EXECUTION_FAILED;
+}
+
+DNN_CALL(cudnnCreate, struct dnn_handle **handle)
+{
+	CUcontext context;
+
+	if (!handle)
+		return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+	if (cuCtxGetCurrent(&context) || !context)
+		return CUDNN_STATUS_NOT_INITIALIZED;
+	*handle = calloc(1, sizeof(**handle));
+	return *handle ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
+}
+
+DNN_CALL(cudnnDestroy, struct dnn_handle *handle)
+{
+	if (!handle)
+		return CUDNN_STATUS_SUCCESS;
+	/* Jobs of every stream that it had may still name it. */
+	cuCtxSynchronize();
+	free(handle);
+	return CUDNN_STATUS_SUCCESS;
+}
+
+DNN_CALL(cudnnSetStream, struct dnn_handle *handle, CUstream stream)
+{
+	if (!handle)
+		return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+	handle->stream = stream;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+DNN_CALL(cudnnGetStream, struct dnn_handle *handle, CUstream *stream)
+{
+	if (!handle || !stream)
+		return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+	*stream = handle->stream;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+__attribute__((visibility("default"))) size_t cudnnGetVersion(void);
+size_t cudnnGetVersion(void)
+{
+	return DNN_MAJOR * 10000 + DNN_MINOR * 100;
+}
+
+__attribute__((visibility("default"))) size_t cudnnGetCudartVersion(void);
+size_t cudnnGetCudartVersion(void)
+{
+	return CUDART_VERSION;
+}
+
+__attribute__((visibility("default"))) size_t cudnnGetMaxDeviceVersion(void);
+size_t cudnnGetMaxDeviceVersion(void)
+{
+	return 800; /* the software GPU's compute capability, 8.0 */
+}
+
+DNN_CALL(cudnnGetProperty, libraryPropertyType type, int *value)
+{
+	if (!value)
+		return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+	switch (type) {
+	case MAJOR_VERSION: *value = DNN_MAJOR; break;
+	case MINOR_VERSION: *value = DNN_MINOR; break;
+	case PATCH_LEVEL: *value = 0; break;
+	default: return CUDNN_STATUS_BAD_PARAM;
+	}
+	return CUDNN_STATUS_SUCCESS;
+}
+
+__attribute__((visibility("default"))) const char *cudnnGetErrorString(int status);
+const char *cudnnGetErrorString(int status)
+{
+	switch (status) {
+#define NAME(N)                                                                                \
+	case CUDNN_STATUS_##N: return "CUDNN_STATUS_" #N;
+		NAME(SUCCESS)
+		NAME(NOT_INITIALIZED)
+		NAME(BAD_PARAM)
+		NAME(BAD_PARAM_NULL_POINTER)
+		NAME(BAD_PARAM_NOT_FINALIZED)
+		NAME(BAD_PARAM_OUT_OF_BOUND)
+		NAME(BAD_PARAM_SIZE_INSUFFICIENT)
+		NAME(BAD_PARAM_SHAPE_MISMATCH)
+		NAME(BAD_PARAM_ATTRIBUTE_TYPE)
+		NAME(BAD_PARAM_DESCRIPTOR_TYPE)
+		NAME(NOT_SUPPORTED)
+		NAME(NOT_SUPPORTED_GRAPH_PATTERN)
+		NAME(NOT_SUPPORTED_SHAPE)
+		NAME(NOT_SUPPORTED_DATA_TYPE)
+		NAME(EXECUTION_FAILED)
+#undef NAME
+	/* Its name has changed between releases. */
+	case CUDNN_STATUS_ALLOC_FAILED:
+		return "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED";
+	default: return "CUDNN_UNKNOWN_STATUS";
+	}
+}
+
+__attribute__((visibility("default"))) void cudnnGetLastErrorString(char *text, size_t size);
+void cudnnGetLastErrorString(char *text, size_t size)
+{
+	/* Statuses say all that this library has to say. */
+	if (text && size)
+		text[0] = 0;
+}

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever way a program names a library of NVIDIA's, it gets ours, once.
+
+For every name that we stand for: a program that needs it, with an RPATH to the original; dlopen by
+name and by the original's path; the libraries copied as *.so, as the seed's init container does
+it, and copied with every link turned into a file.
+
+    tests/shim/names.py [LIBRARY_DIR]
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LIB = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "lib"))
+
+# Says which file a function comes from: linked, and after dlopen of each argument.
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#ifdef NAME
+extern char NAME[];
+#endif
+static const char *file(void *address)
+{
+	Dl_info info = {0};
+	const char *slash;
+
+	if (!address || !dladdr(address, &info))
+		return "nothing";
+	slash = strrchr(info.dli_fname, '/');
+	return slash ? slash + 1 : info.dli_fname;
+}
+int main(int argc, char **argv)
+{
+	char line[4096];
+	FILE *maps;
+
+#ifdef NAME
+	printf("linked %s\n", file(NAME));
+#endif
+	for (int i = 1; i + 1 < argc; i += 2) {
+		void *handle = dlopen(argv[i], RTLD_LAZY | RTLD_LOCAL);
+
+		printf("%s %s\n", argv[i], handle ? file(dlsym(handle, argv[i + 1])) : dlerror());
+	}
+	maps = fopen("/proc/self/maps", "r");
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (strchr(line, '/') && strstr(line, "r-xp"))
+			printf("code %s", strchr(line, '/'));
+	}
+	return 0;
+}
+"""
+
+
+def output(*command, **more):
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True,
+                          **more).stdout
+
+
+def held():
+    """{SONAME: (the library behind it, its version node or "", one of its functions)}"""
+    found = {}
+    for library in sorted(os.listdir(LIB)):
+        if not re.fullmatch(r"libvcuda-(\d+|cuda|nvml|refusing)\.so", library):
+            continue
+        for line in output("nm", "-D", "--defined-only", f"{LIB}/{library}").splitlines():
+            words = line.split()
+            if len(words) != 3 or words[1] not in "Tt" or words[2].startswith("vcuda_"):
+                continue
+            name, _, node = words[2].partition("@")
+            soname = node.lstrip("@") or {"cuda": "libcuda.so.1", "nvml": "libnvidia-ml.so.1"}.get(
+                library[9:-3])
+            if soname and ".so" in soname:
+                found.setdefault(soname, (library, node.lstrip("@"), name))
+    return found
+
+
+def compile_(path, text, *flags):
+    subprocess.run(["cc", "-x", "c", "-", "-x", "none", "-o", path, *flags], input=text, text=True, check=True,
+                   timeout=60)
+
+
+class Names:
+    def __init__(self, folder):
+        self.folder = folder
+        self.names = held()
+        self.passed = self.failed = 0
+        self.originals = os.path.join(folder, "originals")
+        os.mkdir(self.originals)
+        compile_(f"{folder}/opens", PROGRAM, "-ldl")
+        for soname, (_, node, function) in self.names.items():
+            with open(f"{folder}/map", "w", encoding="utf-8") as file:
+                file.write(f"{node} {{ global: *; }};\n")
+            compile_(f"{self.originals}/{soname}", f"int {function}(void) {{ return 0; }}",
+                     "-shared", "-fPIC", f"-Wl,-soname,{soname}",
+                     f"-Wl,--version-script={folder}/map")
+            compile_(f"{folder}/needs-{soname}", PROGRAM, f"-DNAME={function}",
+                     "-Wl,--disable-new-dtags", f"-Wl,-rpath,{self.originals}", "-fPIC", "-pie",
+                     f"{self.originals}/{soname}", "-ldl")
+            compile_(f"{folder}/plugin-{soname}.so",
+                     f"extern char {function}[]; void *vcuda_test_address(void);"
+                     f"void *vcuda_test_address(void) {{ return {function}; }}",
+                     "-shared", "-fPIC", f"-Wl,-rpath,{self.originals}",
+                     f"{self.originals}/{soname}")
+
+    def verdict(self, what, right, text=""):
+        self.passed += right
+        self.failed += not right
+        if not right:
+            print(f"FAILED  {what}: {text}")
+
+    def run(self, preload, *command, **env):
+        got = subprocess.run(command, capture_output=True, text=True, timeout=60,
+                             env={"PATH": os.environ["PATH"], "LD_PRELOAD": preload, **env})
+        return got.stdout, got.stderr
+
+    def once(self, what, text):
+        """Every library of ours is there once, whatever it was asked for by."""
+        files = [line[5:] for line in text.splitlines() if line.startswith("code ")]
+        ours = [os.path.basename(f) for f in files if "vcuda" in os.path.basename(f)]
+        doubles = {f for f in ours if ours.count(f) > 1}
+        strange = [f for f in files if f.startswith(self.originals)]
+        self.verdict(f"{what}: one of each", not doubles and not strange,
+                     f"{sorted(doubles)} {strange}")
+
+    def opened(self, what, preload, asked, **env):
+        """ASKED: {what to open: SONAME}"""
+        words = [w for a, s in asked.items() for w in (a, self.names[s][2])]
+        out, err = self.run(preload, f"{self.folder}/opens", *words, **env)
+        for a, s in asked.items():
+            self.verdict(f"{what} {a}", f"{a} {self.names[s][0]}\n" in out, out + err)
+        self.once(what, out)
+
+    def needed(self, what, preload):
+        for soname, (library, _, _) in self.names.items():
+            out, err = self.run(preload, f"{self.folder}/needs-{soname}")
+            self.verdict(f"{what} needs {soname}", f"linked {library}\n" in out and not err,
+                         out + err)
+            self.once(f"{what} needs {soname}", out)
+
+    def plugins(self, what, preload):
+        """Libraries that a program opens and that need ours, with an RPATH to the originals."""
+        code = ("import ctypes, sys\nfor path in sys.argv[1:]:\n"
+                " f = ctypes.CDLL(path).vcuda_test_address\n f.restype = ctypes.c_void_p\n f()\n"
+                "print(''.join('code ' + l[l.index('/'):] for l in open('/proc/self/maps')"
+                " if '/' in l and 'r-xp' in l))")
+        out, err = self.run(preload, sys.executable, "-c", code, *[
+            f"{self.folder}/plugin-{s}.so" for s in self.names])
+        self.verdict(f"{what}: plugins", "code" in out and not err, err)
+        self.once(f"{what}: plugins", out)
+
+
+def main():
+    with open(f"{LIB}/preload.list", encoding="utf-8") as file:
+        every = [line.strip() for line in file]
+    with tempfile.TemporaryDirectory(prefix="vcuda-names-") as folder:
+        names = Names(folder)
+        sonames = {s: s for s in names.names}
+        paths = {f"{names.originals}/{s}": s for s in names.names}
+
+        preload = ":".join(f"{LIB}/{f}" for f in every)
+        names.needed("vcuda preload", preload)
+        names.plugins("vcuda preload", preload)
+        names.opened("vcuda preload, dlopen", preload, sonames)
+        names.opened("vcuda preload, dlopen", preload, paths)
+
+        seeds = os.path.join(folder, "seeds")
+        os.mkdir(seeds)
+        subprocess.run(f"cp {LIB}/*.so {seeds}/ && cp {LIB}/libcuda.so.1 {seeds}/", shell=True,
+                       check=True)
+        two = f"{seeds}/libutilities.so:{seeds}/libvcuda.so"
+        names.plugins("copies and two names", two)
+        names.opened("copies and two names, dlopen", two, sonames)
+        names.opened("copies and two names, dlopen", two, paths)
+
+        files = os.path.join(folder, "files")
+        shutil.copytree(LIB, files)
+        asked = {**sonames, **{f"{files}/{s}": s for s in names.names}}
+        names.opened("files for links, LD_LIBRARY_PATH", "", asked, LD_LIBRARY_PATH=files)
+        print(f"{len(names.names)} names: {names.passed} passed, {names.failed} failed")
+        return names.failed > 0 or not names.passed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

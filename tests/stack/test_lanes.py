@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lanes: large payloads over connections of their own; what they bring is right, and one that is
+cut ends the session as any cut wire does."""
+import contextlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import threading
+
+from peer import HELLO, POST, SESSION_MAGIC, WELCOME, frame
+from stack import App, BIN, LOST, Sidecar, environment, stack, wait_for
+
+
+class Relay:
+    """Stands between sidecar and agent's receive port and counts what each connection brings."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.agent, self.pairs, self.bytes = (host, int(port)), [], []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client = self.listener.accept()[0]
+                server = socket.create_connection(self.agent)
+                self.pairs.append((client, server))
+                self.bytes.append(0)
+                for pair in ((client, server, len(self.pairs) - 1), (server, client, None)):
+                    threading.Thread(target=self.pump, args=pair, daemon=True).start()
+
+    def pump(self, source, sink, number):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 18):
+                if number is not None:
+                    self.bytes[number] += len(data)
+                sink.sendall(data)
+        self.cut((source, sink))
+
+    def cut(self, pair):
+        for end in pair:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.listener.close()
+        for pair in self.pairs:
+            self.cut(pair)
+
+
+@contextlib.contextmanager
+def relayed():
+    with stack() as s:
+        relay = Relay(s.agent.address)
+        try:
+            yield s, relay, relay.address
+        finally:
+            relay.close()
+
+
+def lanes_of(path):
+    got = subprocess.run([os.path.join(BIN, "vcuda-client"), "status", "--json", "--socket", path],
+                         capture_output=True, text=True, timeout=10, env=environment())
+    return sum(channel["lanes"] for channel in json.loads(got.stdout)["channels"])
+
+
+def test_large_copies_are_right_and_come_by_lanes():
+    with stack() as s:
+        app = s.app("sum", 12, 4096)
+        seen = wait_for(lambda: lanes_of(s.sidecar.socket), 20, "lanes are open")
+        app.right(30)
+        assert "12 rounds right" in app.text(), app.text()
+        assert seen <= 3, seen
+        s.app("sum", 3, 64).right()
+        assert lanes_of(s.sidecar.socket) == 0
+
+
+def test_payload_takes_the_lanes():
+    with relayed() as (s, relay, address):
+        own = Sidecar(os.path.join(s.folder, "relayed"), address)
+        App("sum", 16, 4096, socket=own.socket).right(30)
+        wait_for(lambda: len(relay.bytes) >= 4, 5, "the lanes go through the relay")
+        assert min(relay.bytes[1:4]) > 8 << 20, relay.bytes
+        assert relay.bytes[0] < 24 << 20, relay.bytes
+        own.stop()
+
+
+def test_a_cut_lane_ends_the_session_only():
+    with relayed() as (s, relay, address):
+        own = Sidecar(os.path.join(s.folder, "relayed"), address)
+        app = App("sum", 100000, 4096, socket=own.socket)
+        wait_for(lambda: len(relay.bytes) >= 4 and min(relay.bytes[1:4]) > 1 << 20, 20,
+                 "the lanes carry something")
+        relay.cut(relay.pairs[1])
+        got = app.line(r"error (\d+) at|gave (\d+) ", 15)
+        assert int(got[1] or got[2]) == LOST, got[0]
+        app.wait()
+        assert own.process.poll() is None, "the sidecar goes on"
+        wait_for(lambda: not s.agent.sessions(), 5, "no session is left")
+        App("sum", 3, 64, socket=own.socket).right()
+        own.stop()
+
+
+FEATURE_LANES = 4
+
+
+def greet(address, role, session=b"", secret=b""):
+    host, port = address.rsplit(":", 1)
+    wire = socket.create_connection((host, int(port)), 10)
+    wire.sendall(HELLO.pack(SESSION_MAGIC, 1, role, FEATURE_LANES, session, secret, 1, 1, b"test", b"pod",
+                            b""))
+    data = b""
+    while len(data) < WELCOME.size:
+        got = wire.recv(WELCOME.size - len(data))
+        assert got, "closed during the handshake"
+        data += got
+    return wire, dict(zip(("magic", "version", "status", "features", "session", "secret",
+                           "reply_port", "lane"), WELCOME.unpack(data)))
+
+
+@contextlib.contextmanager
+def raw_session(address):
+    commands, told = greet(address, 1)
+    assert told["status"] == 0 and told["features"] == FEATURE_LANES, told
+    replies, _ = greet("127.0.0.1:%d" % told["reply_port"], 2, told["session"], told["secret"])
+    try:
+        yield commands, replies, told
+    finally:
+        commands.close()
+        replies.close()
+
+
+def ends(replies, why):
+    replies.settimeout(10)
+    data = b""
+    while chunk := replies.recv(65536):
+        data += chunk
+    assert why.encode() in data, (why, data[-200:])
+
+
+def test_lies_about_lanes_end_their_session():
+    with stack() as s:
+        for flags, payload, why in ((0x10, b"x" * 64, "a lane that was not opened"),
+                                    (0x10, b"", "a lane for nothing"),
+                                    (0x40, b"", "unknown flags")):
+            with raw_session(s.agent.address) as (commands, replies, _):
+                commands.sendall(frame(POST, payload=payload, op=1, flags=flags, seq=1))
+                ends(replies, why)
+        with raw_session(s.agent.address) as (commands, replies, told):
+            lane, mine = greet(s.agent.address, 4, told["session"], told["secret"])
+            assert mine["status"] == 0 and mine["lane"] == 1, mine
+            lane.sendall(struct.pack("<II", 32, 0) + b"y" * 32)
+            commands.sendall(frame(POST, payload=b"x" * 64, op=1, flags=0x10, seq=1)[:-64])
+            ends(replies, "another length")
+            lane.close()
+        with raw_session(s.agent.address) as (_, _, told):
+            for session, secret in ((told["session"], bytes(16)), (bytes(16), told["secret"])):
+                lane, refused = greet(s.agent.address, 4, session, secret)
+                assert refused["status"] == 800, refused
+                lane.close()
+            lanes = [greet(s.agent.address, 4, told["session"], told["secret"]) for _ in range(4)]
+            assert [w["lane"] for _, w in lanes] == [1, 2, 3, 0], lanes
+            assert lanes[3][1]["status"] == 800
+            for lane, _ in lanes:
+                lane.close()
+        s.app("sum", 3, 64).right()
