@@ -28,11 +28,11 @@ enum handoff_what {
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
 	 * 0 = none. From here on both number them as the session does. */
 	HANDOFF_SESSION = 16,
-	HANDOFF_GRANT = 17, /* answer to LEASE: device, bytes = the lease's new size */
-	HANDOFF_STOP = 18,  /* end the session (status, text) and exit */
-	/* fd: one more connection of the session (protocol/session.h), `device` its number */
-	HANDOFF_LANE = 19,
-	HANDOFF_OTHERS = 20, /* devices[].others changed */
+	HANDOFF_GRANT = 17,  /* answer to LEASE: device, bytes = the lease's new size */
+	HANDOFF_STOP = 18,   /* end the session (status, text) and exit */
+	HANDOFF_OTHERS = 19, /* devices[].others changed */
+	HANDOFF_LANE = 20,   /* fd: one more connection of the session (protocol/session.h),
+				`device` its number */
 };
 
 struct handoff_device {

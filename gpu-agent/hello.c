@@ -118,7 +118,7 @@ static void answer_probe(struct front *front, struct hello_slot *slot)
 		welcome.status = STATUS_NOT_READY;
 		snprintf(welcome.text, sizeof(welcome.text), "%s", why);
 	}
-	welcome.gpus = (uint16_t)front->ledger.device_count;
+	welcome.gpus = (uint8_t)front->ledger.device_count;
 	welcome.sessions = front->session_count;
 	for (uint32_t d = 0; d < front->ledger.device_count; d++)
 		if (ledger_free(&front->ledger, d) > welcome.free_memory)

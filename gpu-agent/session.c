@@ -301,7 +301,7 @@ uint32_t session_lane(struct front *front, int fd, const struct session_hello *h
 		return STATUS_NOT_PERMITTED;
 	}
 	welcome.features = session->features;
-	welcome.lane = (uint16_t)(session->lanes + 1);
+	welcome.lane = (uint8_t)(session->lanes + 1);
 	memcpy(welcome.session, session->id, sizeof(welcome.session));
 	*refusal = REFUSAL_NOT_READY;
 	/* First: a frame that names the lane must find it at the worker. */

@@ -380,11 +380,11 @@ void worker_control(struct worker *w)
 		return;
 	if (message.what == HANDOFF_GRANT)
 		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
-	else if (message.what == HANDOFF_LANE)
-		lane_open(w, message.device, worker_descriptor(&m));
 	else if (message.what == HANDOFF_OTHERS)
 		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
 			w->devices[i].others = message.devices[i].others;
+	else if (message.what == HANDOFF_LANE)
+		lane_open(w, message.device, worker_descriptor(&m));
 	else if (message.what == HANDOFF_STOP)
 		worker_end(w,
 			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,

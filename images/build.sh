@@ -129,7 +129,7 @@ base_image() { # a Debian of essential packages: localhost/vcuda-base
 	if [ ! -s "$tar" ]; then
 		mkdir -p "$cache/cluster"
 		mmdebstrap --quiet --format=tar --variant=essential --mode=root \
-			--include=ncurses-base,procps --dpkgopt='path-exclude=/usr/share/man/*' \
+			--include=ncurses-base,procps,libstdc++6 --dpkgopt='path-exclude=/usr/share/man/*' \
 			--dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$tar.part"
 		mv "$tar.part" "$tar"
 	fi

@@ -13,7 +13,8 @@ import sys
 from generator import agent, api, docs, library, procs, runtime, shim, text, wire
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api", "cublas.api")
+FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api", "cublas.api",
+         "cublaslt.api")
 
 
 def load(folder=HERE):

@@ -27,6 +27,7 @@ enum handle_kind {
 	KIND_CUlinkState = 14,
 	KIND_CUmemGenericAllocationHandle = 15,
 	KIND_cublasHandle = 16,
+	KIND_cublasLtHandle = 17,
 	KIND_LAST
 };
 

@@ -74,12 +74,10 @@ struct session_welcome {
 	uint64_t features; /* what both know */
 	uint8_t session[16];
 	uint8_t secret[16];
-	uint16_t reply_port; /* where the second connection goes */
-	uint16_t lane;	     /* to LANE: its number, 1 … SESSION_LANES */
-	uint16_t gpus;	     /* to PROBE: how many there are, … */
-	uint16_t reserved;
-	uint32_t sessions; /* … how many sessions run, … */
-	uint32_t reserved2;
+	uint16_t reply_port;  /* where the second connection goes */
+	uint8_t lane;	      /* to LANE: its number, 1 … SESSION_LANES */
+	uint8_t gpus;	      /* PROBE: how many there are, … */
+	uint32_t sessions;    /* … how many sessions run, … */
 	uint64_t free_memory; /* … and what the freest GPU has to give */
 	char text[192];	      /* one line, NUL-terminated */
 };

@@ -3,7 +3,10 @@
  * cuMemAlloc and its relatives: memory.c does it.
  */
 #include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
 #include "shim/context.h"
+#include "shim/engine.h"
 #include "shim/memory.h"
 #include "shim/pool.h"
 
@@ -48,4 +51,25 @@ CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 		return CUDA_SUCCESS;
 	pool_forget(dptr);
 	return memory_give(dptr);
+}
+
+/* What was freed counts as free at once, as after a cudaFree that waits. */
+CUresult hand_cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+	struct shim_call call;
+	const struct wire_cuMemGetInfo_v2_reply *reply;
+	CUresult status;
+
+	if (!free || !total)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = memory_settle();
+	if (status)
+		return status;
+	shim_begin(&call, OP_cuMemGetInfo_v2, sizeof(struct wire_cuMemGetInfo_v2));
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		*free = reply->free;
+		*total = reply->total;
+	}
+	return shim_end(&call);
 }

@@ -12,6 +12,17 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* How much of an answer of so many bytes the front gets. */
+static size_t reply_take(const struct front_frame *frame, uint32_t bytes)
+{
+	size_t most = frame->reply_most ? frame->reply_most : frame->reply_bytes;
+	size_t take = bytes < most ? bytes : most;
+
+	if (frame->reply_got)
+		*frame->reply_got = (uint32_t)take;
+	return take;
+}
+
 EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 {
 	CUresult status = shim_enter(frame->call);
@@ -38,9 +49,10 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 		return shim_learned(&call);
 	if (frame->learned && shim_known(&call))
 		return shim_post(&call);
-	reply = shim_wait(&call, frame->reply_bytes);
+	reply = frame->cached ? shim_wait_cached(&call, frame->reply_bytes)
+			      : shim_wait(&call, frame->reply_bytes);
 	if (reply && frame->reply)
-		memcpy(frame->reply, reply, frame->reply_bytes);
+		memcpy(frame->reply, reply, reply_take(frame, call.reply_bytes));
 	if (frame->learned && !call.status)
 		shim_learn(&call);
 	return shim_end(&call);

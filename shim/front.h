@@ -20,14 +20,17 @@ struct front_frame {
 	uint16_t op;
 	bool post;	   /* never awaited */
 	bool learned;	   /* posted once the same key has succeeded; else awaited */
+	bool cached;	   /* answered from what the same key was answered before */
 	uint32_t key_from; /* the key: body[key_from, key_to) */
 	uint32_t key_to;   /* 0: the whole body */
 	const void *body;  /* the fixed struct, at most FRAME_BODY_MAX */
 	uint32_t body_bytes;
-	uint32_t stream_at; /* where in the body `stream` goes as the worker knows it */
-	CUstream stream;    /* as the app gave it; FRONT_NO_STREAM: none */
-	void *reply;	    /* filled in where it was awaited and succeeded; or NULL */
-	size_t reply_bytes;
+	uint32_t stream_at;  /* where in the body `stream` goes as the worker knows it */
+	CUstream stream;     /* as the app gave it; FRONT_NO_STREAM: none */
+	void *reply;	     /* filled in where it was awaited and succeeded; or NULL */
+	size_t reply_bytes;  /* a shorter answer is a lie */
+	size_t reply_most;   /* what `reply` has room for, where answers differ in length */
+	uint32_t *reply_got; /* then: how long it was, at most reply_most; or NULL */
 };
 
 /* Sends it; the call's status, or the session's. */

@@ -36,13 +36,13 @@ def together(paths):
     for path in paths:
         for node, names in blocks(path):
             nodes.setdefault(node, []).extend(names)
-    if "" in nodes and len(nodes) > 1:
-        sys.exit("a map with names without a version cannot lie beside one with versions")
+    # Names without a version cannot stand beside nodes: they are exported by not being mentioned,
+    # and so is then whatever else is visible.
+    bare = nodes.pop("", None) if len(nodes) > 1 else None
     for at, (node, names) in enumerate(nodes.items()):
         print(f"{node} {{".lstrip())
         print("global:\n" + "".join(f"\t{n};\n" for n in names) if names else "", end="")
-        print("local:\n\t*;" if at == 0 else "", end="\n" if at == 0 else "")
-        print("};")
+        print("local:\n\t*;\n};" if at == 0 and bare is None else "};")
 
 
 def nodes_of(paths):

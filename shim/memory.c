@@ -228,6 +228,33 @@ static bool all_unmapped(void *ticket)
 	return words_read(WORD_UNMAPPED) >= *(uint64_t *)ticket;
 }
 
+/* Waits until the worker has unmapped everything that is free. The lock is held. */
+static CUresult settle(void)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	ticket_chunks();
+	/* Twice: slabs that become empty only then go to the worker with one more ticket. */
+	for (int i = 0; !status && i < 2 && freed_first != freed_next; i++) {
+		uint64_t ticket = last_ticket;
+
+		status = shim_wait_until(all_unmapped, &ticket);
+		if (!status)
+			reap();
+	}
+	return status;
+}
+
+CUresult memory_settle(void)
+{
+	CUresult status;
+
+	pthread_mutex_lock(&memory_lock);
+	status = settle();
+	pthread_mutex_unlock(&memory_lock);
+	return status;
+}
+
 /* Makes room for SIZE more bytes under the lease. */
 static CUresult lease(struct window *w, uint64_t size)
 {
@@ -238,25 +265,11 @@ static CUresult lease(struct window *w, uint64_t size)
 
 	if (size <= w->lease && w->mapped <= w->lease - size)
 		return CUDA_SUCCESS;
-	ticket_chunks();
-	if (freed_first != freed_next) {
-		uint64_t ticket = last_ticket;
-
-		status = shim_wait_until(all_unmapped, &ticket);
-		if (status)
-			return status;
-		reap();
-		/* Slabs that became empty just now went to the worker with one more ticket. */
-		if (freed_first != freed_next) {
-			ticket = last_ticket;
-			status = shim_wait_until(all_unmapped, &ticket);
-			if (status)
-				return status;
-			reap();
-		}
-		if (size <= w->lease && w->mapped <= w->lease - size)
-			return CUDA_SUCCESS;
-	}
+	status = settle();
+	if (status)
+		return status;
+	if (size <= w->lease && w->mapped <= w->lease - size)
+		return CUDA_SUCCESS;
 	body = shim_begin(&call, OP_vcudaLease, sizeof(*body));
 	body->device = (int32_t)(w - windows);
 	body->bytes = w->mapped + size - w->lease;
@@ -270,19 +283,25 @@ static CUresult lease(struct window *w, uint64_t size)
 								: CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult post_map(struct window *w, uint64_t address, uint64_t size)
+/* The lease has room. */
+static CUresult post_leased_map(struct window *w, uint64_t address, uint64_t size)
 {
 	struct shim_call call;
 	struct wire_vcudaMemMap *body;
-	CUresult status = lease(w, size);
 
-	if (status)
-		return status;
 	body = shim_begin(&call, OP_vcudaMemMap, sizeof(*body));
 	body->device = (int32_t)(w - windows);
 	body->address = address;
 	body->bytes = size;
-	status = shim_post(&call);
+	return shim_post(&call);
+}
+
+static CUresult post_map(struct window *w, uint64_t address, uint64_t size)
+{
+	CUresult status = lease(w, size);
+
+	if (!status)
+		status = post_leased_map(w, address, size);
 	if (!status)
 		w->mapped += size;
 	return status;
@@ -664,14 +683,33 @@ CUresult memory_unreserve(CUdeviceptr address, size_t bytes)
 	return status;
 }
 
-CUresult memory_map(int device, CUdeviceptr address, size_t bytes)
+CUresult memory_promise(int device, size_t bytes)
 {
 	struct window *w = &windows[device];
 	CUresult status;
 
 	pthread_mutex_lock(&memory_lock);
 	reap();
-	status = post_map(w, address, bytes);
+	status = lease(w, bytes);
+	if (!status)
+		w->mapped += bytes;
+	pthread_mutex_unlock(&memory_lock);
+	return status;
+}
+
+void memory_unpromise(int device, size_t bytes)
+{
+	pthread_mutex_lock(&memory_lock);
+	windows[device].mapped -= bytes;
+	pthread_mutex_unlock(&memory_lock);
+}
+
+CUresult memory_map(int device, CUdeviceptr address, size_t bytes)
+{
+	CUresult status;
+
+	pthread_mutex_lock(&memory_lock);
+	status = post_leased_map(&windows[device], address, bytes);
 	pthread_mutex_unlock(&memory_lock);
 	return status;
 }

@@ -40,12 +40,19 @@ bool memory_inside(CUdeviceptr address, size_t bytes);
 bool memory_in_window(CUdeviceptr address, int *device);
 /* A module's variable: memory that the worker's driver placed. */
 void memory_global(int device, CUdeviceptr address, size_t bytes);
+/* Waits until the worker has unmapped everything that was freed. */
+CUresult memory_settle(void);
 /* The context is gone (reset): everything that was taken on the device. */
 void memory_reset(int device);
 
 /* --- for the VMM interface (vmm.c) --- */
 CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdeviceptr *address);
 CUresult memory_unreserve(CUdeviceptr address, size_t bytes);
+/* Counts BYTES against the lease (OUT_OF_MEMORY), until they are mapped and unmapped again, or
+ * are unpromised. */
+CUresult memory_promise(int device, size_t bytes);
+void memory_unpromise(int device, size_t bytes);
+/* Promised before. */
 CUresult memory_map(int device, CUdeviceptr address, size_t bytes);
 CUresult memory_unmap(CUdeviceptr address, size_t bytes);
 

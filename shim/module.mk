@@ -18,7 +18,7 @@ PRELOAD_CFLAGS ?= -std=gnu17 $(CFLAGS) $(WARNINGS) -fPIC -fvisibility=hidden \
 ifeq ($(SAN),thread)
 PRELOAD_CFLAGS += -Wno-tsan
 endif
-PRELOAD_LDFLAGS ?= -shared -Wl,-z,relro -Wl,-rpath,'$$ORIGIN'
+PRELOAD_LDFLAGS ?= -shared -Wl,--hash-style=gnu -Wl,-z,relro -Wl,-rpath,'$$ORIGIN'
 
 SHIM_SRCS := $(wildcard shim/*.c)
 SHIM_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(SHIM_SRCS) $(addprefix protocol/generated/, \
@@ -75,7 +75,7 @@ $(FRONT$(1)_LIB): $(FRONT$(1)_OBJS) $(foreach name,$(FRONT$(1)_NAMES),$(call map
 	$$(Q)$$(PYTHON) shim/front.py together $$(filter %.map,$$^) >$$(OBJ)/$$(@F).map
 	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_LDFLAGS) -Wl,-z,lazy -Wl,-soname,$$(@F) \
 		-Wl,--version-script=$$(OBJ)/$$(@F).map -o $$@ $$(filter %.o,$$^) \
-		-Wl,--no-as-needed $$(CUDA_STUB) -Wl,--as-needed -lpthread
+		-Wl,--no-as-needed $$(CUDA_STUB) -Wl,--as-needed -lpthread -ldl
 endef
 $(foreach abi,12 13,$(eval $(call front_library,$(abi))))
 

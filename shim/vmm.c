@@ -4,7 +4,7 @@
  * it has a place.  Such memory comes into being when it is mapped (vcudaMemMap puts fresh
  * memory there), so it can be mapped once at a time and only as a whole, and what it held is
  * gone when it is unmapped: CUDA keeps it as long as the handle lives.  What needs that is
- * refused.
+ * refused.  A handle may ask to be shareable (PyTorch's allocator does); sharing it is refused.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -49,7 +49,8 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
 		prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		prop->requestedHandleTypes)
+		prop->requestedHandleTypes &
+			~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return device_of(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -95,15 +96,22 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return status;
 	if (!size || size % devices[prop->location.id].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* PyTorch expects to be told here, not by cuMemMap. */
+	status = memory_promise(prop->location.id, size);
+	if (status)
+		return status;
 	m = calloc(1, sizeof(*m));
-	if (!m)
+	if (!m) {
+		memory_unpromise(prop->location.id, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	m->size = size;
 	m->device = prop->location.id;
 	m->references = 1;
 	m->prop = *prop;
 	m->handle = shim_mint(KIND_CUmemGenericAllocationHandle, m);
 	if (!m->handle) {
+		memory_unpromise(m->device, size);
 		free(m);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -116,6 +124,8 @@ static void memory_done(struct vmm_memory *m)
 {
 	if (m->references || m->mapped)
 		return;
+	if (!m->was_mapped)
+		memory_unpromise(m->device, m->size);
 	shim_unmint(m->handle);
 	free(m);
 }

@@ -155,9 +155,9 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		.version = SESSION_VERSION,
 		.pid = (uint32_t)channel->peer.pid,
 		.uid = channel->peer.uid,
+		.features = SESSION_FEATURE_LANES,
 		.memory_limit = options->vram_limit,
 		.gpu_count = (uint32_t)options->gpu_count,
-		.features = SESSION_FEATURE_LANES,
 	};
 	struct session_welcome welcome;
 	int ret;

@@ -2082,4 +2082,72 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cublasZtrmv] = {"cublasZtrmv", "refused"},
 	[CALL_cublasZtrsm] = {"cublasZtrsm", "refused"},
 	[CALL_cublasZtrsv] = {"cublasZtrsv", "refused"},
+	[CALL_cublasLtCreate] = {"cublasLtCreate", "local"},
+	[CALL_cublasLtDestroy] = {"cublasLtDestroy", "local"},
+	[CALL_cublasLtGetStatusName] = {"cublasLtGetStatusName", "local"},
+	[CALL_cublasLtGetStatusString] = {"cublasLtGetStatusString", "local"},
+	[CALL_cublasLtGetVersion] = {"cublasLtGetVersion", "cached"},
+	[CALL_cublasLtGetCudartVersion] = {"cublasLtGetCudartVersion", "local"},
+	[CALL_cublasLtGetProperty] = {"cublasLtGetProperty", "local"},
+	[CALL_cublasLtHeuristicsCacheGetCapacity] =
+		{"cublasLtHeuristicsCacheGetCapacity", "call"},
+	[CALL_cublasLtHeuristicsCacheSetCapacity] =
+		{"cublasLtHeuristicsCacheSetCapacity", "call"},
+	[CALL_cublasLtDisableCpuInstructionsSetMask] =
+		{"cublasLtDisableCpuInstructionsSetMask", "local"},
+	[CALL_cublasLtMatmul] = {"cublasLtMatmul", "learned"},
+	[CALL_cublasLtMatrixTransform] = {"cublasLtMatrixTransform", "learned"},
+	[CALL_cublasLtMatrixLayoutInit_internal] =
+		{"cublasLtMatrixLayoutInit_internal", "local"},
+	[CALL_cublasLtMatrixLayoutCreate] = {"cublasLtMatrixLayoutCreate", "local"},
+	[CALL_cublasLtMatrixLayoutDestroy] = {"cublasLtMatrixLayoutDestroy", "local"},
+	[CALL_cublasLtMatrixLayoutSetAttribute] = {"cublasLtMatrixLayoutSetAttribute", "local"},
+	[CALL_cublasLtMatrixLayoutGetAttribute] = {"cublasLtMatrixLayoutGetAttribute", "local"},
+	[CALL_cublasLtMatmulDescInit_internal] = {"cublasLtMatmulDescInit_internal", "local"},
+	[CALL_cublasLtMatmulDescCreate] = {"cublasLtMatmulDescCreate", "local"},
+	[CALL_cublasLtMatmulDescDestroy] = {"cublasLtMatmulDescDestroy", "local"},
+	[CALL_cublasLtMatmulDescSetAttribute] = {"cublasLtMatmulDescSetAttribute", "local"},
+	[CALL_cublasLtMatmulDescGetAttribute] = {"cublasLtMatmulDescGetAttribute", "local"},
+	[CALL_cublasLtMatrixTransformDescInit_internal] =
+		{"cublasLtMatrixTransformDescInit_internal", "local"},
+	[CALL_cublasLtMatrixTransformDescCreate] =
+		{"cublasLtMatrixTransformDescCreate", "local"},
+	[CALL_cublasLtMatrixTransformDescDestroy] =
+		{"cublasLtMatrixTransformDescDestroy", "local"},
+	[CALL_cublasLtMatrixTransformDescSetAttribute] =
+		{"cublasLtMatrixTransformDescSetAttribute", "local"},
+	[CALL_cublasLtMatrixTransformDescGetAttribute] =
+		{"cublasLtMatrixTransformDescGetAttribute", "local"},
+	[CALL_cublasLtEmulationDescInit_internal] =
+		{"cublasLtEmulationDescInit_internal", "local"},
+	[CALL_cublasLtEmulationDescCreate] = {"cublasLtEmulationDescCreate", "local"},
+	[CALL_cublasLtEmulationDescDestroy] = {"cublasLtEmulationDescDestroy", "local"},
+	[CALL_cublasLtEmulationDescSetAttribute] =
+		{"cublasLtEmulationDescSetAttribute", "local"},
+	[CALL_cublasLtEmulationDescGetAttribute] =
+		{"cublasLtEmulationDescGetAttribute", "local"},
+	[CALL_cublasLtMatmulPreferenceInit_internal] =
+		{"cublasLtMatmulPreferenceInit_internal", "local"},
+	[CALL_cublasLtMatmulPreferenceCreate] = {"cublasLtMatmulPreferenceCreate", "local"},
+	[CALL_cublasLtMatmulPreferenceDestroy] = {"cublasLtMatmulPreferenceDestroy", "local"},
+	[CALL_cublasLtMatmulPreferenceSetAttribute] =
+		{"cublasLtMatmulPreferenceSetAttribute", "local"},
+	[CALL_cublasLtMatmulPreferenceGetAttribute] =
+		{"cublasLtMatmulPreferenceGetAttribute", "local"},
+	[CALL_cublasLtMatmulAlgoGetHeuristic] = {"cublasLtMatmulAlgoGetHeuristic", "cached"},
+	[CALL_cublasLtMatmulAlgoGetIds] = {"cublasLtMatmulAlgoGetIds", "cached"},
+	[CALL_cublasLtMatmulAlgoInit] = {"cublasLtMatmulAlgoInit", "cached"},
+	[CALL_cublasLtMatmulAlgoCheck] = {"cublasLtMatmulAlgoCheck", "cached"},
+	[CALL_cublasLtMatmulAlgoCapGetAttribute] =
+		{"cublasLtMatmulAlgoCapGetAttribute", "cached"},
+	[CALL_cublasLtMatmulAlgoConfigSetAttribute] =
+		{"cublasLtMatmulAlgoConfigSetAttribute", "cached"},
+	[CALL_cublasLtMatmulAlgoConfigGetAttribute] =
+		{"cublasLtMatmulAlgoConfigGetAttribute", "cached"},
+	[CALL_cublasLtLoggerSetCallback] = {"cublasLtLoggerSetCallback", "local"},
+	[CALL_cublasLtLoggerSetFile] = {"cublasLtLoggerSetFile", "local"},
+	[CALL_cublasLtLoggerOpenFile] = {"cublasLtLoggerOpenFile", "refused"},
+	[CALL_cublasLtLoggerSetLevel] = {"cublasLtLoggerSetLevel", "local"},
+	[CALL_cublasLtLoggerSetMask] = {"cublasLtLoggerSetMask", "local"},
+	[CALL_cublasLtLoggerForceDisable] = {"cublasLtLoggerForceDisable", "local"},
 };

@@ -92,6 +92,7 @@ CUresult hand_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdev
 CUresult hand_cuKernelGetName(const char **name, CUkernel hfunc);
 CUresult hand_cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset,
 		size_t *paramSize);
+CUresult hand_cuMemGetInfo_v2(size_t *free, size_t *total);
 CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize);
 CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
 		size_t Height, unsigned int ElementSizeBytes);

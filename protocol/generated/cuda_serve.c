@@ -11,6 +11,7 @@
 
 #include "gpu-agent/worker.h"
 #include "protocol/generated/cublas_library.h"
+#include "protocol/generated/cublaslt_library.h"
 #include "protocol/generated/cuda_driver.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -842,6 +843,8 @@ const struct serve_entry *serve_find(uint16_t op)
 
 	if (op >= 1280 && op <= 1999)
 		return cublas_serve_find(op);
+	if (op >= 2000 && op <= 2099)
+		return cublaslt_serve_find(op);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

@@ -1232,26 +1232,6 @@ VCUDA_EXPORT CUresult cuKernelGetParamCount(void)
 }
 VCUDA_LOCAL(cuKernelGetParamCount);
 
-static CUresult send_cuMemGetInfo_v2(size_t *free, size_t *total)
-{
-	struct shim_call call;
-	struct wire_cuMemGetInfo_v2 *body;
-	const struct wire_cuMemGetInfo_v2_reply *reply;
-
-	if (!free || !total)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	body = shim_begin(&call, OP_cuMemGetInfo_v2, sizeof(*body));
-	(void)body;
-
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply) {
-		*free = reply->free;
-		*total = reply->total;
-	}
-	return shim_end(&call);
-}
-
 /* cuda.api:132: call */
 VCUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
@@ -1260,7 +1240,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 	if (entered)
 		return entered;
 
-	return send_cuMemGetInfo_v2(free, total);
+	return hand_cuMemGetInfo_v2(free, total);
 }
 VCUDA_LOCAL(cuMemGetInfo_v2);
 

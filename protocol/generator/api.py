@@ -16,7 +16,7 @@ OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since
 
 # Families of functions that run on the agent, in its library, and the type of their handles:
 # generator/library.py.
-LIBRARIES = {"cublas": "cublasHandle_t"}
+LIBRARIES = {"cublas": "cublasHandle_t", "cublaslt": "cublasLtHandle_t"}
 
 
 class ApiError(Exception):
@@ -295,6 +295,8 @@ def check(api):
 def check_param(api, entry, param, where):
     """What must hold for a parameter that crosses."""
     if param.mark in ("new", "gone", "host"):
+        return
+    if entry.family in LIBRARIES and entry.hand("agent"):
         return
     if entry.family in LIBRARIES and (param.mark or param.base == LIBRARIES[entry.family]):
         return

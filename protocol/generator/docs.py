@@ -4,7 +4,8 @@ from .api import VERBS, abis
 
 TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
           "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)",
-          "cublas": "libcublas.so.12 and libcublas.so.13: cuBLAS (cublas_v2.h)"}
+          "cublas": "libcublas.so.12 and libcublas.so.13: cuBLAS (cublas_v2.h)",
+          "cublaslt": "libcublasLt.so.12 and libcublasLt.so.13: cuBLASLt (cublasLt.h)"}
 
 
 def row(entry):

@@ -4,6 +4,9 @@ the app's stubs for each ABI, the agent's function table and serve functions.
 
 A call's body is the handle's state, then what the call is learned by (all that goes by value), then
 scalars and addresses.  Names of generated helpers begin with the family's.
+
+An entry with hand(shim) and hand(agent) has only its stub, its opcode and its row in the agent's
+table made: hand_NAME sends struct wire_NAME of protocol/FAMILY.h, serve_NAME serves it.
 """
 import re
 
@@ -11,6 +14,26 @@ from . import text
 from .api import LIBRARIES, ApiError, abis
 from .shim import version_map, wide_exported
 from .wire import C_TYPE, Field, crossing, struct
+
+
+# What a file must export to be that library.
+NEEDED = {"cublas": ("cublasCreate_v2", "cublasDestroy_v2", "cublasSetStream_v2",
+                     "cublasSetPointerMode_v2"),
+          "cublaslt": ("cublasLtCreate", "cublasLtDestroy", "cublasLtGetVersion",
+                       "cublasLtMatmul", "cublasLtMatmulAlgoGetHeuristic",
+                       "cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy",
+                       "cublasLtMatmulDescSetAttribute", "cublasLtMatmulPreferenceCreate",
+                       "cublasLtMatmulPreferenceDestroy", "cublasLtMatmulPreferenceSetAttribute",
+                       "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutDestroy",
+                       "cublasLtMatrixLayoutSetAttribute")}
+
+
+# Where the library's name is not the family's.
+STEM = {"cublaslt": "cublasLt"}
+
+
+def by_hand(entry):
+    return entry.hand("shim") and entry.hand("agent")
 
 
 def files(api, family):
@@ -24,8 +47,8 @@ def files(api, family):
         f"{family}_library.h": library_header(api, family),
         f"{family}_library.c": library_source(api, family),
         f"{family}_serve.c": serve_source(api, family),
-        f"lib{family}12.map": exports(api, family, 12),
-        f"lib{family}13.map": exports(api, family, 13),
+        f"lib{STEM.get(family, family)}12.map": exports(api, family, 12),
+        f"lib{STEM.get(family, family)}13.map": exports(api, family, 13),
     }
 
 
@@ -95,6 +118,8 @@ def wire_header(api, family):
         f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_WIRE_H",
         ["<stdint.h>", "", f'"protocol/{family}.h"'])
     for e in crossing(api, family):
+        if by_hand(e):
+            continue
         key, rest = request_fields(api, e)
         out += f"\n/* {e.origin}: {e.verb} {e.op} */\n"
         state = Field("state", f"struct {family}_state", 32, 8)
@@ -106,7 +131,7 @@ def wire_header(api, family):
 
 
 def api_header(api, family):
-    out = text.head(f"The functions that lib{family} exports; no header of NVIDIA's is needed.",
+    out = text.head(f"The functions that lib{STEM.get(family, family)} exports; no header of NVIDIA's is needed.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_API_H",
                     [f'"protocol/{family}.h"'])
     out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
@@ -121,7 +146,7 @@ def hand_header(api, family):
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_HAND_H",
                     [f'"protocol/{family}.h"'])
     for e in api.of(family):
-        if e.verb == "local":
+        if e.verb == "local" or by_hand(e):
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
     return out + "\n\n#endif\n"
 
@@ -218,7 +243,7 @@ def wide_stub(entry):
 
 def stubs(api, family, major):
     out = text.head(
-        f"The functions that lib{family}.so.{major} exports.  What crosses goes through\n"
+        f"The functions that lib{STEM.get(family, family)}.so.{major} exports.  What crosses goes through\n"
         f"shim/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
         ["<stddef.h>", "", '"protocol/generated/cuda_calls.h"'] +
         [f'"protocol/generated/{family}_{n}.h"' for n in ("api", "hand", "ops", "wire")] +
@@ -236,7 +261,7 @@ def stubs(api, family, major):
                 out += text.prototype(f"VCUDA_EXPORT {e.result}", name, ["void"], "\n{\n")
                 out += text.wrap(f"\treturn {family}_refused(",
                                  [f"CALL_{name}", f'"{name}"', f'"{e.reason}"'], ");") + "\n}\n"
-            elif e.verb == "local":
+            elif e.verb == "local" or by_hand(e):
                 out += text.prototype(f"VCUDA_EXPORT {e.result}", name, items, "\n{\n")
                 out += f"\t{family}_count(CALL_{name});\n"
                 give = "" if e.result == "void" else "return "
@@ -251,16 +276,18 @@ def stubs(api, family, major):
 
 def exports(api, family, major):
     entries = [e for e in api.of(family) if major in abis(e)]
-    return version_map(f"lib{family}.so.{major}", {n for _, n in wide_exported(entries)})
+    stem = STEM.get(family, family)
+    return version_map(f"lib{stem}.so.{major}", {n for _, n in wide_exported(entries)})
 
 
 def offered(api, family):
     """What the agent asks of the library: all that crosses, and what sets a handle's state."""
-    return [e for e in api.of(family) if e.verb != "refused" and e.result.endswith("Status_t")]
+    return [e for e in api.of(family)
+            if e.verb != "refused" and (e.op or e.result.endswith("Status_t"))]
 
 
 def library_header(api, family):
-    out = text.head(f"The agent's lib{family}, opened at run time: its functions by name.",
+    out = text.head(f"The agent's lib{STEM.get(family, family)}, opened at run time: its functions by name.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_LIBRARY_H",
                     ['"common/error.h"', '"gpu-agent/worker.h"', f'"protocol/{family}.h"'])
     out += f"\nstruct {family}_library {{\n\tvoid *library;\n"
@@ -275,11 +302,16 @@ def library_header(api, family):
                            "struct error *error"]) + "\n\n"
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
+    hand = [e for e in crossing(api, family) if by_hand(e)]
+    out += f"\n/* Written by hand in gpu-agent/{family}*.c. */\n" if hand else ""
+    for e in hand:
+        out += text.prototype("CUresult", f"serve_{e.name}",
+                              ["struct worker *w", "struct request *r"]) + "\n"
     return out + "\n#endif\n"
 
 
 def library_source(api, family):
-    out = text.head(f"Opens a lib{family}.", None,
+    out = text.head(f"Opens a lib{STEM.get(family, family)}.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
                      f'"protocol/generated/{family}_library.h"'])
     out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
@@ -290,6 +322,7 @@ def library_source(api, family):
     out += text.prototype("int", f"{family}_library_open",
                           [f"struct {family}_library *l", "const char *library",
                            "struct error *error"], "")
+    lacks = text.wrap("\tif (", [f"!l->{n}" for n in NEEDED[family]], ") {", "\t\t", " ||")
     return out + f"""
 {{
 	memset(l, 0, sizeof(*l));
@@ -302,11 +335,10 @@ def library_source(api, family):
 
 		memcpy((char *)l + functions[i].offset, &symbol, sizeof(symbol));
 	}}
-	if (!l->{family}Create_v2 || !l->{family}Destroy_v2 || !l->{family}SetStream_v2 ||
-		!l->{family}SetPointerMode_v2) {{
+{lacks}
 		dlclose(l->library);
 		l->library = NULL;
-		return error_set(error, ENOSYS, "%s is no lib{family}", library);
+		return error_set(error, ENOSYS, "%s is no lib{STEM.get(family, family)}", library);
 	}}
 	return 0;
 }}
@@ -367,14 +399,16 @@ def serve_source(api, family):
         ["<string.h>", "", f'"gpu-agent/{family}.h"', '"gpu-agent/worker.h"'] +
         [f'"protocol/generated/{family}_{n}.h"' for n in ("library", "ops", "wire")]) + "\n"
     every = crossing(api, family)
-    out += "".join(serve_one(api, e) for e in every)
+    out += "".join(serve_one(api, e) for e in every if not by_hand(e))
     out += "static const struct serve_entry entries[] = {\n"
     for e in every:
-        reply = f"sizeof(struct wire_{e.name}_reply)" if reply_fields(e) else "0"
+        answers = e.verb != "learned" if by_hand(e) else reply_fields(e)
+        reply = f"sizeof(struct wire_{e.name}_reply)" if answers else "0"
+        how = "SERVE_POST | SERVE_CALL" if e.verb == "learned" else "SERVE_CALL"
+        half = "serve" if by_hand(e) else "run"
         out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
-                         [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply,
-                          "SERVE_POST | SERVE_CALL", f"run_{e.name}", f'"{e.name}"'], "},",
-                         "\t\t") + "\n"
+                         [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply, how,
+                          f"{half}_{e.name}", f'"{e.name}"'], "},", "\t\t") + "\n"
     out += "};\n\n"
     out += text.prototype("const struct serve_entry *", f"{family}_serve_find", ["uint16_t op"], "")
     return out + f"""

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "protocol/cublas.h"
+#include "shim/cublas/status.h"
 #include "shim/front.h"
 
 struct cublas_handle {
@@ -51,7 +52,6 @@ void cublas_give(
 	const struct cublas_call *call, void *to, const uint64_t *words, uint32_t bytes);
 bool cublas_on_device(cublasHandle_t handle);
 
-cublasStatus_t cublas_status(CUresult status);
 cublasStatus_t cublas_refused(unsigned call, const char *name, const char *reason);
 void cublas_count(unsigned call);
 

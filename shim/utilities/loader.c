@@ -17,31 +17,39 @@
 /* glibc's dlopen. Also read by the assembly below. */
 __attribute__((visibility("hidden"), used)) void *(*loader_real)(const char *path, int mode);
 
+static bool starts(const char *file, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(file, name, n) && (!file[n] || file[n] == '.');
+}
+
 const char *loader_stand_in(const char *path)
 {
-	/* File name without its version's tail -> SONAME. */
+	/* File name without its version's tail -> SONAME, where the two differ. */
 	static const struct {
 		const char *name, *soname;
-	} names[] = {
+	} short_names[] = {
 		{"libcuda.so", "libcuda.so.1"},
-		{"libcudart.so.12", "libcudart.so.12"},
-		{"libcudart.so.13", "libcudart.so.13"},
 		{"libnvidia-ml.so", "libnvidia-ml.so.1"},
-		{"libcublas.so.12", "libcublas.so.12"},
-		{"libcublas.so.13", "libcublas.so.13"},
-		{"libcublasLt.so.12", "libcublasLt.so.12"},
-		{"libcublasLt.so.13", "libcublasLt.so.13"},
-		{"libcudnn.so.8", "libcudnn.so.8"},
-		{"libcudnn.so.9", "libcudnn.so.9"},
 	};
+	static const char *const sonames[] = {"libcudart.so.12", "libcudart.so.13",
+		"libcublas.so.12", "libcublas.so.13", "libcublasLt.so.12", "libcublasLt.so.13",
+		"libcudnn.so.8", "libcudnn.so.9", "libcufft.so.11", "libcufft.so.12",
+		"libcurand.so.10", "libcusparse.so.12", "libcusparseLt.so.0",
+		"libcusolver.so.11", "libcusolver.so.12", "libcusolverMg.so.11",
+		"libcusolverMg.so.12", "libnccl.so.2", "libnvshmem_host.so.3",
+		"libcufile.so.0"};
 	const char *file = strrchr(path, '/');
 
 	file = file ? file + 1 : path;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		size_t n = strlen(names[i].name);
-
-		if (!strncmp(file, names[i].name, n) && (!file[n] || file[n] == '.'))
-			return names[i].soname;
+	for (size_t i = 0; i < sizeof(short_names) / sizeof(short_names[0]); i++) {
+		if (starts(file, short_names[i].name))
+			return short_names[i].soname;
+	}
+	for (size_t i = 0; i < sizeof(sonames) / sizeof(sonames[0]); i++) {
+		if (starts(file, sonames[i]))
+			return sonames[i];
 	}
 	return NULL;
 }

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define BLAS_VERSION 130100
+
 #define BLAS_EXPORT __attribute__((visibility("default")))
 
 /* cublasStatus_t */

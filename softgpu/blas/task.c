@@ -8,8 +8,6 @@
 
 #include "softgpu/blas/blas.h"
 
-#define BLAS_VERSION 130100
-
 uint32_t blas_size(enum blas_type type)
 {
 	switch (type) {

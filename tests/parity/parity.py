@@ -160,6 +160,26 @@ def blas(description, cache):
     return out
 
 
+def blaslt(description, cache):
+    """Differences between cublaslt.api and cublasLt.h: every function of the header is described."""
+    out = []
+    for major in (12, 13):
+        text = header.raw(os.path.join(cache, f"cublas-{major}", "cublasLt.h"))
+        text = re.sub(r"\b(CUBLASAPI|CUBLASWINAPI)\b", " ", text)
+        theirs = header.prototypes(text, "cublasLt")
+        # Its inline functions call these.
+        ours = {e.name: e for e in description.of("cublaslt") if major in api.abis(e)}
+        out += names(set(ours), set(theirs), f"cublasLt.h {major}")
+        for name, e in ours.items():
+            if e.has("opaque") or name not in theirs:
+                continue
+            if shape(", ".join(library.items_of(e) or ["void"])) != shape(theirs[name][1] or "void"):
+                out.append(f"cublasLt.h {major}: {e.origin}: {name} takes ({theirs[name][1]})")
+            if e.result.replace(" ", "") != theirs[name][0].replace(" ", ""):
+                out.append(f"cublasLt.h {major}: {e.origin}: {name} returns {theirs[name][0]}")
+    return out
+
+
 def compare(description, toolkits, headers, found):
     return {"cuda.api against cuda.h": driver(description, toolkits, headers),
             "cuda.api against cudaTypedefs.h": since(description, found),
@@ -229,6 +249,10 @@ def main():
         ours["cublas.api against cublas_api.h and libcublas"] = blas(description, cache)
     else:
         print("skip - cublas.api against cublas_api.h: tools/fetch-cublas.sh has not been run")
+    if os.path.exists(os.path.join(cache, "cublas-13", "cublasLt.h")):
+        ours["cublaslt.api against cublasLt.h"] = blaslt(description, cache)
+    else:
+        print("skip - cublaslt.api against cublasLt.h: tools/fetch-cublas.sh has not been run")
     for what, differences in {**as_is, **ours}.items():
         print(f"{'not ok' if differences else 'ok'} - {what}")
         for line in differences:

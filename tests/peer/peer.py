@@ -26,7 +26,7 @@ POST, CALL, REPLY, DATA, UPDATE, UPCALL, ACK, LOST, PAD, PING, PONG, BYE = (
 BULK = 1
 SESSION_VERSION = 2
 HELLO = struct.Struct("<QIIQ16s16sII64s128s40s256sQII")
-WELCOME = struct.Struct("<QIIQ16s16sHHHHIIQ192s")
+WELCOME = struct.Struct("<QIIQ16s16sHBBIQ192s")
 SESSION_MAGIC = 0x4144554356
 REQUEST = struct.Struct("<IIIIQQiI64s")
 ANSWER = struct.Struct("<IIIIIIQQ64s128s256s")
@@ -160,7 +160,7 @@ class Agent:
             return
         data = WELCOME.pack(fields["magic"], fields["version"], fields["status"],
                             fields["features"], fields["session"], fields["secret"],
-                            fields["port"], 0, 0, 0, 0, 0, 0, fields["text"])
+                            fields["port"], 0, 0, 0, 0, fields["text"])
         if fields["status"] or hello[2] == 3 or not fields["port"]:
             s.sendall(data)
             s.close()

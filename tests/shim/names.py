@@ -65,21 +65,30 @@ def output(*command, **more):
                           **more).stdout
 
 
+# A function of each library that has no version nodes.
+BARE = {"libcuda.so.1": "cuInit", "libnvidia-ml.so.1": "nvmlInit_v2", "libnccl.so.2": "ncclSend",
+        "libcufile.so.0": "cuFileRead", "libcusparseLt.so.0": "cusparseLtInit"}
+
+
 def held():
     """{SONAME: (the library behind it, its version node or "", one of its functions)}"""
     found = {}
-    for library in sorted(os.listdir(LIB)):
-        if not re.fullmatch(r"libvcuda-(\d+|cuda|nvml|refusing)\.so", library):
+    for file in sorted(os.listdir(LIB)):
+        if not re.match(r"lib.*\.so", file) or re.search("softgpu|utilities", file):
             continue
-        for line in output("nm", "-D", "--defined-only", f"{LIB}/{library}").splitlines():
-            words = line.split()
-            if len(words) != 3 or words[1] not in "Tt" or words[2].startswith("vcuda_"):
-                continue
-            name, _, node = words[2].partition("@")
-            soname = node.lstrip("@") or {"cuda": "libcuda.so.1", "nvml": "libnvidia-ml.so.1"}.get(
-                library[9:-3])
-            if soname and ".so" in soname:
-                found.setdefault(soname, (library, node.lstrip("@"), name))
+        dynamic = output("readelf", "-dW", f"{LIB}/{file}")
+        soname, = re.findall(r"soname: \[(.*)\]", dynamic)
+        behind = re.search(r"NEEDED.*\[(libvcuda-(?:\d+|cuda|nvml)\.so)\]", dynamic)
+        if not behind or soname.startswith("libvcuda") or soname in found:
+            continue
+        # GNU ld gives the file's own name first, then the nodes.
+        nodes = re.findall(r"Name: (\S+)", output("readelf", "-VW", f"{LIB}/{file}"))[1:]
+        function = BARE.get(soname)
+        for line in output("nm", "-D", "--defined-only", f"{LIB}/{behind[1]}").splitlines():
+            if nodes and line.endswith(f"@@{nodes[0]}") and line.split()[1] == "T":
+                function = line.split()[2].partition("@")[0]
+                break
+        found[soname] = behind[1], (nodes or [""])[0], function
     return found
 
 

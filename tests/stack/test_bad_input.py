@@ -143,7 +143,7 @@ def raw_hello(port, version=peer.SESSION_VERSION, magic=peer.SESSION_MAGIC, toke
             welcome = peer.WELCOME.unpack(peer.read_exact(s, peer.WELCOME.size))
         except (EOFError, ConnectionResetError):
             return None
-    return welcome[2], welcome[13].rstrip(b"\0").decode()
+    return welcome[2], welcome[11].rstrip(b"\0").decode()
 
 
 def test_agent_told_another_version():

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuBLASLt on the software GPU: descriptors, one algorithm, products with what comes behind
+ * them, transforms.  Every type is computed as f64, f32 or 32-bit integers; a call becomes a
+ * task in its stream as cuBLAS's do.
+ */
+#ifndef VCUDA_SOFTGPU_BLAS_LT_H
+#define VCUDA_SOFTGPU_BLAS_LT_H
+
+#include "softgpu/blas/blas.h"
+
+/* Types that cuBLAS itself does not have here. */
+enum { LT_F8_E4M3 = 28, LT_F8_E5M2 = 29 };
+
+enum { LT_COL = 0, LT_ROW = 1 };
+
+/* The bits of an epilogue. */
+enum {
+	LT_DEFAULT = 1,
+	LT_RELU = 2,
+	LT_BIAS = 4,
+	LT_DRELU = 8,
+	LT_BGRAD = 16,
+	LT_GELU = 32,
+	LT_DGELU = 64,
+	LT_AUX = 128,
+	LT_BGRADA = 256,
+	LT_BGRADB = 512,
+};
+
+enum { LT_HOST, LT_DEVICE, LT_DEVICE_VECTOR, LT_VECTOR_ZERO, LT_VECTOR_HOST };
+
+struct lt_layout {
+	uint32_t type;
+	int32_t order;
+	uint64_t rows, cols;
+	int64_t ld, batch_stride, plane;
+	int32_t batch;
+	uint32_t batch_mode;
+};
+
+struct lt_matmul {
+	int32_t compute, scale, pointer_mode;
+	int32_t transa, transb, transc, fill;
+	uint32_t epilogue;
+	int32_t sm_count, aux_type, bias_type;
+	int8_t fast_accum;
+	int32_t modes[6]; /* how scale factors lie: only 0, one for a matrix, is served */
+	int64_t bias_stride, aux_ld, aux_stride, alpha_stride;
+	void *bias, *aux;
+	const void *scale_a, *scale_b, *scale_c, *scale_d;
+	void *amax, *aux_amax;
+	const void *aux_scale;
+};
+
+struct lt_transform {
+	int32_t scale, pointer_mode, transa, transb;
+};
+
+struct lt_preference {
+	uint32_t search_mode, reduction_mask, alignment[4];
+	float max_waves;
+	uint64_t max_workspace, impl_mask;
+};
+
+/* The one algorithm: its mark, then what it was configured to, which changes nothing. */
+#define LT_ALGO 0x534f4654414c474full
+enum { LT_CONFIGS = 9 };
+struct lt_algo {
+	uint64_t mark;
+	uint32_t config[LT_CONFIGS];
+	uint32_t reserved[5];
+};
+
+struct lt_result {
+	struct lt_algo algo;
+	uint64_t workspace;
+	int status;
+	float waves;
+	int reserved[4];
+};
+
+/* 0: not served. */
+uint32_t lt_size(uint32_t type);
+double lt_get(const void *at, uint32_t type, uint64_t i);
+void lt_put(void *at, uint32_t type, uint64_t i, double value);
+
+/* Where an element lies, in elements; how many elements the matrix takes, UINT64_MAX where the
+ * layout cannot be. */
+uint64_t lt_at(const struct lt_layout *l, uint64_t row, uint64_t col);
+uint64_t lt_extent(const struct lt_layout *l);
+/* Member I of a batch, which the device has; NULL, and the handle failed, where it has not. */
+void *lt_member(struct blas_task *task, const void *base, const struct lt_layout *l, int i);
+
+/* Whether these can be multiplied: BLAS_SUCCESS, INVALID_VALUE or NOT_SUPPORTED. `c` may be
+ * NULL.
+ */
+int lt_check(const struct lt_matmul *d, const struct lt_layout *a, const struct lt_layout *b,
+	const struct lt_layout *c, const struct lt_layout *out);
+
+#endif

@@ -1,0 +1,44 @@
+# Streams and events: order across streams, timing, queries.
+import time
+
+import torch
+from check import check, equal
+
+a, b = torch.cuda.Stream(), torch.cuda.Stream(priority=-1)
+check(a != b and a.cuda_stream != b.cuda_stream, "two streams")
+x = torch.rand(256, 256, dtype=torch.float64)
+want = x
+with torch.cuda.stream(a):
+    d = x.pin_memory().cuda(non_blocking=True)
+    for _ in range(4):
+        d = torch.mm(d, d)
+        d = torch.mm(d, torch.eye(256, dtype=torch.float64).cuda(non_blocking=True))
+    done = torch.cuda.Event()
+    done.record(a)
+for _ in range(4):
+    want = torch.mm(want, want)
+b.wait_event(done)
+with torch.cuda.stream(b):
+    e = torch.empty_like(d)
+    e.copy_(d, non_blocking=True)
+    d.record_stream(b)
+torch.cuda.current_stream().wait_stream(b)
+equal(e.cpu(), want, "across streams", 1e-12)
+check(done.query(), "an event that was waited for is done")
+a.synchronize()
+check(a.query() and b.query(), "streams are done")
+check(torch.cuda.current_stream() == torch.cuda.default_stream(), "back on the default stream")
+
+start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+begun = time.perf_counter()
+start.record()
+m = torch.rand(512, 512, dtype=torch.float64).cuda()
+for _ in range(5):
+    torch.mm(m, m)
+end.record()
+end.synchronize()
+wall = (time.perf_counter() - begun) * 1e3
+took = start.elapsed_time(end)
+check(0 < took <= wall + 1, f"elapsed {took} ms in {wall} ms")
+end.wait()
+torch.cuda.synchronize()
