@@ -209,11 +209,13 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 
 int server_run(const struct options *options, struct error *error)
 {
-	static struct server server; /* threads may outlive this function by a moment */
+	/* Threads may outlive this function by a moment. */
+	static struct server server = {.agents = AGENTS_INIT};
 	struct place place;
 	int signal_fd, ret;
 
 	server.options = *options;
+	segment_budget(options->shm_size);
 	pthread_mutex_init(&server.lock, NULL);
 	ret = place_take(&place, options->socket, (unsigned)options->socket_mode, error);
 	if (ret == -EEXIST && options->idle_exit) {

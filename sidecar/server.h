@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sidecar/agents.h"
 #include "sidecar/options.h"
 #include "sidecar/segment.h"
 
@@ -21,6 +22,7 @@ struct channel;
 
 struct server {
 	struct options options;
+	struct agents agents;
 	uint64_t spin;	  /* ns */
 	uint64_t started; /* CLOCK_MONOTONIC ns */
 	int listen_fd;

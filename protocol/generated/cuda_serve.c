@@ -133,27 +133,6 @@ static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 	return cuda->cuCtxSetSharedMemConfig((CUsharedconfig)body->config);
 }
 
-/* cuda.api:132: call */
-static CUresult run_cuMemGetInfo_v2(struct worker *w, struct request *r)
-{
-	struct wire_cuMemGetInfo_v2_reply *answer = (void *)r->answer;
-	const struct cuda_driver *cuda = worker_driver(w);
-	size_t free = 0;
-	size_t total = 0;
-	CUresult status;
-
-	if (worker_refused(r))
-		return r->refused;
-	if (!cuda->cuMemGetInfo_v2)
-		return worker_lacks(w, "cuMemGetInfo_v2");
-	status = cuda->cuMemGetInfo_v2(&free, &total);
-	if (!status) {
-		answer->free = free;
-		answer->total = total;
-	}
-	return status;
-}
-
 /* cuda.api:327: call */
 static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 {
@@ -772,7 +751,7 @@ static const struct serve_entry entries[] = {
 	{OP_cuCtxSetSharedMemConfig, sizeof(struct wire_cuCtxSetSharedMemConfig), 0,
 	 SERVE_POST | SERVE_CALL, run_cuCtxSetSharedMemConfig, "cuCtxSetSharedMemConfig"},
 	{OP_cuMemGetInfo_v2, sizeof(struct wire_cuMemGetInfo_v2),
-	 sizeof(struct wire_cuMemGetInfo_v2_reply), SERVE_CALL, run_cuMemGetInfo_v2,
+	 sizeof(struct wire_cuMemGetInfo_v2_reply), SERVE_CALL, serve_cuMemGetInfo_v2,
 	 "cuMemGetInfo_v2"},
 	{OP_cuEventElapsedTime_v2, sizeof(struct wire_cuEventElapsedTime_v2),
 	 sizeof(struct wire_cuEventElapsedTime_v2_reply), SERVE_CALL, run_cuEventElapsedTime_v2,

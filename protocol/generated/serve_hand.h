@@ -40,5 +40,6 @@ CUresult serve_vcudaNvmlFacts(struct worker *w, struct request *r);
 CUresult serve_vcudaNvmlText(struct worker *w, struct request *r);
 CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r);
 CUresult serve_vcudaCublasClose(struct worker *w, struct request *r);
+CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 
 #endif
