@@ -395,7 +395,7 @@ struct wire_vcudaCaptureUpdate {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
 
-/* vcuda.api:128: call 79 */
+/* vcuda.api:129: call 79 */
 struct wire_vcudaGraphInstantiate {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
@@ -403,26 +403,28 @@ struct wire_vcudaGraphInstantiate {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphInstantiate) == 24, "");
 struct wire_vcudaGraphInstantiate_reply {
+	uint32_t status;
 	uint32_t result;
 	uint32_t node;
+	uint32_t pad_0;
 };
-_Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 8, "");
+_Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 16, "");
 
-/* vcuda.api:131: call 80 */
+/* vcuda.api:132: call 80 */
 struct wire_vcudaGraphUpdate {
 	uint64_t exec; /* KIND_KIND_CUgraphExec */
 	uint64_t graph; /* KIND_KIND_CUgraph */
 };
 _Static_assert(sizeof(struct wire_vcudaGraphUpdate) == 16, "");
 struct wire_vcudaGraphUpdate_reply {
+	uint32_t status;
 	uint32_t result;
 	uint32_t node;
 	uint32_t from;
-	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
 
-/* vcuda.api:134: both 81 */
+/* vcuda.api:135: both 81 */
 struct wire_vcudaGraphMake {
 	uint64_t graph; /* KIND_CUgraph, minted by the shim */
 	uint32_t what;
@@ -438,13 +440,13 @@ struct wire_vcudaGraphMake_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
 
-/* vcuda.api:137: post 82 */
+/* vcuda.api:138: post 82 */
 struct wire_vcudaGraphGone {
 	uint64_t handle;
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
 
-/* vcuda.api:139: post 83 */
+/* vcuda.api:140: post 83 */
 struct wire_vcudaGraphAdd {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -456,7 +458,7 @@ struct wire_vcudaGraphAdd {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
 
-/* vcuda.api:142: both 84 */
+/* vcuda.api:143: both 84 */
 struct wire_vcudaGraphSet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -468,7 +470,7 @@ struct wire_vcudaGraphSet {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
 
-/* vcuda.api:144: call 85 */
+/* vcuda.api:145: call 85 */
 struct wire_vcudaGraphGet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -482,7 +484,7 @@ struct wire_vcudaGraphGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
 
-/* vcuda.api:147: call 86 */
+/* vcuda.api:148: call 86 */
 struct wire_vcudaGraphList {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t what;
@@ -496,7 +498,7 @@ struct wire_vcudaGraphList_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
 
-/* vcuda.api:150: post 87 */
+/* vcuda.api:151: post 87 */
 struct wire_vcudaGraphEdges {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t remove;
@@ -505,7 +507,7 @@ struct wire_vcudaGraphEdges {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
 
-/* vcuda.api:152: post 88 */
+/* vcuda.api:153: post 88 */
 struct wire_vcudaGraphRemove {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -513,7 +515,7 @@ struct wire_vcudaGraphRemove {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
 
-/* vcuda.api:154: call 89 */
+/* vcuda.api:155: call 89 */
 struct wire_vcudaGraphDot {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t flags;
