@@ -182,10 +182,27 @@ static int number_fail(
 		item->text, (unsigned long long)least, (unsigned long long)most);
 }
 
+/* The unit that TEXT is, whole; 0: none. */
+static uint64_t unit_of(const char *text)
+{
+	static const struct {
+		char name[3];
+		uint64_t bytes;
+	} units[] = {{"Ki", 1ull << 10}, {"Mi", 1ull << 20}, {"Gi", 1ull << 30},
+		{"Ti", 1ull << 40}, {"k", 1000}, {"M", 1000000}, {"G", 1000000000},
+		{"T", 1000000000000}};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(text, units[i].name))
+			return units[i].bytes;
+	return 0;
+}
+
 static int number_parse(const struct config_item *item, uint64_t least, uint64_t most,
 	bool units, uint64_t *value, struct error *error)
 {
-	unsigned long long n, unit = 1;
+	unsigned long long n, unit = 1, fraction = 0;
+	unsigned thousandths = 1000;
 	char *end;
 
 	errno = 0;
@@ -193,14 +210,18 @@ static int number_parse(const struct config_item *item, uint64_t least, uint64_t
 	if (errno || item->text[0] < '0' || item->text[0] > '9')
 		return number_fail(item, least, most, error);
 	if (units && *end) {
-		unit = !strcmp(end, "Ki")   ? 1ull << 10
-		       : !strcmp(end, "Mi") ? 1ull << 20
-		       : !strcmp(end, "Gi") ? 1ull << 30
-					    : 0;
-		if (unit)
-			end += 2;
+		if (*end == '.')
+			for (end++; *end >= '0' && *end <= '9' && thousandths > 1; end++) {
+				thousandths /= 10;
+				fraction += (unsigned)(*end - '0') * thousandths;
+			}
+		unit = unit_of(end);
+		end += unit ? strlen(end) : 0;
 	}
-	if (*end || __builtin_mul_overflow(n, unit, &n) || n < least || n > most)
+	if (*end || __builtin_mul_overflow(n, unit, &n) ||
+		__builtin_add_overflow(
+			n, fraction * (unit / 1000) + fraction * (unit % 1000) / 1000, &n) ||
+		n < least || n > most)
 		return number_fail(item, least, most, error);
 	*value = n;
 	return 0;

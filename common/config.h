@@ -39,7 +39,8 @@ int config_read_bytes(const char *name, const void *bytes, size_t n, config_set 
 /* Values; -EINVAL with *error naming the key and what is allowed. */
 int config_number(const struct config_item *item, uint64_t least, uint64_t most,
 	uint64_t *value, struct error *error);
-/* As config_number, with an optional Ki, Mi or Gi behind. */
+/* As config_number, with a unit behind where wanted: Ki Mi Gi Ti or k M G T; then with a
+ * fraction too, as Kubernetes writes quantities (1.5Gi). */
 int config_size(const struct config_item *item, uint64_t least, uint64_t most, uint64_t *value,
 	struct error *error);
 int config_bool(const struct config_item *item, int *value, struct error *error);

@@ -243,6 +243,7 @@ int front_main(const struct agent_config *config)
 	hello_close(&front);
 	http_close(&front);
 	free(front.sessions);
+	free(front.pods);
 	free(front.pool.workers);
 	return 0;
 }

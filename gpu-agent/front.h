@@ -2,8 +2,8 @@
  *
  * The front's state, for the files that make it up: front.c (start, supervisor, drain), hello.c
  * (connections before they are anybody's), session.c (sessions), pool.c (workers as the front
- * sees them), ledger.c (device memory), http.c, metrics.c, status.c (what people and Prometheus
- * see).
+ * sees them), lease.c (what they ask for), ledger.c (device memory), pods.c (limits), http.c,
+ * metrics.c, status.c (what people and Prometheus see).
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
@@ -81,6 +81,7 @@ struct session_stats {
 };
 
 struct pool_worker;
+struct pod;
 
 struct session {
 	enum session_state state;
@@ -90,11 +91,12 @@ struct session {
 	uint64_t features;
 	uint64_t number;   /* in the order of coming, never reused */
 	uint32_t pid, uid; /* as the client says */
-	char program[64], pod[64];
+	char program[64], pod[sizeof(((struct session_hello *)0)->pod)];
 	char peer[INET6_ADDRSTRLEN];
 	time_t started;
 	uint64_t deadline; /* WAITING, JOINING */
 	struct pool_worker *worker;
+	struct pod *limits; /* NULL: none */
 	struct ledger_account account;
 	struct session_stats stats;
 };
@@ -157,6 +159,7 @@ struct front {
 	struct hello_slot *slots;
 	uint32_t half_open;
 	struct session *sessions;
+	struct pod *pods;	/* as many as sessions */
 	uint32_t session_count; /* not FREE */
 	uint64_t next_session;
 	struct pool pool;
@@ -233,6 +236,16 @@ void pool_untake(struct front *front, struct pool_worker *worker);
 void pool_stop(
 	struct front *front, struct pool_worker *worker, uint32_t status, const char *text);
 uint64_t pool_tick(struct front *front, uint64_t now);
+/* A datagram to a worker; 0 or -errno. */
+int pool_say(struct pool_worker *worker, const struct handoff *h);
+/* What it says makes no sense: it is killed. */
+void pool_fault(struct front *front, struct pool_worker *worker, const char *text);
+
+/* lease.c */
+/* A worker that has a session asks for memory. */
+void lease_wanted(struct front *front, struct pool_worker *worker, const struct handoff *h);
+/* Memory came back, or time passed: wishes that wait are looked at again. */
+void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now);
 
 /* http.c, metrics.c, status.c */
 int http_open(struct front *front, int listener, struct error *error);

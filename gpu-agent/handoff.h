@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define HANDOFF_FD 3
-#define HANDOFF_VERSION 1u
+#define HANDOFF_VERSION 2u
 #define HANDOFF_DEVICES 16
 
 enum handoff_what {
@@ -24,12 +24,15 @@ enum handoff_what {
 	HANDOFF_ENDED = 5, /* the session is over; status and text say why, with the last STATS.
 			      The worker exits next */
 	/* front -> worker */
-	HANDOFF_SESSION =
-		16, /* fds: [0] commands, [1] replies; session, leases, text = transport */
-	HANDOFF_GRANT = 17, /* answer to LEASE: device, bytes = the lease's new size */
-	HANDOFF_STOP = 18,  /* end the session (status, text) and exit */
-	HANDOFF_LANE = 19,  /* fd: one more connection of the session (protocol/session.h),
-			       `device` its number */
+	/* fds: [0] commands, [1] replies; session, text = transport; device_count GPUs: gpus[]
+	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
+	 * 0 = none. From here on both number them as the session does. */
+	HANDOFF_SESSION = 16,
+	HANDOFF_GRANT = 17,  /* answer to LEASE: device, bytes = the lease's new size */
+	HANDOFF_STOP = 18,   /* end the session (status, text) and exit */
+	HANDOFF_OTHERS = 19, /* devices[].others changed */
+	HANDOFF_LANE = 20,   /* fd: one more connection of the session (protocol/session.h),
+				`device` its number */
 };
 
 struct handoff_device {
@@ -40,6 +43,7 @@ struct handoff_device {
 	uint64_t context_memory; /* what the worker's context took */
 	uint64_t lease;		 /* SESSION: bytes this session may use from the start */
 	uint64_t used;		 /* STATS */
+	uint64_t others; /* SESSION, OTHERS: what the pod's other sessions have of its limit */
 };
 
 struct handoff {
@@ -51,7 +55,8 @@ struct handoff {
 	uint32_t driver_version;
 	uint64_t bytes;
 	uint8_t session[16];
-	uint64_t frames_received; /* STATS from here on */
+	uint8_t gpus[HANDOFF_DEVICES]; /* SESSION */
+	uint64_t frames_received;      /* STATS from here on */
 	uint64_t frames_sent;
 	uint64_t bytes_received;
 	uint64_t bytes_sent;

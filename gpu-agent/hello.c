@@ -118,6 +118,11 @@ static void answer_probe(struct front *front, struct hello_slot *slot)
 		welcome.status = STATUS_NOT_READY;
 		snprintf(welcome.text, sizeof(welcome.text), "%s", why);
 	}
+	welcome.gpus = (uint8_t)front->ledger.device_count;
+	welcome.sessions = front->session_count;
+	for (uint32_t d = 0; d < front->ledger.device_count; d++)
+		if (ledger_free(&front->ledger, d) > welcome.free_memory)
+			welcome.free_memory = ledger_free(&front->ledger, d);
 	if (!welcome.status)
 		snprintf(welcome.text, sizeof(welcome.text), "ready: %u %s, %u ready %s",
 			front->ledger.device_count,

@@ -96,26 +96,45 @@ void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used)
 static uint64_t room_for(
 	const struct ledger *ledger, const struct ledger_account *account, uint32_t device)
 {
+	const struct ledger_budget *budget = account->budget;
 	uint64_t room = ledger_free(ledger, device);
 
+	if (!(account->devices >> device & 1))
+		return 0;
 	if (ledger->limit)
 		room = less(room, ledger->limit - less(ledger->limit, account->lease[device]));
+	if (budget && budget->limit)
+		room = less(room, budget->limit - less(budget->limit, budget->lease[device]));
 	return room;
 }
 
-/* bytes: within room_for, so neither sum can pass the device's total. */
+/* bytes: within room_for, so no sum can pass the device's total. */
 static void give(
 	struct ledger *ledger, struct ledger_account *account, uint32_t device, uint64_t bytes)
 {
 	account->lease[device] += bytes;
 	ledger->devices[device].leased += bytes;
+	if (account->budget)
+		account->budget->lease[device] += bytes;
 }
 
-void ledger_open(struct ledger *ledger, struct ledger_account *account, uint64_t initial)
+/* What may be given unasked. */
+static uint64_t unasked(
+	const struct ledger *ledger, const struct ledger_account *account, uint32_t device)
+{
+	if (account->budget && account->budget->limit)
+		return 0;
+	return ledger_free(ledger, device) / LEDGER_UNASKED_SHARE;
+}
+
+void ledger_open(struct ledger *ledger, struct ledger_account *account, uint32_t devices,
+	struct ledger_budget *budget, uint64_t initial)
 {
 	memset(account, 0, sizeof(*account));
+	account->devices = devices;
+	account->budget = budget;
 	for (uint32_t d = 0; d < ledger->device_count; d++) {
-		uint64_t share = ledger_free(ledger, d) / LEDGER_UNASKED_SHARE;
+		uint64_t share = unasked(ledger, account, d);
 		uint64_t bytes = less(less(initial, share), room_for(ledger, account, d));
 
 		give(ledger, account, d, bytes - bytes % LEDGER_GRANULE);
@@ -132,7 +151,7 @@ uint64_t ledger_grow(
 	room = room_for(ledger, account, device);
 	if (account->quarantined || wanted > room)
 		return account->lease[device];
-	more = less(account->lease[device], ledger_free(ledger, device) / LEDGER_UNASKED_SHARE);
+	more = less(account->lease[device], unasked(ledger, account, device));
 	more = less(more - more % LEDGER_GRANULE, room);
 	give(ledger, account, device, wanted > more ? wanted : more);
 	return account->lease[device];
@@ -143,6 +162,10 @@ void ledger_close(struct ledger *ledger, struct ledger_account *account)
 	for (uint32_t d = 0; d < ledger->device_count; d++) {
 		if (!take_away(ledger, "leased", &ledger->devices[d].leased, account->lease[d]))
 			account->quarantined = true;
+		if (account->budget)
+			take_away(ledger, "budget", &account->budget->lease[d],
+				account->lease[d]);
 		account->lease[d] = 0;
 	}
+	account->budget = NULL;
 }

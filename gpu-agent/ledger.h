@@ -40,9 +40,17 @@ struct ledger {
 	uint64_t bugs;	/* arithmetic that did not add up */
 };
 
+/* What several accounts may have of each device together. */
+struct ledger_budget {
+	uint64_t limit; /* bytes; 0 = none */
+	uint64_t lease[HANDOFF_DEVICES];
+};
+
 /* A session's part of it; or, for `contexts`, a worker's. */
 struct ledger_account {
 	uint64_t lease[HANDOFF_DEVICES];
+	struct ledger_budget *budget; /* NULL: none; outlives the account's lease */
+	uint32_t devices;	      /* bit d: it may have of that device */
 	bool quarantined;
 };
 
@@ -65,8 +73,11 @@ void ledger_context_remove(struct ledger *ledger, const uint64_t bytes[HANDOFF_D
  * Only meaningful while no session runs and no worker is starting. */
 void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used);
 
-/* Opens the account with `initial` bytes of each device, or less where little is left. */
-void ledger_open(struct ledger *ledger, struct ledger_account *account, uint64_t initial);
+/* Opens the account with `initial` bytes of each of `devices` (bit d: device d), or less where
+ * little is left. With a budget it starts with nothing, and gets what it asks for and no more:
+ * what one account does not use would be missing to the others. */
+void ledger_open(struct ledger *ledger, struct ledger_account *account, uint32_t devices,
+	struct ledger_budget *budget, uint64_t initial);
 
 /* `wanted` bytes beyond the lease: grants them, or a doubling where that is more and there is
  * plenty; nothing where `wanted` itself is not left or passes the limit.  Returns the lease's

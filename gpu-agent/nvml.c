@@ -309,6 +309,23 @@ static void tell_driver(struct worker *w, uint32_t index, struct wish *wish)
 		tell(wish, NVML_FACT_UTILIZATION_GPU, own_load);
 }
 
+/* A pod with a limit has a GPU of that size. */
+static void tell_limit(struct worker *w, uint32_t index, struct wish *wish)
+{
+	int64_t *values = wish->facts->values;
+	uint64_t free_bytes = (uint64_t)values[NVML_FACT_MEMORY_FREE];
+	uint64_t total = (uint64_t)values[NVML_FACT_MEMORY_TOTAL];
+	const uint64_t all = 1ull << NVML_FACT_MEMORY_TOTAL | 1ull << NVML_FACT_MEMORY_FREE;
+
+	if (!w->memory_limit || (wish->facts->known & all) != all)
+		return;
+	memory_limited(w, index, &free_bytes, &total);
+	tell(wish, NVML_FACT_MEMORY_TOTAL, total);
+	tell(wish, NVML_FACT_MEMORY_FREE, free_bytes);
+	tell(wish, NVML_FACT_MEMORY_USED, total - free_bytes);
+	tell(wish, NVML_FACT_MEMORY_RESERVED, 0);
+}
+
 CUresult serve_vcudaNvmlFacts(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaNvmlFacts *req = (const void *)r->body;
@@ -325,6 +342,7 @@ CUresult serve_vcudaNvmlFacts(struct worker *w, struct request *r)
 		tell_nvml(device, &wish);
 	else
 		tell_driver(w, index, &wish);
+	tell_limit(w, index, &wish);
 	return CUDA_SUCCESS;
 }
 

@@ -19,12 +19,10 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front.h"
+#include "gpu-agent/pods.h"
 
 /* A driver with many GPUs and nothing initialised takes tens of seconds. */
 #define READY_NS (120000 * FRONT_MS)
-#define LEASE_WAIT_NS                                                                          \
-	(3000 * FRONT_MS) /* a worker that is told to stop is killed before that */
 #define RETRY_MIN (250 * FRONT_MS)
 #define RETRY_MAX (10000 * FRONT_MS)
 #define POOL_SLACK 64		       /* workers on their way out */
@@ -144,8 +142,12 @@ void pool_stop(
 	expect_end(front, worker, CONTROL_STOP_MS);
 }
 
-/* Nonsense from a worker ends it at once. */
-static void fault(struct front *front, struct pool_worker *worker, const char *text)
+int pool_say(struct pool_worker *worker, const struct handoff *h)
+{
+	return send_worker(worker, h, NULL, 0);
+}
+
+void pool_fault(struct front *front, struct pool_worker *worker, const char *text)
 {
 	front->counters.peer_faults++;
 	log_error("worker.fault", "worker=%d text=\"%s\"", worker->pid, text);
@@ -178,7 +180,7 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 	struct ledger *ledger = &front->ledger;
 
 	if (worker->state != WORKER_STARTING || !devices_make_sense(h)) {
-		fault(front, worker, "the worker's READY makes no sense");
+		pool_fault(front, worker, "the worker's READY makes no sense");
 		return;
 	}
 	for (uint32_t d = 0; d < h->device_count; d++) {
@@ -190,7 +192,8 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 	if (!ledger_same(ledger, h->devices, h->device_count)) {
 		if (ledger->device_count &&
 			(front->session_count || pool->count[WORKER_READY])) {
-			fault(front, worker, "the worker sees other GPUs than those before it");
+			pool_fault(front, worker,
+				"the worker sees other GPUs than those before it");
 			return;
 		}
 		ledger_devices(
@@ -224,66 +227,13 @@ static void worker_failed(
 	char text[sizeof(h->text)];
 
 	if (worker->state != WORKER_STARTING) {
-		fault(front, worker, "FAILED from a worker that was ready");
+		pool_fault(front, worker, "FAILED from a worker that was ready");
 		return;
 	}
 	front_clean(text, sizeof(text), h->text, sizeof(h->text));
 	worker->failed = true;
 	expect_end(front, worker, CONTROL_STOP_MS);
 	fail(front, text[0] ? text : "the worker failed and does not say why");
-}
-
-/* Answers a LEASE. Memory of a session that is over comes back when its worker is reaped, some
- * 100 ms later on a GPU: where that may be what is missing, a wish waits for it unless `final`.
- * false: it waits. */
-static bool lease_answer(struct front *front, struct pool_worker *worker, uint32_t device,
-	uint64_t bytes, bool final)
-{
-	struct handoff grant = {
-		.version = HANDOFF_VERSION, .what = HANDOFF_GRANT, .device = device};
-	struct ledger_account *account = &worker->session->account;
-	uint64_t before = account->lease[device];
-
-	grant.bytes = ledger_grow(&front->ledger, account, device, bytes);
-	if (grant.bytes == before && !final && front->pool.count[WORKER_ENDING])
-		return false;
-	worker->wishes[device] = 0;
-	if (grant.bytes == before)
-		front->counters.lease_refused++;
-	log_debug("lease", "session=%" PRIu64 " device=%u wanted=%" PRIu64 " lease=%" PRIu64,
-		worker->session->number, device, bytes, grant.bytes);
-	if (send_worker(worker, &grant, NULL, 0))
-		fault(front, worker, "the worker does not take its GRANT");
-	return true;
-}
-
-/* Looks at a worker's waiting wishes again; all are answered when they have waited long enough.
- */
-static void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now)
-{
-	bool final = worker->wishes_until <= now || worker->state != WORKER_BUSY;
-	bool waits = false;
-
-	if (!worker->wishes_until || !worker->session)
-		return;
-	for (uint32_t d = 0; d < HANDOFF_DEVICES; d++)
-		if (worker->wishes[d])
-			waits |= !lease_answer(front, worker, d, worker->wishes[d], final);
-	if (!waits)
-		worker->wishes_until = 0;
-}
-
-static void worker_wants_lease(
-	struct front *front, struct pool_worker *worker, const struct handoff *h)
-{
-	if (h->device >= front->ledger.device_count) {
-		fault(front, worker, "LEASE for a GPU that there is not");
-		return;
-	}
-	if (lease_answer(front, worker, h->device, h->bytes, !h->bytes))
-		return;
-	worker->wishes[h->device] = h->bytes;
-	worker->wishes_until = wait_now() + LEASE_WAIT_NS;
 }
 
 static void worker_says_ended(
@@ -307,7 +257,7 @@ static void handle(struct front *front, struct pool_worker *worker, struct hando
 			   (worker->state == WORKER_BUSY || worker->state == WORKER_ENDING);
 
 	if (h->version != HANDOFF_VERSION) {
-		fault(front, worker, "another version of the hand-off protocol");
+		pool_fault(front, worker, "another version of the hand-off protocol");
 		return;
 	}
 	switch (h->what) {
@@ -318,15 +268,15 @@ static void handle(struct front *front, struct pool_worker *worker, struct hando
 		if (has_session)
 			session_stats(front, worker->session, h);
 		else
-			fault(front, worker, "STATS without a session");
+			pool_fault(front, worker, "STATS without a session");
 		return;
 	case HANDOFF_LEASE:
 		if (has_session)
-			worker_wants_lease(front, worker, h);
+			lease_wanted(front, worker, h);
 		else
-			fault(front, worker, "LEASE without a session");
+			pool_fault(front, worker, "LEASE without a session");
 		return;
-	default: fault(front, worker, "a datagram of no known kind"); return;
+	default: pool_fault(front, worker, "a datagram of no known kind"); return;
 	}
 }
 
@@ -349,7 +299,7 @@ static void handoff_ready(struct watch *watch, uint32_t mask)
 		}
 		/* The end, or nonsense: nothing more is read; the exit comes as EXITED. */
 		if (n > 0)
-			fault(front, worker, "a datagram of the wrong size");
+			pool_fault(front, worker, "a datagram of the wrong size");
 		close(events_forget(&front->events, watch));
 		if (worker->state != WORKER_ENDING)
 			expect_end(front, worker, CONTROL_STOP_MS);
@@ -530,14 +480,18 @@ int pool_hand_over(struct front *front, struct session *session, const int fds[2
 	struct handoff h = {
 		.version = HANDOFF_VERSION,
 		.what = HANDOFF_SESSION,
-		.device_count = front->ledger.device_count,
+		.device_count = pods_gpu_count(front, session),
+		.bytes = session->limits ? session->limits->budget.limit : 0,
 		.text = "native",
 	};
 	int ret;
 
 	memcpy(h.session, session->id, sizeof(h.session));
-	for (uint32_t d = 0; d < h.device_count; d++)
-		h.devices[d].lease = session->account.lease[d];
+	for (uint32_t i = 0; i < h.device_count; i++) {
+		h.gpus[i] = (uint8_t)pods_gpu(front, session, i);
+		h.devices[i].lease = session->account.lease[h.gpus[i]];
+	}
+	pods_fill_others(front, session, &h);
 	if (worker->handoff.fd < 0 || worker->state != WORKER_TAKEN)
 		return -EPIPE;
 	ret = send_worker(worker, &h, fds, 2);

@@ -14,7 +14,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front.h"
+#include "gpu-agent/pods.h"
 #include "gpu-agent/token.h"
 
 static struct front *session_front; /* the one that the sessions' watches belong to */
@@ -32,7 +32,8 @@ int session_open_table(struct front *front, struct error *error)
 
 	session_front = front;
 	front->sessions = calloc(n, sizeof(*front->sessions));
-	if (!front->sessions)
+	front->pods = calloc(n, sizeof(*front->pods));
+	if (!front->sessions || !front->pods)
 		return error_set(error, ENOMEM, "a table of %u sessions", n);
 	for (uint32_t i = 0; i < n; i++)
 		front->sessions[i].commands.fd = -1;
@@ -57,7 +58,7 @@ static void give_up(struct front *front, struct session *session, const char *wh
 
 	log_info("session.dropped", "session=%llu peer=%s text=\"%s\"",
 		(unsigned long long)session->number, session->peer, why);
-	ledger_close(&front->ledger, &session->account);
+	pods_close_account(front, session);
 	set_free(front, session);
 	if (worker)
 		pool_untake(front, worker);
@@ -98,7 +99,8 @@ uint32_t session_may(const struct front *front, const struct session_hello *hell
 			all ? "max_sessions" : "max_sessions_per_pod");
 		return STATUS_NOT_PERMITTED;
 	}
-	return 0;
+	*refusal = REFUSAL_QUOTA;
+	return pods_may(front, hello, text);
 }
 
 static struct session *take_free(struct front *front)
@@ -145,6 +147,7 @@ uint32_t session_begin(struct front *front, int fd, const struct session_hello *
 		sizeof(hello->program));
 	front_clean(session->pod, sizeof(session->pod), hello->pod, sizeof(hello->pod));
 	front_peer(session->peer, peer);
+	session->limits = pods_enter(front, hello);
 	front->session_count++;
 	pool_balance(front, now);
 	return 0;
@@ -178,8 +181,15 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 	session->worker = worker;
 	session->state = SESSION_JOINING;
 	session->deadline = wait_now() + SESSION_HELLO_MS * FRONT_MS;
-	ledger_open(&front->ledger, &session->account, front->config->lease_initial);
-	if (!hello_welcome(session->commands.fd, &welcome))
+	if (!pods_open_account(front, session)) {
+		welcome.status = STATUS_NOT_PERMITTED;
+		snprintf(welcome.text, sizeof(welcome.text),
+			"more GPUs are asked for than the %u "
+			"that this agent has",
+			front->ledger.device_count);
+		hello_welcome(session->commands.fd, &welcome);
+		give_up(front, session, welcome.text);
+	} else if (!hello_welcome(session->commands.fd, &welcome))
 		give_up(front, session, "the client does not take its WELCOME");
 	explicit_bzero(&welcome, sizeof(welcome));
 }
@@ -200,6 +210,7 @@ void session_refuse_waiting(struct front *front, const char *text)
 			continue;
 		front->counters.refused[REFUSAL_NOT_READY]++;
 		hello_welcome(session->commands.fd, &welcome);
+		pods_close_account(front, session);
 		set_free(front, session);
 	}
 }
@@ -290,7 +301,7 @@ uint32_t session_lane(struct front *front, int fd, const struct session_hello *h
 		return STATUS_NOT_PERMITTED;
 	}
 	welcome.features = session->features;
-	welcome.lane = (uint16_t)(session->lanes + 1);
+	welcome.lane = (uint8_t)(session->lanes + 1);
 	memcpy(welcome.session, session->id, sizeof(welcome.session));
 	*refusal = REFUSAL_NOT_READY;
 	/* First: a frame that names the lane must find it at the worker. */
@@ -313,7 +324,7 @@ void session_ended(struct front *front, struct session *session)
 		(unsigned long long)session->stats.bytes_received,
 		(unsigned long long)session->stats.bytes_sent,
 		(unsigned long long)session->stats.errors);
-	ledger_close(&front->ledger, &session->account);
+	pods_close_account(front, session);
 	set_free(front, session);
 }
 
@@ -339,8 +350,8 @@ void session_stats(struct front *front, struct session *session, const struct ha
 	count_up(&seen->copies_in_bytes, h->copies_in_bytes, &total->copies_in_bytes);
 	count_up(&seen->copies_out_bytes, h->copies_out_bytes, &total->copies_out_bytes);
 	count_up(&seen->errors, h->errors, &total->errors);
-	for (uint32_t d = 0; d < h->device_count && d < front->ledger.device_count; d++)
-		seen->used[d] = h->devices[d].used;
+	for (uint32_t i = 0; i < h->device_count && i < pods_gpu_count(front, session); i++)
+		seen->used[pods_gpu(front, session, i)] = h->devices[i].used;
 }
 
 uint64_t session_tick(struct front *front, uint64_t now)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/front.h"
+#include "gpu-agent/pods.h"
 
 void status_uuid(FILE *out, const uint8_t uuid[16])
 {
@@ -101,6 +101,7 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 		add_bytes(one, "used_bytes", s->stats.used[d]);
 		cJSON_AddItemToArray(memory, one);
 	}
+	add_bytes(object, "memory_limit_bytes", s->limits ? s->limits->budget.limit : 0);
 	add_bytes(object, "frames_received", s->stats.frames_received);
 	add_bytes(object, "frames_sent", s->stats.frames_sent);
 	add_bytes(object, "bytes_received", s->stats.bytes_received);

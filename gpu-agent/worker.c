@@ -263,6 +263,40 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 	return 0;
 }
 
+/* The session's GPUs, numbered as it does: those that the pod got, in their order. Nothing has
+ * been done in their contexts yet. */
+static int worker_choose(struct worker *w, const struct handoff *message)
+{
+	static struct worker_device all[HANDOFF_DEVICES];
+	uint32_t n = message->device_count;
+
+	if (!n || n > w->device_count)
+		return -1;
+	for (uint32_t i = 0; i < n; i++)
+		if (message->gpus[i] >= w->device_count ||
+			(i && message->gpus[i] <= message->gpus[i - 1]))
+			return -1;
+	memcpy(all, w->devices, sizeof(all));
+	memset(w->devices, 0, sizeof(w->devices));
+	memset(w->contexts, 0, sizeof(w->contexts));
+	w->streams = NULL;
+	w->device_count = n;
+	w->memory_limit = message->bytes;
+	for (uint32_t i = 0; i < n; i++) {
+		struct worker_device *d = &w->devices[i];
+
+		*d = all[message->gpus[i]];
+		d->lease = message->devices[i].lease;
+		d->others = message->devices[i].others;
+		if (w->memory_limit && w->memory_limit < d->open.total_memory)
+			d->open.total_memory = w->memory_limit;
+		w->contexts[CONTEXT_PRIMARY(i)] = d->primary;
+		context_stream_init(w, (uint16_t)CONTEXT_PRIMARY(i));
+	}
+	w->current = CONTEXT_NONE;
+	return 0;
+}
+
 /* Waits for the session, however long it takes. -1: there will be none. */
 static int worker_session(struct worker *w, struct handoff *message)
 {
@@ -302,8 +336,10 @@ static int worker_session(struct worker *w, struct handoff *message)
 		log_error("session.adopt", "error=\"%s\"", error.text);
 		return -1;
 	}
-	for (uint32_t i = 0; i < w->device_count; i++)
-		w->devices[i].lease = message->devices[i].lease;
+	if (worker_choose(w, message)) {
+		log_error("session.gpus", "count=%u", message->device_count);
+		return -1;
+	}
 	memcpy(w->stats.session, message->session, sizeof(w->stats.session));
 	return 0;
 }
@@ -344,6 +380,9 @@ void worker_control(struct worker *w)
 		return;
 	if (message.what == HANDOFF_GRANT)
 		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
+	else if (message.what == HANDOFF_OTHERS)
+		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
+			w->devices[i].others = message.devices[i].others;
 	else if (message.what == HANDOFF_LANE)
 		lane_open(w, message.device, worker_descriptor(&m));
 	else if (message.what == HANDOFF_STOP)

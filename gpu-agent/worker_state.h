@@ -141,6 +141,7 @@ struct worker_device {
 	CUcontext primary;
 	uint64_t window, window_bytes, granularity;
 	uint64_t lease, used;
+	uint64_t others;	  /* what the pod's other sessions have of the limit */
 	uint64_t *mapped;	  /* a bit a granule */
 	struct mapping *mappings; /* by first granule */
 	struct open_device open;  /* what vcudaOpen tells */
@@ -169,6 +170,7 @@ struct worker {
 
 	uint32_t device_count;
 	struct worker_device devices[HANDOFF_DEVICES];
+	uint64_t memory_limit; /* of each GPU, for all sessions of the pod together; 0 = none */
 
 	CUcontext contexts[CONTEXT_MAX];
 	struct worker_stream legacy[CONTEXT_MAX];
@@ -391,6 +393,10 @@ void nvml_sample(struct worker *w, uint64_t now);
 /* memory.c */
 void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);
+/* Where the pod has a limit: what is left of it and how much it is, from what the driver says
+ * of the device. */
+void memory_limited(
+	const struct worker *w, uint32_t device, uint64_t *free_bytes, uint64_t *total);
 
 /* context.c */
 void context_stream_init(struct worker *w, uint16_t context);

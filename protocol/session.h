@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define SESSION_MAGIC 0x4144554356ull /* "VCUDA" */
-#define SESSION_VERSION 1u
+#define SESSION_VERSION 2u
 #define SESSION_HELLO_MS 5000
 
 /* The seeds' ports: the server's send port is the client's receive port. */
@@ -57,8 +57,13 @@ struct session_hello {
 	uint32_t pid; /* for the ledger and logs */
 	uint32_t uid;
 	char program[64];
-	char pod[64];	 /* namespace/name, or the host's name */
-	char token[256]; /* NUL-terminated; compared in constant time */
+	char pod[128];	  /* namespace/name, or the host's name */
+	char pod_uid[40]; /* sessions with the same one share limits; "": those of the same pod
+			   */
+	char token[256];  /* NUL-terminated; compared in constant time */
+	uint64_t memory_limit; /* bytes that they may have of each GPU together; 0 = no limit */
+	uint32_t gpu_count;    /* GPUs that they see; 0 = all */
+	uint32_t reserved;
 };
 
 struct session_welcome {
@@ -69,10 +74,12 @@ struct session_welcome {
 	uint64_t features; /* what both know */
 	uint8_t session[16];
 	uint8_t secret[16];
-	uint16_t reply_port; /* where the second connection goes */
-	uint16_t lane;	     /* to LANE: its number, 1 … SESSION_LANES */
-	uint16_t reserved[2];
-	char text[192]; /* one line, NUL-terminated */
+	uint16_t reply_port;  /* where the second connection goes */
+	uint8_t lane;	      /* to LANE: its number, 1 … SESSION_LANES */
+	uint8_t gpus;	      /* PROBE: how many there are, … */
+	uint32_t sessions;    /* … how many sessions run, … */
+	uint64_t free_memory; /* … and what the freest GPU has to give */
+	char text[192];	      /* one line, NUL-terminated */
 };
 
 #endif

@@ -7,7 +7,8 @@
 #define VCUDA_SIDECAR_ASK_H
 
 #include "common/error.h"
-#include "transport/transport.h"
+#include "sidecar/agents.h"
+#include "sidecar/options.h"
 
 /* The sidecar's state as JSON text; free() it. 0, or -errno with *error. */
 int ask_status(const char *socket, char **json, struct error *error);
@@ -18,7 +19,9 @@ int ask_drain(const char *socket, struct error *error);
 /* Prints that JSON for people: one line for the sidecar, one for each process. 0 or -EINVAL. */
 int ask_print(const char *json);
 
-/* Asks an agent whether it would grant a session. 0, or -errno with *error; *took: ns. */
-int ask_probe(const char *agent, const char *token, uint64_t *took, struct error *error);
+/* Asks the agents whether one would grant a session. 0, or -errno with *error; `agents` says
+ * which, `text` what it said; *took: ns. */
+int ask_probe(const struct options *options, struct agents *agents, char text[192],
+	uint64_t *took, struct error *error);
 
 #endif

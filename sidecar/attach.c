@@ -148,21 +148,26 @@ static int attach_memory(struct channel *channel, struct error *error)
 /* Dials the agent. 0, or the CUresult to answer with *error. */
 static uint32_t attach_dial(struct channel *channel, struct error *error)
 {
-	const struct options *options = &channel->server->options;
+	struct server *server = channel->server;
+	const struct options *options = &server->options;
 	uint64_t deadline = wait_now() + options->attach_timeout * 1000000000ull;
 	struct session_hello hello = {
 		.version = SESSION_VERSION,
 		.pid = (uint32_t)channel->peer.pid,
 		.uid = channel->peer.uid,
 		.features = SESSION_FEATURE_LANES,
+		.memory_limit = options->vram_limit,
+		.gpu_count = (uint32_t)options->gpu_count,
 	};
 	struct session_welcome welcome;
 	int ret;
 
 	memcpy(hello.program, channel->program, sizeof(hello.program));
 	memcpy(hello.pod, options->pod, sizeof(hello.pod));
+	memcpy(hello.pod_uid, options->pod_uid, sizeof(hello.pod_uid));
 	memcpy(hello.token, options->token, sizeof(hello.token));
-	ret = transport_dial(options->agent, &hello, &welcome, deadline, &channel->link, error);
+	ret = agents_dial(&server->agents, options->agent, &hello, &welcome, deadline,
+		&channel->link, error);
 	if (!ret)
 		lanes_init(&channel->lanes, channel->link, &hello, &welcome, channel->doorbell,
 			channel->server->spin);
@@ -224,14 +229,14 @@ static uint32_t attach_grant(
 		    segment, options->label, channel->peer.uid, channel->peer.gid, error) < 0)
 		return STATUS_MEMORY;
 	answer = answer_of(request, 0, "");
-	answer.mode = options->mode;
+	answer.mode = segment->name[0] ? CHANNEL_HOST : CHANNEL_POD;
 	answer.size = segment->size;
 	memcpy(answer.name, segment->name, sizeof(answer.name));
 	fds[0] = channel->doorbell;
 	fds[1] = segment->fd;
 	channel->named = segment->name[0] != 0;
 	channel->named_at = wait_now();
-	if (answer_send(channel, &answer, fds, options->mode == CHANNEL_POD ? 2 : 1) < 0) {
+	if (answer_send(channel, &answer, fds, answer.mode == CHANNEL_POD ? 2 : 1) < 0) {
 		error_set(error, 0, "the program went away while it was being attached");
 		channel->gone = true;
 		return STATUS_NOT_READY;
@@ -335,7 +340,7 @@ static void attach_pin(struct channel *channel, const struct channel_request *re
 		number = segments_add(&channel->segments, segment);
 	}
 	if (number >= 0) {
-		answer.mode = options->mode;
+		answer.mode = segment->name[0] ? CHANNEL_HOST : CHANNEL_POD;
 		answer.segment = (uint32_t)number;
 		answer.size = segment->size;
 		memcpy(answer.name, segment->name, sizeof(answer.name));
@@ -347,7 +352,7 @@ static void attach_pin(struct channel *channel, const struct channel_request *re
 		segment_free(segment);
 	}
 	if (answer_send(channel, &answer, number >= 0 ? &segment->fd : NULL,
-		    number >= 0 && options->mode == CHANNEL_POD) < 0)
+		    number >= 0 && answer.mode == CHANNEL_POD) < 0)
 		channel->gone = true;
 }
 

@@ -3,12 +3,17 @@
  * vcuda-client: see options_usage.  Exit status: 0, 1 where something failed, 2 for wrong
  * usage.
  */
+#include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/cleanup.h"
 #include "common/log.h"
 #include "common/version.h"
 #include "sidecar/ask.h"
+#include "sidecar/install.h"
 #include "sidecar/options.h"
 #include "sidecar/server.h"
 
@@ -33,22 +38,44 @@ static int do_status(const struct options *options)
 	return 0;
 }
 
+/* The sidecar of this machine or pod serves and takes processes. */
+static int probe_sidecar(const struct options *options, struct error *error)
+{
+	cleanup_free char *json = NULL;
+	cJSON *root;
+	bool draining;
+
+	if (ask_status(options->socket, &json, error) < 0)
+		return -ENOENT;
+	root = cJSON_Parse(json);
+	draining = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "draining"));
+	cJSON_Delete(root);
+	return draining ? error_set(error, 0, "the sidecar is draining") : 0;
+}
+
 static int do_probe(const struct options *options)
 {
+	struct agents agents = AGENTS_INIT;
+	char text[192], who[AGENT_TEXT];
 	struct error error;
 	uint64_t took;
 
+	if (!options->remote && probe_sidecar(options, &error) < 0)
+		return complain(&error, 1);
 	if (!options->agent[0]) {
 		error_set(&error, 0,
-			"probe: name an agent with --agent HOST[:PORT] or --config FILE");
+			"probe: name an agent with --agent HOST[:PORT], $VCUDA_AGENT or "
+			"--config FILE");
 		return complain(&error, 2);
 	}
-	if (ask_probe(options->agent, options->token, &took, &error) < 0)
+	if (ask_probe(options, &agents, text, &took, &error) < 0)
 		return complain(&error, 1);
+	agents_chosen(&agents, who);
 	printf(options->json
-			? "{\"agent\": \"%s\", \"granted\": true, \"seconds\": %.6f}\n"
-			: "agent %s would grant a session (asked and answered in %.6f s)\n",
-		options->agent, (double)took / 1e9);
+			? "{\"agent\": \"%s\", \"granted\": true, \"text\": \"%s\", "
+			  "\"seconds\": %.6f}\n"
+			: "agent %s would grant a session: %s (asked and answered in %.6f s)\n",
+		who, text, (double)took / 1e9);
 	return 0;
 }
 
@@ -59,6 +86,8 @@ int main(int argc, char **argv)
 	struct error error;
 
 	log_open("sidecar");
+	if (argc > 1 && !strcmp(argv[1], "install"))
+		return install_main(argc - 1, argv + 1);
 	if (options_parse(argc, argv, &options, &command, &error) < 0)
 		return complain(&error, 2);
 	switch (command) {

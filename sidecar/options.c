@@ -11,7 +11,7 @@
 #include "common/cleanup.h"
 #include "common/config.h"
 #include "common/log.h"
-#include "transport/transport.h"
+#include "sidecar/agents.h"
 
 #define NS 1000000000ull
 
@@ -20,19 +20,28 @@ const char options_usage[] =
 	"agent\n"
 	"\n"
 	"  vcuda-client [run] --config FILE | --agent HOST[:PORT] [FLAGS]\n"
-	"  vcuda-client probe  [FLAGS]    asks the agent whether it would grant a session\n"
+	"  vcuda-client probe  [FLAGS]    whether the sidecar serves and the agent would grant "
+	"a session;\n"
+	"                                 with --agent only the agent is asked\n"
 	"  vcuda-client status [--json]   what the running sidecar does\n"
 	"  vcuda-client drain             it takes no more processes and ends after the last "
 	"one\n"
+	"  vcuda-client install FROM TO [LINE]   copies the libraries into a volume\n"
 	"  vcuda-client 0 HOST native SEND RECV CONTROL 0\n"
 	"\n"
 	"  --config FILE         YAML; each flag below is a key there too\n"
-	"  --agent HOST[:PORT]   the agent's receive port (9998)\n"
+	"  --agent HOST[:PORT]   the agent's receive port (9998); several with commas "
+	"between:\n"
+	"                        the one with most memory left is taken\n"
 	"  --token TEXT, --token-file FILE\n"
 	"  --socket PATH         default $VCUDA_SOCKET or " CHANNEL_SOCKET "\n"
 	"  --socket-mode OCTAL   permissions of the socket (0666 for root, else 0600)\n"
 	"  --ipc host|pod        POSIX shared memory (hostIPC) or sealed memfd (default)\n"
 	"  --pod NAMESPACE/NAME  named to the agent\n"
+	"  --pod-uid UID         pods are told apart by it ($POD_UID)\n"
+	"  --vram-limit SIZE     of each GPU, for all processes together, as in 4Gi\n"
+	"  --gpu-count N         GPUs that a process sees (all)\n"
+	"  --shm-size SIZE       most shared memory in all\n"
 	"  --label TEXT          in the names of shared memory (host mode)\n"
 	"  --ring, --arena, --landing SIZE   powers of two, as in 512Ki\n"
 	"  --spin auto|never|MICROSECONDS    before sleeping\n"
@@ -51,7 +60,9 @@ void options_default(struct options *options)
 
 	*options = (struct options){
 		.socket = CHANNEL_SOCKET,
-		.socket_mode = geteuid() ? 0600 : 0666,
+		/* In a pod the socket lies in the pod's own volume, and its containers may run
+		 * as anybody. */
+		.socket_mode = geteuid() && !uid ? 0600 : 0666,
 		.mode = CHANNEL_POD,
 		.label = "host",
 		.ring = CHANNEL_RING,
@@ -67,8 +78,10 @@ void options_default(struct options *options)
 		snprintf(options->pod, sizeof(options->pod), "%s/%s", namespace, pod);
 	else if (gethostname(options->pod, sizeof(options->pod) - 1))
 		options->pod[0] = 0;
-	if (uid)
+	if (uid) {
 		snprintf(options->label, sizeof(options->label), "%.12s", uid);
+		snprintf(options->pod_uid, sizeof(options->pod_uid), "%s", uid);
+	}
 }
 
 /* --- one setter a kind --- */
@@ -76,13 +89,7 @@ void options_default(struct options *options)
 static int set_agent(
 	struct options *options, const struct config_item *item, struct error *error)
 {
-	char host[256];
-	uint16_t port;
-
-	if (!transport_find(item->text, error))
-		return -EINVAL;
-	if (!strstr(item->text, "://") &&
-		transport_parse_host(item->text, SESSION_PORT_RECV, host, &port, error) < 0)
+	if (agents_check(item->text, error) < 0)
 		return error_wrap(error, -EINVAL, "%s", item->key);
 	return config_text(item, options->agent, sizeof(options->agent), error);
 }
@@ -223,8 +230,16 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return set_mode(o, item, error);
 	if (!strcmp(key, "pod"))
 		return config_text(item, o->pod, sizeof(o->pod), error);
+	if (!strcmp(key, "pod_uid"))
+		return config_text(item, o->pod_uid, sizeof(o->pod_uid), error);
 	if (!strcmp(key, "label"))
 		return set_label(o, item, error);
+	if (!strcmp(key, "vram_limit"))
+		return config_size(item, 0, 1ull << 50, &o->vram_limit, error);
+	if (!strcmp(key, "gpu_count"))
+		return config_number(item, 0, 16, &o->gpu_count, error);
+	if (!strcmp(key, "shm_size"))
+		return config_size(item, 0, 1ull << 50, &o->shm_size, error);
 	if (!strcmp(key, "ring"))
 		return set_power(item, 256u << 10, 16u << 20, &o->ring, error);
 	if (!strcmp(key, "arena"))
@@ -247,8 +262,9 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return set_log(item, error);
 	return error_set(error, 0,
 		"unknown key '%.60s'; known: agent token token_file socket socket_mode ipc pod "
-		"label "
-		"ring arena landing spin max_processes attach_timeout ping_timeout "
+		"pod_uid label "
+		"vram_limit gpu_count shm_size ring arena landing spin max_processes "
+		"attach_timeout ping_timeout "
 		"busy_timeout "
 		"idle_exit log",
 		key);
@@ -263,6 +279,35 @@ int options_read_bytes(struct options *options, const char *name, const void *by
 	struct error *error)
 {
 	return config_read_bytes(name, bytes, n, options_set, options, error);
+}
+
+/* --- the environment --- */
+
+/* A variable that is empty counts as not set, so that a template may leave it so. */
+static int options_environment(struct options *options, struct error *error)
+{
+	static const struct {
+		const char *name, *key;
+	} variables[] = {
+		{"VCUDA_AGENT", "agent"},
+		{"VCUDA_TOKEN_FILE", "token_file"},
+		{"VCUDA_SOCKET", "socket"},
+		{"VCUDA_IPC", "ipc"},
+		{"VCUDA_VRAM_LIMIT", "vram_limit"},
+		{"VCUDA_GPU_COUNT", "gpu_count"},
+		{"VCUDA_SHM_SIZE", "shm_size"},
+		{"VCUDA_LOG_LEVEL", "log"},
+	};
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		struct config_item item = {.key = variables[i].key,
+			.text = getenv(variables[i].name),
+			.index = -1};
+
+		if (item.text && *item.text && options_set(options, &item, error) < 0)
+			return error_wrap(error, -EINVAL, "$%s", variables[i].name);
+	}
+	return 0;
 }
 
 /* --- the command line --- */
@@ -288,7 +333,8 @@ static int parse_positional(int argc, char **argv, struct options *options, stru
 			error, 0, "'%s': the transport served here is native", argv[3]);
 	if (snprintf(agent, sizeof(agent), "%s:%s", argv[2], argv[4]) >= (int)sizeof(agent))
 		return error_set(error, 0, "the host's name is too long");
-	options->mode = CHANNEL_HOST; /* the seeds' pods have hostIPC */
+	options->mode = CHANNEL_HOST; /* the seeds' pods have hostIPC … */
+	options->announce = true;     /* … and no volume that their containers share */
 	return set_agent(options, &item, error);
 }
 
@@ -352,6 +398,7 @@ static int parse_flag(int argc, char **argv, int *i, int pass, struct options *o
 	if (!pass)
 		return 0;
 	item.text = text;
+	options->remote |= !strcmp(key, "agent");
 	ret = options_set(options, &item, error);
 	if (ret < 0) { /* "token_file: …" reads "--token-file: …" */
 		size_t skip =
@@ -367,7 +414,6 @@ static int parse_flag(int argc, char **argv, int *i, int pass, struct options *o
 int options_parse(int argc, char **argv, struct options *options, enum command *command,
 	struct error *error)
 {
-	const char *socket = getenv("VCUDA_SOCKET");
 	int ret;
 
 	options_default(options);
@@ -377,14 +423,9 @@ int options_parse(int argc, char **argv, struct options *options, enum command *
 		return 0;
 	}
 	for (int pass = 0; pass < 2; pass++) {
-		if (pass && socket && *socket) {
-			struct config_item item = {
-				.key = "VCUDA_SOCKET", .text = socket, .index = -1};
-
-			ret = set_socket(options, &item, error);
-			if (ret < 0)
-				return ret;
-		}
+		ret = pass ? options_environment(options, error) : 0;
+		if (ret < 0)
+			return ret;
 		if (numeric(argv[1])) {
 			ret = pass ? parse_positional(argc, argv, options, error) : 0;
 			if (ret < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the sidecar was told: a YAML file, flags, the seeds' positional form.  A flag beats
- * $VCUDA_SOCKET, which beats the file.  docs/SIDECAR.md lists the keys.
+ * What the sidecar was told: a YAML file, the environment, flags, the seeds' positional form.
+ * A flag beats the environment, which beats the file.  docs/SIDECAR.md lists the keys.
  */
 #ifndef VCUDA_SIDECAR_OPTIONS_H
 #define VCUDA_SIDECAR_OPTIONS_H
@@ -17,10 +17,14 @@ struct options {
 	char socket[100];     /* fits in sockaddr_un with ".lock" and to spare */
 	uint64_t socket_mode; /* permission bits */
 	enum channel_mode mode;
-	char agent[256]; /* HOST[:PORT] or SCHEME://…; "" = none */
+	char agent[1024]; /* HOST[:PORT] or SCHEME://…, commas between; "" = none */
 	char token[256];
-	char pod[64];	/* namespace/name, for the agent's ledger */
-	char label[16]; /* in the names of shared memory: the pod's UID, or "host" */
+	char pod[128];	     /* namespace/name, for the agent's ledger */
+	char pod_uid[40];    /* sessions with the same one share the limits */
+	uint64_t vram_limit; /* bytes of each GPU for all processes together; 0 = no limit */
+	uint64_t gpu_count;  /* GPUs that a process sees; 0 = all */
+	uint64_t shm_size;   /* shared memory of all processes together; 0 = no limit */
+	char label[16];	     /* in the names of shared memory: the pod's UID, or "host" */
 	uint64_t ring, arena, landing; /* bytes, powers of two */
 	uint64_t spin;	    /* ns before sleeping; UINT64_MAX = by the number of cores */
 	uint64_t idle_exit; /* s without a process until it ends; 0 = never */
@@ -28,7 +32,9 @@ struct options {
 	uint64_t attach_timeout; /* s for dialing and handshake */
 	uint64_t ping_timeout;	 /* s without an answer to a PING … */
 	uint64_t busy_timeout;	 /* … and in the middle of a frame */
+	bool announce; /* the positional form: also in the network namespace, see place.h */
 	bool json;
+	bool remote; /* probe: --agent was given, only the agent is asked */
 };
 
 enum command {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,29 @@
 
 #define SHM_FOLDER "/dev/shm"
 #define SEGMENT_SMALL (64u << 20) /* below: not worth reading what is free */
+
+/* All segments together; one process, one budget. */
+static uint64_t budget;
+static _Atomic uint64_t spent;
+
+void segment_budget(uint64_t bytes)
+{
+	budget = bytes;
+}
+
+/* Takes SIZE bytes out of the budget. */
+static int segment_spend(uint64_t size, struct error *error)
+{
+	uint64_t before = atomic_fetch_add(&spent, size);
+
+	if (!budget || (before <= budget && size <= budget - before))
+		return 0;
+	atomic_fetch_sub(&spent, size);
+	return error_set(error, ENOMEM,
+		"shared memory of %llu KiB: %llu of %llu KiB are in use (shm_size)",
+		(unsigned long long)(size >> 10), (unsigned long long)(before >> 10),
+		(unsigned long long)(budget >> 10));
+}
 
 static int segment_file(enum channel_mode mode, struct error *error)
 {
@@ -70,22 +94,16 @@ static int segment_affordable(uint64_t size, struct error *error)
 		(unsigned long long)(size >> 20), (unsigned long long)(available >> 20));
 }
 
-int segment_create(
+/* SIZE: whole pages, spent already. */
+static int segment_make(
 	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error)
 {
 	cleanup_close int fd = segment_file(mode, error);
 	cleanup_free struct segment *made = NULL;
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	int ret;
 
 	if (fd < 0)
 		return fd;
-	if (__builtin_add_overflow(size, page - 1, &size) || size > INT64_MAX)
-		return error_set(error, EINVAL, "shared memory");
-	size &= ~(page - 1);
-	ret = segment_affordable(size, error);
-	if (ret < 0)
-		return ret;
 	ret = posix_fallocate(fd, 0, (off_t)size);
 	if (ret)
 		return error_set(error, ret, "shared memory of %llu MiB",
@@ -111,6 +129,26 @@ int segment_create(
 	return 0;
 }
 
+int segment_create(
+	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	int ret;
+
+	if (__builtin_add_overflow(size, page - 1, &size) || size > INT64_MAX)
+		return error_set(error, EINVAL, "shared memory");
+	size &= ~(page - 1);
+	ret = segment_affordable(size, error);
+	if (!ret)
+		ret = segment_spend(size, error);
+	if (ret < 0)
+		return ret;
+	ret = segment_make(mode, size, segment, error);
+	if (ret < 0)
+		atomic_fetch_sub(&spent, size);
+	return ret;
+}
+
 int segment_publish(struct segment *segment, const char *label, uid_t owner, gid_t group,
 	struct error *error)
 {
@@ -121,7 +159,9 @@ int segment_publish(struct segment *segment, const char *label, uid_t owner, gid
 	if (segment->mode != CHANNEL_HOST)
 		return 0;
 	if (owner != geteuid() && fchown(segment->fd, owner, group))
-		return error_set(error, errno, "giving shared memory to user %u", owner);
+		return errno == EPERM ? 0
+				      : error_set(error, errno,
+						"giving shared memory to user %u", owner);
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return error_set(error, errno, "random numbers");
 	at = (size_t)snprintf(segment->name, 24, "/vcuda-%.12s-", label);
@@ -148,6 +188,7 @@ void segment_free(struct segment *segment)
 	if (!segment)
 		return;
 	segment_hide(segment);
+	atomic_fetch_sub(&spent, segment->size);
 	munmap(segment->base, segment->size);
 	close(segment->fd);
 	free(segment);

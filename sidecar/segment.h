@@ -30,12 +30,17 @@ struct segment {
 	struct segment *next; /* segments.closing */
 };
 
+/* The most bytes that all segments of this process may have together; 0 = no limit. Before the
+ * first one. */
+void segment_budget(uint64_t bytes);
+
 /* Reserves and maps `size` bytes (rounded up to pages). 0, or -errno with *error. Thread-safe.
  */
 int segment_create(
 	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error);
 /* host: gives it a name that OWNER may open; `label` (the pod's UID, or "host") is in the name.
- */
+ * Where the file cannot be given to OWNER (a sidecar without the right to) it stays without a
+ * name, and goes by descriptor as in `pod`. */
 int segment_publish(struct segment *segment, const char *label, uid_t owner, gid_t group,
 	struct error *error);
 /* host: takes the name away; later calls do nothing. */

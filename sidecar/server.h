@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sidecar/agents.h"
 #include "sidecar/options.h"
 #include "sidecar/segment.h"
 
@@ -21,9 +22,11 @@ struct channel;
 
 struct server {
 	struct options options;
+	struct agents agents;
 	uint64_t spin;	  /* ns */
 	uint64_t started; /* CLOCK_MONOTONIC ns */
 	int listen_fd;
+	int announce_fd; /* the same in the network namespace; -1 = not there */
 	int lock_fd;
 	int stop_fd; /* eventfd, never read: readable = everybody ends */
 	int wake_fd; /* eventfd: the main thread looks around */

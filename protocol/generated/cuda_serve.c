@@ -12,6 +12,7 @@
 #include "gpu-agent/worker.h"
 #include "protocol/generated/cublas_library.h"
 #include "protocol/generated/cublaslt_library.h"
+#include "protocol/generated/cudnn_library.h"
 #include "protocol/generated/cuda_driver.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -131,27 +132,6 @@ static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 	if (!cuda->cuCtxSetSharedMemConfig)
 		return worker_lacks(w, "cuCtxSetSharedMemConfig");
 	return cuda->cuCtxSetSharedMemConfig((CUsharedconfig)body->config);
-}
-
-/* cuda.api:132: call */
-static CUresult run_cuMemGetInfo_v2(struct worker *w, struct request *r)
-{
-	struct wire_cuMemGetInfo_v2_reply *answer = (void *)r->answer;
-	const struct cuda_driver *cuda = worker_driver(w);
-	size_t free = 0;
-	size_t total = 0;
-	CUresult status;
-
-	if (worker_refused(r))
-		return r->refused;
-	if (!cuda->cuMemGetInfo_v2)
-		return worker_lacks(w, "cuMemGetInfo_v2");
-	status = cuda->cuMemGetInfo_v2(&free, &total);
-	if (!status) {
-		answer->free = free;
-		answer->total = total;
-	}
-	return status;
 }
 
 /* cuda.api:327: call */
@@ -738,6 +718,19 @@ static const struct serve_entry entries[] = {
 	 "vcudaCublasOpen"},
 	{OP_vcudaCublasClose, sizeof(struct wire_vcudaCublasClose), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaCublasClose, "vcudaCublasClose"},
+	{OP_vcudaCudnnOpen, sizeof(struct wire_vcudaCudnnOpen),
+	 sizeof(struct wire_vcudaCudnnOpen_reply), SERVE_CALL, serve_vcudaCudnnOpen,
+	 "vcudaCudnnOpen"},
+	{OP_vcudaCudnnClose, sizeof(struct wire_vcudaCudnnClose), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaCudnnClose, "vcudaCudnnClose"},
+	{OP_vcudaCudnnVersion, sizeof(struct wire_vcudaCudnnVersion),
+	 sizeof(struct wire_vcudaCudnnVersion_reply), SERVE_CALL | SERVE_NO_CONTEXT,
+	 serve_vcudaCudnnVersion, "vcudaCudnnVersion"},
+	{OP_vcudaCudnnAsk, sizeof(struct wire_vcudaCudnnAsk),
+	 sizeof(struct wire_vcudaCudnnAsk_reply), SERVE_CALL, serve_vcudaCudnnAsk,
+	 "vcudaCudnnAsk"},
+	{OP_vcudaCudnnPlanClose, sizeof(struct wire_vcudaCudnnPlanClose), 0,
+	 SERVE_POST | SERVE_CALL, serve_vcudaCudnnPlanClose, "vcudaCudnnPlanClose"},
 	{OP_vcudaCaptureBegin, sizeof(struct wire_vcudaCaptureBegin), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaCaptureBegin, "vcudaCaptureBegin"},
 	{OP_vcudaCaptureEnd, sizeof(struct wire_vcudaCaptureEnd),
@@ -795,7 +788,7 @@ static const struct serve_entry entries[] = {
 	{OP_cuCtxSetSharedMemConfig, sizeof(struct wire_cuCtxSetSharedMemConfig), 0,
 	 SERVE_POST | SERVE_CALL, run_cuCtxSetSharedMemConfig, "cuCtxSetSharedMemConfig"},
 	{OP_cuMemGetInfo_v2, sizeof(struct wire_cuMemGetInfo_v2),
-	 sizeof(struct wire_cuMemGetInfo_v2_reply), SERVE_CALL, run_cuMemGetInfo_v2,
+	 sizeof(struct wire_cuMemGetInfo_v2_reply), SERVE_CALL, serve_cuMemGetInfo_v2,
 	 "cuMemGetInfo_v2"},
 	{OP_cuEventElapsedTime_v2, sizeof(struct wire_cuEventElapsedTime_v2),
 	 sizeof(struct wire_cuEventElapsedTime_v2_reply), SERVE_CALL, run_cuEventElapsedTime_v2,
@@ -893,6 +886,8 @@ const struct serve_entry *serve_find(uint16_t op)
 		return cublas_serve_find(op);
 	if (op >= 2000 && op <= 2099)
 		return cublaslt_serve_find(op);
+	if (op >= 2100 && op <= 2499)
+		return cudnn_serve_find(op);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

@@ -346,7 +346,70 @@ struct wire_vcudaCublasClose {
 };
 _Static_assert(sizeof(struct wire_vcudaCublasClose) == 8, "");
 
-/* vcuda.api:116: post 75 */
+/* vcuda.api:113: call 65 */
+struct wire_vcudaCudnnOpen {
+	uint64_t handle; /* KIND_cudnnHandle, minted by the shim */
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnOpen) == 16, "");
+struct wire_vcudaCudnnOpen_reply {
+	uint32_t status;
+	uint32_t version;
+	uint32_t cudart;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnOpen_reply) == 16, "");
+
+/* vcuda.api:115: post 66 */
+struct wire_vcudaCudnnClose {
+	uint64_t handle; /* KIND_cudnnHandle, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnClose) == 8, "");
+
+/* vcuda.api:117: call 67 */
+struct wire_vcudaCudnnVersion {
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnVersion) == 8, "");
+struct wire_vcudaCudnnVersion_reply {
+	uint32_t status;
+	uint32_t version;
+	uint32_t cudart;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnVersion_reply) == 16, "");
+
+/* vcuda.api:123: call 68 */
+struct wire_vcudaCudnnAsk {
+	uint64_t handle;
+	uint64_t plan;
+	struct wire_run digest; /* 32 x byte */
+	uint32_t attribute;
+	uint32_t type;
+	uint64_t first;
+	uint64_t wanted;
+	uint32_t tree_bytes;
+	struct wire_run tree; /* tree_bytes x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnAsk) == 64, "");
+struct wire_vcudaCudnnAsk_reply {
+	uint32_t status;
+	uint32_t count;
+	uint64_t total;
+	struct wire_run answer; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnAsk_reply) == 24, "");
+
+/* vcuda.api:126: post 69 */
+struct wire_vcudaCudnnPlanClose {
+	uint64_t plan; /* KIND_cudnnPlan, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
+
+/* vcuda.api:133: post 75 */
 struct wire_vcudaCaptureBegin {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -356,7 +419,7 @@ struct wire_vcudaCaptureBegin {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
 
-/* vcuda.api:119: call 76 */
+/* vcuda.api:136: call 76 */
 struct wire_vcudaCaptureEnd {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -368,7 +431,7 @@ struct wire_vcudaCaptureEnd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEnd_reply) == 8, "");
 
-/* vcuda.api:121: call 77 */
+/* vcuda.api:138: call 77 */
 struct wire_vcudaCaptureTail {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -385,7 +448,7 @@ struct wire_vcudaCaptureTail_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureTail_reply) == 24, "");
 
-/* vcuda.api:124: post 78 */
+/* vcuda.api:141: post 78 */
 struct wire_vcudaCaptureUpdate {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -395,7 +458,7 @@ struct wire_vcudaCaptureUpdate {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
 
-/* vcuda.api:129: call 79 */
+/* vcuda.api:146: call 79 */
 struct wire_vcudaGraphInstantiate {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
@@ -410,7 +473,7 @@ struct wire_vcudaGraphInstantiate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 16, "");
 
-/* vcuda.api:132: call 80 */
+/* vcuda.api:149: call 80 */
 struct wire_vcudaGraphUpdate {
 	uint64_t exec; /* KIND_KIND_CUgraphExec */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -424,7 +487,7 @@ struct wire_vcudaGraphUpdate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
 
-/* vcuda.api:135: both 81 */
+/* vcuda.api:152: both 81 */
 struct wire_vcudaGraphMake {
 	uint64_t graph; /* KIND_CUgraph, minted by the shim */
 	uint32_t what;
@@ -440,13 +503,13 @@ struct wire_vcudaGraphMake_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
 
-/* vcuda.api:138: post 82 */
+/* vcuda.api:155: post 82 */
 struct wire_vcudaGraphGone {
 	uint64_t handle;
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
 
-/* vcuda.api:140: post 83 */
+/* vcuda.api:157: post 83 */
 struct wire_vcudaGraphAdd {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -458,7 +521,7 @@ struct wire_vcudaGraphAdd {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
 
-/* vcuda.api:143: both 84 */
+/* vcuda.api:160: both 84 */
 struct wire_vcudaGraphSet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -470,7 +533,7 @@ struct wire_vcudaGraphSet {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
 
-/* vcuda.api:145: call 85 */
+/* vcuda.api:162: call 85 */
 struct wire_vcudaGraphGet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -484,7 +547,7 @@ struct wire_vcudaGraphGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
 
-/* vcuda.api:148: call 86 */
+/* vcuda.api:165: call 86 */
 struct wire_vcudaGraphList {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t what;
@@ -498,7 +561,7 @@ struct wire_vcudaGraphList_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
 
-/* vcuda.api:151: post 87 */
+/* vcuda.api:168: post 87 */
 struct wire_vcudaGraphEdges {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t remove;
@@ -507,7 +570,7 @@ struct wire_vcudaGraphEdges {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
 
-/* vcuda.api:153: post 88 */
+/* vcuda.api:170: post 88 */
 struct wire_vcudaGraphRemove {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -515,7 +578,7 @@ struct wire_vcudaGraphRemove {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
 
-/* vcuda.api:155: call 89 */
+/* vcuda.api:172: call 89 */
 struct wire_vcudaGraphDot {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t flags;

@@ -48,8 +48,8 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 	if ((status == CUDA_ERROR_NOT_INITIALIZED || status == CUDA_ERROR_DEINITIALIZED) &&
 		vcuda_nvml_device(0))
 		status = CUDA_SUCCESS;
-	/* Nothing is configured: a machine without a GPU. An error would make PyTorch warn, which
-	 * says nothing on a machine that has no NVML at all. */
+	/* Nothing is configured: a machine without a GPU. An error would make PyTorch warn,
+	 * which says nothing on a machine that has no NVML at all. */
 	if (status == CUDA_ERROR_NO_DEVICE)
 		atomic_store(&without, true);
 	else if (status)

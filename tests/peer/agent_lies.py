@@ -152,8 +152,8 @@ class Handshake(unittest.TestCase):
 
     def test_another_version(self):
         def welcome(fields, hello):
-            fields.update(version=2, status=803, text=b"version")
-        self.refused(welcome, 803, "protocol version 2")
+            fields.update(version=3, status=803, text=b"version")
+        self.refused(welcome, 803, "protocol version 3")
 
     def test_another_version_granted(self):
         def welcome(fields, hello):
@@ -172,7 +172,7 @@ class Handshake(unittest.TestCase):
 
     def test_half_a_welcome(self):
         def welcome(fields, hello):
-            fields.update(raw=struct.pack("<QII", SESSION_MAGIC, 1, 0))
+            fields.update(raw=struct.pack("<QII", SESSION_MAGIC, SESSION_VERSION, 0))
         self.refused(welcome, 802, "during the handshake")
 
     def test_second_connection_refused(self):

@@ -384,7 +384,7 @@ class Starts(unittest.TestCase):
         wait_for(lambda: os.path.exists(folder + "/s"))
         app = App(folder + "/s")
         self.assertEqual((app.mode, app.ring_size), (1, 256 << 10))
-        self.assertEqual(agent.session().hello[10].rstrip(b"\0"), b"sesame")
+        self.assertEqual(agent.session().hello[11].rstrip(b"\0"), b"sesame")
         app.close()
         client.terminate()
         client.wait(5)

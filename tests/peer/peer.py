@@ -24,8 +24,9 @@ FRAME_MAGIC = 0xCDA1
 POST, CALL, REPLY, DATA, UPDATE, UPCALL, ACK, LOST, PAD, PING, PONG, BYE = (
     1, 2, 16, 17, 18, 19, 20, 21, 31, 32, 33, 34)
 BULK = 1
-HELLO = struct.Struct("<QIIQ16s16sII64s64s256s")
-WELCOME = struct.Struct("<QIIQ16s16sHHHH192s")
+SESSION_VERSION = 2
+HELLO = struct.Struct("<QIIQ16s16sII64s128s40s256sQII")
+WELCOME = struct.Struct("<QIIQ16s16sHBBIQ192s")
 SESSION_MAGIC = 0x4144554356
 REQUEST = struct.Struct("<IIIIQQiI64s")
 ANSWER = struct.Struct("<IIIIIIQQ64s128s256s")
@@ -147,7 +148,7 @@ class Agent:
         except (EOFError, OSError):
             s.close()
             return
-        fields = dict(magic=SESSION_MAGIC, version=1, status=0, features=0, session=os.urandom(16),
+        fields = dict(magic=SESSION_MAGIC, version=SESSION_VERSION, status=0, features=0, session=os.urandom(16),
                       secret=os.urandom(16), port=self.send.getsockname()[1], text=b"", raw=None)
         if replies:
             fields["session"], fields["secret"] = hello[4], hello[5]
@@ -159,7 +160,7 @@ class Agent:
             return
         data = WELCOME.pack(fields["magic"], fields["version"], fields["status"],
                             fields["features"], fields["session"], fields["secret"],
-                            fields["port"], 0, 0, 0, fields["text"])
+                            fields["port"], 0, 0, 0, 0, fields["text"])
         if fields["status"] or hello[2] == 3 or not fields["port"]:
             s.sendall(data)
             s.close()

@@ -410,6 +410,45 @@ static int take_all()
 	return 0;
 }
 
+/* What it sees of its GPUs; then blocks of BYTES on the first one until there is no more, held
+ * until stdin is closed. */
+static int limit(size_t bytes)
+{
+	size_t free_bytes, total, got = 0;
+	struct cudaDeviceProp properties;
+	cudaError_t error;
+	void *block;
+	int count;
+
+	MUST(cudaGetDeviceCount(&count));
+	MUST(cudaGetDeviceProperties(&properties, 0));
+	MUST(cudaMemGetInfo(&free_bytes, &total));
+	say("sees %d GPUs of %zu bytes, info %zu of %zu", count, properties.totalGlobalMem,
+		free_bytes, total);
+	for (int i = 0; i < count; i++) {
+		char place[32];
+
+		MUST(cudaSetDevice(i));
+		MUST(cudaMalloc(&block, 4096));
+		MUST(cudaMemset(block, i, 4096));
+		MUST(cudaDeviceSynchronize());
+		MUST(cudaFree(block));
+		MUST(cudaDeviceGetPCIBusId(place, sizeof(place), i));
+		say("GPU %d works: %s", i, place);
+	}
+	MUST(cudaSetDevice(0));
+	while (!(error = cudaMalloc(&block, bytes))) {
+		MUST(cudaMemset(block, 1, 4096));
+		got += bytes;
+	}
+	MUST(cudaDeviceSynchronize());
+	MUST(cudaMemGetInfo(&free_bytes, &total));
+	say("error %d after %zu bytes, info %zu of %zu", error, got, free_bytes, total);
+	while (!stdin_closed(1000))
+		;
+	return 0;
+}
+
 static int pinned(size_t bytes)
 {
 	cudaError_t error;
@@ -462,6 +501,8 @@ int main(int argc, char **argv)
 		return threads();
 	if (!strcmp(what, "fault") && argc > 2)
 		return fault(argv[2]);
+	if (!strcmp(what, "limit"))
+		return limit(number);
 	if (!strcmp(what, "take-all"))
 		return take_all();
 	if (!strcmp(what, "pinned"))

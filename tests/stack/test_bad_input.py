@@ -134,16 +134,16 @@ def test_missing_driver_named_by_its_path():
     missing_driver("/nowhere/libcuda.so.1", "/nowhere/libcuda.so.1", "nvidia or software")
 
 
-def raw_hello(port, version=1, magic=peer.SESSION_MAGIC, token=b""):
+def raw_hello(port, version=peer.SESSION_VERSION, magic=peer.SESSION_MAGIC, token=b""):
     """(status, text) of the real agent's answer to a hand-made hello; None: it hung up."""
     with socket.create_connection(("127.0.0.1", port), 5) as s:
         s.sendall(peer.HELLO.pack(magic, version, 3, 0, bytes(16), bytes(16), 1, 0, b"test",
-                                  b"test", token))
+                                  b"test", b"", token, 0, 0, 0))
         try:
             welcome = peer.WELCOME.unpack(peer.read_exact(s, peer.WELCOME.size))
         except (EOFError, ConnectionResetError):
             return None
-    return welcome[2], welcome[10].rstrip(b"\0").decode()
+    return welcome[2], welcome[11].rstrip(b"\0").decode()
 
 
 def test_agent_told_another_version():

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import threading
 
-from peer import HELLO, POST, SESSION_MAGIC, WELCOME, frame
+from peer import HELLO, POST, SESSION_MAGIC, SESSION_VERSION, WELCOME, frame
 from stack import App, BIN, LOST, Sidecar, environment, stack, wait_for
 
 
@@ -111,8 +111,8 @@ FEATURE_LANES = 4
 def greet(address, role, session=b"", secret=b""):
     host, port = address.rsplit(":", 1)
     wire = socket.create_connection((host, int(port)), 10)
-    wire.sendall(HELLO.pack(SESSION_MAGIC, 1, role, FEATURE_LANES, session, secret, 1, 1, b"test", b"pod",
-                            b""))
+    wire.sendall(HELLO.pack(SESSION_MAGIC, SESSION_VERSION, role, FEATURE_LANES, session, secret, 1, 1, b"test",
+                            b"pod", b"", b"", 0, 0, 0))
     data = b""
     while len(data) < WELCOME.size:
         got = wire.recv(WELCOME.size - len(data))

@@ -45,8 +45,8 @@ static void sum_stays_within_the_device(void **state)
 	assert_int_equal(ledger_free(&l, 1), 65000 * MIB);
 	assert_int_equal(ledger_free(&l, 2), 0);
 
-	ledger_open(&l, &a, 256 * MIB);
-	ledger_open(&l, &b, 256 * MIB);
+	ledger_open(&l, &a, ~0u, NULL, 256 * MIB);
+	ledger_open(&l, &b, ~0u, NULL, 256 * MIB);
 	assert_int_equal(a.lease[0], 256 * MIB);
 	assert_int_equal(ledger_free(&l, 0), 63488 * MIB);
 
@@ -74,7 +74,7 @@ static void limit_holds_for_each_account(void **state)
 	(void)state;
 	make(&l, 1, 65536 * MIB, 0);
 	l.limit = 300 * MIB;
-	ledger_open(&l, &a, 256 * MIB);
+	ledger_open(&l, &a, ~0u, NULL, 256 * MIB);
 	assert_int_equal(ledger_grow(&l, &a, 0, 45 * MIB), 256 * MIB);
 	assert_int_equal(ledger_grow(&l, &a, 0, 44 * MIB), 300 * MIB);
 	assert_int_equal(ledger_grow(&l, &a, 0, 1), 300 * MIB);
@@ -91,7 +91,7 @@ static void many_accounts_share_a_small_device(void **state)
 	(void)state;
 	make(&l, 1, 4096 * MIB, 0);
 	for (int i = 0; i < 64; i++)
-		ledger_open(&l, &accounts[i], 256 * MIB);
+		ledger_open(&l, &accounts[i], ~0u, NULL, 256 * MIB);
 	assert_int_equal(accounts[0].lease[0], 64 * MIB);
 	assert_true(accounts[63].lease[0] >= 16 * MIB);
 	assert_true(ledger_free(&l, 0) > 4096 / 3 * MIB);
@@ -131,7 +131,7 @@ static void what_does_not_add_up_is_a_bug(void **state)
 
 	(void)state;
 	make(&l, 1, 65536 * MIB, 0);
-	ledger_open(&l, &a, 256 * MIB);
+	ledger_open(&l, &a, ~0u, NULL, 256 * MIB);
 	a.lease[0] += 1;
 	ledger_close(&l, &a);
 	assert_int_equal(l.bugs, 1);
@@ -143,9 +143,41 @@ static void what_does_not_add_up_is_a_bug(void **state)
 	assert_int_equal(l.devices[0].contexts, 0);
 }
 
+/* Two accounts of one budget, a third without, one that may not have of device 1. */
+static void accounts_of_one_budget_share_it(void **state)
+{
+	struct ledger l = {0};
+	struct ledger_budget budget = {.limit = 100 * MIB};
+	struct ledger_account a, b, c;
+
+	(void)state;
+	make(&l, 2, 4096 * MIB, 0);
+	ledger_open(&l, &a, ~0u, &budget, 256 * MIB);
+	ledger_open(&l, &b, 1u, &budget, 256 * MIB);
+	ledger_open(&l, &c, ~0u, NULL, 0);
+	assert_int_equal(a.lease[0], 0); /* nothing unasked */
+	assert_int_equal(ledger_grow(&l, &a, 0, 60 * MIB), 60 * MIB);
+	assert_int_equal(ledger_grow(&l, &a, 0, 1), 60 * MIB + 1); /* no doubling */
+	assert_int_equal(ledger_grow(&l, &b, 0, 40 * MIB), 0);
+	assert_int_equal(ledger_grow(&l, &b, 0, 40 * MIB - 1), 40 * MIB - 1);
+	assert_int_equal(ledger_grow(&l, &a, 0, 1), 60 * MIB + 1);
+	assert_int_equal(ledger_grow(&l, &b, 1, 1), 0);
+	assert_int_equal(ledger_grow(&l, &a, 1, 100 * MIB), 100 * MIB); /* of each device */
+	assert_true(ledger_grow(&l, &c, 0, 200 * MIB) >= 200 * MIB);
+	ledger_close(&l, &a);
+	assert_int_equal(budget.lease[0], 40 * MIB - 1);
+	assert_int_equal(ledger_grow(&l, &b, 0, 60 * MIB + 1), 100 * MIB);
+	ledger_close(&l, &b);
+	ledger_close(&l, &c);
+	assert_int_equal(budget.lease[0] + budget.lease[1], 0);
+	assert_int_equal(ledger_free(&l, 0), 4096 * MIB);
+	assert_int_equal(l.bugs, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accounts_of_one_budget_share_it),
 		cmocka_unit_test(sum_stays_within_the_device),
 		cmocka_unit_test(limit_holds_for_each_account),
 		cmocka_unit_test(many_accounts_share_a_small_device),

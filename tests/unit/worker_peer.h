@@ -94,8 +94,11 @@ static void peer_start(struct peer *p)
 	control.header.cmsg_len = CMSG_LEN(sizeof(fds));
 	memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
 	snprintf(session.text, sizeof(session.text), "native");
-	for (int i = 0; i < HANDOFF_DEVICES; i++)
+	session.device_count = p->ready.device_count;
+	for (int i = 0; i < HANDOFF_DEVICES; i++) {
+		session.gpus[i] = (uint8_t)i;
 		session.devices[i].lease = 64 << 20;
+	}
 	assert_int_equal(sendmsg(p->handoff, &m, 0), sizeof(session));
 	close(commands[1]);
 	close(replies[1]);

@@ -1,0 +1,160 @@
+{{/* The agent's configuration and its pod, for either kind. */}}
+
+{{- define "vcuda.agent.config" -}}
+driver: {{ .Values.agent.driver }}
+ports:
+  send: {{ .Values.agent.ports.send }}
+  recv: {{ .Values.agent.ports.recv }}
+  control: {{ .Values.agent.ports.control }}
+drain_seconds: {{ .Values.agent.drainSeconds }}
+cache_dir: /var/cache/vcuda/modules
+log: {{ .Values.agent.logLevel }}
+{{- if .Values.auth.enabled }}
+token_file: /etc/vcuda/token/token
+{{- end }}
+{{- with .Values.agent.config }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "vcuda.agent.pod" -}}
+{{- $agent := .Values.agent -}}
+metadata:
+  annotations:
+    checksum/config: {{ include "vcuda.agent.config" . | sha256sum }}
+    {{- with $agent.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  labels:
+    {{- include "vcuda.agent.selector" . | nindent 4 }}
+    {{- with $agent.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  {{- with include "vcuda.runtimeClass" . }}
+  runtimeClassName: {{ . }}
+  {{- end }}
+  serviceAccountName: {{ include "vcuda.serviceAccount" . }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  {{- if $agent.hostNetwork }}
+  hostNetwork: true
+  dnsPolicy: ClusterFirstWithHostNet
+  {{- end }}
+  {{- with $agent.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with .Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  {{- /* What remains after the drain: workers are killed 2 s later. */}}
+  terminationGracePeriodSeconds: {{ add $agent.drainSeconds 15 }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+    runAsGroup: 65532
+    fsGroup: 65532
+    seccompProfile:
+      type: RuntimeDefault
+  {{- with $agent.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if ne (toString $agent.affinity) "auto" }}
+  {{- with $agent.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- else if and (eq $agent.driver "nvidia") (not $agent.gpus.resource) }}
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+          # GPU Operator and NVIDIA's feature discovery
+          - matchExpressions: [{key: nvidia.com/gpu.present, operator: In, values: ["true"]}]
+          # node feature discovery: display controllers and 3D controllers of vendor 10de
+          - matchExpressions: [{key: feature.node.kubernetes.io/pci-10de.present, operator: In, values: ["true"]}]
+          - matchExpressions: [{key: feature.node.kubernetes.io/pci-0300_10de.present, operator: In, values: ["true"]}]
+          - matchExpressions: [{key: feature.node.kubernetes.io/pci-0302_10de.present, operator: In, values: ["true"]}]
+          # clouds
+          - matchExpressions: [{key: cloud.google.com/gke-accelerator, operator: Exists}]
+          - matchExpressions: [{key: k8s.amazonaws.com/accelerator, operator: Exists}]
+          - matchExpressions: [{key: kubernetes.azure.com/accelerator, operator: In, values: [nvidia]}]
+          # by hand
+          - matchExpressions: [{key: tensor-fusion.ai/gpu, operator: In, values: ["true"]}]
+  {{- end }}
+  {{- with $agent.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  containers:
+    - name: gpu-agent
+      image: {{ include "vcuda.image" (dict "root" . "image" $agent.image) }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args: [--config, /etc/vcuda/agent.yaml]
+      env:
+        {{- if and (eq $agent.driver "nvidia") (not $agent.gpus.resource) }}
+        - name: NVIDIA_VISIBLE_DEVICES
+          value: {{ $agent.gpus.visible | quote }}
+        {{- end }}
+        - name: NVIDIA_DRIVER_CAPABILITIES
+          value: compute,utility
+        - name: HOME
+          value: /tmp
+        {{- with $agent.env }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      ports:
+        - {name: send, containerPort: {{ $agent.ports.send }}}
+        - {name: recv, containerPort: {{ $agent.ports.recv }}}
+        - {name: http, containerPort: {{ $agent.ports.control }}}
+      startupProbe:
+        httpGet: {path: /readyz, port: http}
+        periodSeconds: 1
+        failureThreshold: 180
+      livenessProbe:
+        httpGet: {path: /healthz, port: http}
+        periodSeconds: 10
+        timeoutSeconds: 3
+      readinessProbe:
+        httpGet: {path: /readyz, port: http}
+        periodSeconds: 5
+        timeoutSeconds: 3
+      terminationMessagePolicy: FallbackToLogsOnError
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      resources:
+        {{- $resources := deepCopy $agent.resources }}
+        {{- with $agent.gpus.resource }}
+        {{- $limits := merge (dict . $agent.gpus.count) ($resources.limits | default dict) }}
+        {{- $_ := set $resources "limits" $limits }}
+        {{- end }}
+        {{- toYaml $resources | nindent 8 }}
+      volumeMounts:
+        - {name: config, mountPath: /etc/vcuda/agent.yaml, subPath: agent.yaml, readOnly: true}
+        - {name: cache, mountPath: /var/cache/vcuda}
+        - {name: tmp, mountPath: /tmp}
+        {{- if .Values.auth.enabled }}
+        - {name: token, mountPath: /etc/vcuda/token, readOnly: true}
+        {{- end }}
+  volumes:
+    - name: config
+      configMap:
+        name: {{ include "vcuda.agent" . }}
+    - name: cache
+      {{- toYaml $agent.cache | nindent 6 }}
+    - name: tmp
+      emptyDir: {}
+    {{- if .Values.auth.enabled }}
+    - name: token
+      secret:
+        secretName: {{ .Values.auth.secretName }}
+        defaultMode: 0440
+    {{- end }}
+{{- end -}}

@@ -1,0 +1,222 @@
+{{/* The policies in CEL: Kubernetes' own and Kyverno's MutatingPolicy take the same expressions. */}}
+
+{{/*
+(dict "value" VALUE "at" INDENT): a CEL literal.  Values of a map and a list have one type in
+Kubernetes' CEL, hence dyn().  Maps and not Object{}: a list of those in a patch brings the API server
+down (kubernetes/kubernetes#139032).
+*/}}
+{{- define "vcuda.cel" -}}
+{{- $at := .at -}}
+{{- $v := .value -}}
+{{- $in := printf "\n%s" (repeat (int (add $at 2)) " ") -}}
+{{- if kindIs "map" $v -}}
+{{- $parts := list -}}
+{{- range $key, $item := $v -}}
+{{- $parts = append $parts (printf "%s: dyn(%s)" (toJson $key) (include "vcuda.cel" (dict "value" $item "at" (add $at 2)))) -}}
+{{- end -}}
+{{- if gt (len (join ", " $parts)) 76 -}}
+{{ "{" }}{{ $in }}{{ join (printf ",%s" $in) $parts }}{{ "}" }}
+{{- else -}}
+{{ "{" }}{{ join ", " $parts }}{{ "}" }}
+{{- end -}}
+{{- else if kindIs "slice" $v -}}
+{{- $parts := list -}}
+{{- range $item := $v -}}
+{{- $parts = append $parts (printf "dyn(%s)" (include "vcuda.cel" (dict "value" $item "at" (add $at 2)))) -}}
+{{- end -}}
+{{- if gt (len (join ", " $parts)) 76 -}}
+[{{ $in }}{{ join (printf ",%s" $in) $parts }}]
+{{- else -}}
+[{{ join ", " $parts }}]
+{{- end -}}
+{{- else if kindIs "string" $v -}}
+{{- if regexMatch "^\\$\\{[A-Za-z]+\\}$" $v -}}
+variables.{{ trimSuffix "}" (trimPrefix "${" $v) }}
+{{- else -}}
+{{ toJson $v }}
+{{- end -}}
+{{- else if kindIs "bool" $v -}}
+{{ $v }}
+{{- else -}}
+{{ int64 $v }}
+{{- end -}}
+{{- end -}}
+
+{{/* What a pod must be to be injected, as matchConditions. */}}
+{{- define "vcuda.cel.conditions" -}}
+{{- $on := "tensor-fusion.ai/enabled" -}}
+- name: enabled
+  expression: >-
+    has(object.metadata.annotations) && object.metadata.annotations[?'{{ $on }}'].orValue('') == 'true'
+    || has(object.metadata.labels) && object.metadata.labels[?'{{ $on }}'].orValue('') == 'true'
+- name: not-disabled
+  expression: >-
+    !(has(object.metadata.annotations) && object.metadata.annotations[?'{{ $on }}'].orValue('') == 'false')
+    && !(has(object.metadata.labels) && object.metadata.labels[?'{{ $on }}'].orValue('') == 'false')
+# A pod that has the sidecar was injected, or brings its own.
+- name: not-injected
+  expression: >-
+    !object.spec.containers.exists(c, c.name == 'vcuda-client')
+    && !(has(object.spec.initContainers) && object.spec.initContainers.exists(c, c.name == 'vcuda-client'))
+{{- end -}}
+
+{{- define "vcuda.cel.constraints" -}}
+namespaceSelector:
+  matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: NotIn
+      values:
+        {{- range append .Values.injector.skipNamespaces .Release.Namespace | uniq }}
+        - {{ . }}
+        {{- end }}
+    - key: tensor-fusion.ai/injection
+      operator: NotIn
+      values: [disabled]
+resourceRules:
+  - apiGroups: [""]
+    apiVersions: [v1]
+    operations: [CREATE]
+    resources: [pods]
+{{- end -}}
+
+{{/* Every variable, and what is wrong with the pod as sentences. */}}
+{{- define "vcuda.cel.variables" -}}
+{{- $p := "tensor-fusion.ai/" -}}
+{{- $root := . -}}
+{{- range $i, $row := include "vcuda.inject.variables" . | fromYamlArray }}
+{{- with $row }}
+{{- if $i }}{{ "\n" }}{{ end -}}
+- name: {{ .name }}
+  expression: >-
+    {{- .cel | nindent 4 }}
+{{- end }}
+{{- end }}
+- name: chosen
+  expression: "object.spec.containers.filter(c, c.name in variables.targets)"
+- name: chosenInits
+  expression: "variables.inits.filter(c, c.name in variables.initTargets)"
+- name: problems
+  expression: >-
+    [
+    {{- range include "vcuda.inject.words" . | fromYamlArray }}
+      '{{ $p }}{{ .key }}' in variables.annotations && !variables.annotations['{{ $p }}{{ .key }}'].matches({{ .form | toJson }})
+        ? '{{ $p }}{{ .key }} takes {{ .takes }}' : '',
+    {{- end }}
+      (variables.wanted + variables.unwanted).exists(n, !(n in variables.names) && !(n in variables.initNames))
+        ? '{{ $p }}inject-container or exclude-container names a container that the pod has not' : '',
+      size(variables.targets) + size(variables.initTargets) == 0
+        ? 'tensor-fusion.ai: every container of the pod is skipped or excluded' : '',
+      has(object.spec.volumes) && object.spec.volumes.exists(v, v.name in ['tensor-fusion-libs', 'tensor-fusion-shm', 'tensor-fusion-token'])
+        ? 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm or -token' : '',
+      'tensor-fusion-init' in variables.names || 'tensor-fusion-init' in variables.initNames
+        ? 'tensor-fusion.ai: the pod has a container of its own called tensor-fusion-init' : '',
+      (object.spec.containers + variables.inits).exists(c, has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath in ['/lib/vcuda', '/lib/vcuda/', '/run/tensor-fusion', '/run/tensor-fusion/']))
+        ? 'tensor-fusion.ai: a container mounts something of its own at /lib/vcuda or /run/tensor-fusion' : '',
+      has(object.spec.os) && object.spec.os.name != 'linux'
+        ? 'tensor-fusion.ai: only pods of Linux can be injected' : ''
+      {{- if not .Values.injector.server }},
+      has(object.spec.hostNetwork) && object.spec.hostNetwork && !('{{ $p }}server' in variables.annotations)
+        && (!has(object.spec.dnsPolicy) || object.spec.dnsPolicy in ['ClusterFirst', 'Default'])
+        ? 'tensor-fusion.ai: with hostNetwork the agents\' service is found only with dnsPolicy: ClusterFirstWithHostNet; set it, or {{ $p }}server to an address' : ''
+      {{- end }}
+    ].filter(s, s != '')
+{{- end -}}
+
+{{/* (dict "root" $ "list" "containers"|"initContainers"): patches of those containers. */}}
+{{- define "vcuda.cel.container" -}}
+{{- $pieces := include "vcuda.inject.pieces" .root | fromYaml -}}
+{{- $preload := include "vcuda.inject.preload" .root -}}
+{{- $init := eq .list "initContainers" -}}
+{{- $chosen := ternary "variables.chosenInits" "variables.chosen" $init -}}
+{{- $names := ternary "variables.initNames" "variables.names" $init -}}
+{{- $path := printf "\"/spec/%s/\" + string(%s.indexOf(c.name)) + " .list $names -}}
++ {{ $chosen }}.filter(c, !has(c.env)).map(c,
+  JSONPatch{op: "add", path: {{ $path }}"/env", value: []})
++ {{ $chosen }}.filter(c, !has(c.volumeMounts)).map(c,
+  JSONPatch{op: "add", path: {{ $path }}"/volumeMounts", value: []})
+{{- if not $init }}
++ variables.preloadNew.map(c,
+  JSONPatch{op: "add", path: {{ $path }}"/env/-", value: {"name": "LD_PRELOAD", "value": variables.preload}})
+// A list of the program's own stays, behind ours.
++ variables.preloadOwn.filter(c, !has(c.env[c.env.map(e, e.name).lastIndexOf("LD_PRELOAD")].valueFrom)).map(c,
+  JSONPatch{op: "add", path: {{ $path }}"/env/" + string(c.env.map(e, e.name).lastIndexOf("LD_PRELOAD")) + "/value",
+    value: c.env.filter(e, e.name == "LD_PRELOAD").map(e, has(e.value) && e.value != "" ? variables.preload + ":" + e.value : variables.preload)[
+      c.env.filter(e, e.name == "LD_PRELOAD").size() - 1]})
+// One that comes from a ConfigMap or such keeps its source, under another name.
++ variables.preloadOwn.filter(c, has(c.env[c.env.map(e, e.name).lastIndexOf("LD_PRELOAD")].valueFrom)).map(c,
+  JSONPatch{op: "replace", path: {{ $path }}"/env/" + string(c.env.map(e, e.name).lastIndexOf("LD_PRELOAD")) + "/name", value: "VCUDA_OWN_PRELOAD"})
++ variables.preloadOwn.filter(c, has(c.env[c.env.map(e, e.name).lastIndexOf("LD_PRELOAD")].valueFrom)).map(c,
+  JSONPatch{op: "add", path: {{ $path }}"/env/-", value: {"name": "LD_PRELOAD", "value": variables.preload + ":$(VCUDA_OWN_PRELOAD)"}})
+{{- end }}
+{{- range $name, $value := .root.Values.injector.env }}
++ {{ $chosen }}.filter(c, !has(c.env) || !c.env.exists(e, e.name == {{ toJson $name }})).map(c,
+  JSONPatch{op: "add", path: {{ $path }}"/env/-", value: {{ dict "name" $name "value" (toString $value) | toJson }}})
+{{- end }}
+{{- range $pieces.mounts }}
++ {{ $chosen }}
+{{- if .subPath }}.filter(c, !has(c.volumeMounts) || !c.volumeMounts.exists(m, {{ toJson (printf "%s/" .mountPath) }}.startsWith(m.mountPath.endsWith("/") ? m.mountPath : m.mountPath + "/")))
+{{- end }}.map(c,
+  JSONPatch{op: "add", path: {{ $path }}"/volumeMounts/-", value: {{ include "vcuda.cel" (dict "value" . "at" 4) }}})
+{{- end }}
+{{- with $pieces.preloadFile }}
++ {{ $chosen }}.filter(c, {{ ternary "variables.preloadMode != \"none\"" "variables.preloadFile" $init }} && (!has(c.volumeMounts) || !c.volumeMounts.exists(m, m.mountPath == {{ toJson .mountPath }}))).map(c,
+  JSONPatch{op: "add", path: {{ $path }}"/volumeMounts/-", value: {{ include "vcuda.cel" (dict "value" . "at" 4) }}})
+{{- end }}
+{{- end -}}
+
+{{- define "vcuda.cel.patch" -}}
+{{- $pieces := include "vcuda.inject.pieces" . | fromYaml -}}
+{{- $plain := $pieces.sidecar -}}
+{{- $native := merge (dict "restartPolicy" "Always") (deepCopy $plain) -}}
+size(variables.problems) > 0 ? [] : (
+[]
+{{ include "vcuda.cel.container" (dict "root" . "list" "containers") }}
+{{ include "vcuda.cel.container" (dict "root" . "list" "initContainers") }}
++ (has(object.spec.initContainers) ? [] : [JSONPatch{op: "add", path: "/spec/initContainers", value: []}])
+{{- if include "vcuda.native" . }}
++ (variables.native ? [JSONPatch{op: "add", path: "/spec/initContainers/0", value: {{ include "vcuda.cel" (dict "value" $native "at" 2) }}}] : [])
+{{- end }}
++ [JSONPatch{op: "add", path: "/spec/initContainers/0", value: {{ include "vcuda.cel" (dict "value" $pieces.install "at" 2) }}}]
++ (variables.native ? [] : [JSONPatch{op: "add", path: "/spec/containers/-", value: {{ include "vcuda.cel" (dict "value" $plain "at" 2) }}}])
++ (has(object.spec.volumes) ? [] : [JSONPatch{op: "add", path: "/spec/volumes", value: []}])
+{{- range $pieces.volumes }}
++ [JSONPatch{op: "add", path: "/spec/volumes/-", value: {{ include "vcuda.cel" (dict "value" . "at" 2) }}}]
+{{- end }}
+{{- if .Values.image.pullSecrets }}
++ (has(object.spec.imagePullSecrets) ? [] : [JSONPatch{op: "add", path: "/spec/imagePullSecrets", value: []}])
+{{- range .Values.image.pullSecrets }}
++ (has(object.spec.imagePullSecrets) && object.spec.imagePullSecrets.exists(s, s.name == {{ toJson . }}) ? []
+    : [JSONPatch{op: "add", path: "/spec/imagePullSecrets/-", value: {"name": {{ toJson . }}}}])
+{{- end }}
+{{- end }}
++ [JSONPatch{op: "add", path: "/spec/hostIPC", value: variables.hostIPC}]
++ [JSONPatch{op: "add", path: "/spec/hostPID", value: variables.hostPID}]
+{{- range $kind := list "annotations" "labels" }}
++ (has(object.metadata.{{ $kind }}) ? [] : [JSONPatch{op: "add", path: "/metadata/{{ $kind }}", value: {}}])
+{{- range $key, $value := get $pieces $kind }}
++ [JSONPatch{op: "add", path: "/metadata/{{ $kind }}/{{ $key | replace "~" "~0" | replace "/" "~1" }}", value: {{ include "vcuda.cel" (dict "value" $value "at" 2) }}}]
+{{- end }}
+{{- end }}
+)
+{{- end -}}
+
+{{- define "vcuda.cel.extra" -}}
+- name: preload
+  expression: {{ include "vcuda.inject.preload" . | toJson | squote }}
+- name: preloadEnv
+  expression: "variables.preloadMode in ['env', 'both']"
+- name: preloadFile
+  expression: "variables.preloadMode in ['file', 'both']"
+# Containers that get the variable, and those that have it already; the last entry of a name counts.
+- name: preloadNew
+  expression: "variables.chosen.filter(c, variables.preloadEnv && !(has(c.env) && c.env.exists(e, e.name == 'LD_PRELOAD')))"
+- name: preloadOwn
+  expression: >-
+    variables.chosen.filter(c, variables.preloadEnv && has(c.env) && c.env.exists(e, e.name == 'LD_PRELOAD')
+    && !c.env.exists(e, e.name == 'LD_PRELOAD' && has(e.value) && e.value.contains('/libvcuda.so')))
+{{- end -}}
+
+{{/* What a refused pod is told: an annotated pod that reaches validation was not injected. */}}
+{{- define "vcuda.cel.message" -}}
+size(variables.problems) > 0 ? variables.problems[0] : 'tensor-fusion.ai/enabled: the pod was not injected; is the policy {{ include "vcuda.fullname" . }}-inject there?'
+{{- end -}}

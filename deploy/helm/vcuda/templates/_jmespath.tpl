@@ -1,0 +1,329 @@
+{{/* The policy in JMESPath, for Kyverno's ClusterPolicy.  << and >> become the braces of Kyverno. */}}
+
+{{/* The pieces as YAML, with ${name} as Kyverno writes a variable: quoted, but for what is no string. */}}
+{{- define "vcuda.jmespath.piece" -}}
+{{- $text := regexReplaceAll "['\"]?\\$\\{(authOptional|requests|limits)\\}['\"]?" (toYaml .) "<< $1 >>" -}}
+{{- regexReplaceAll "\\$\\{([A-Za-z]+)\\}" $text "'<< $1 >>'" -}}
+{{- end -}}
+
+{{/* (dict "secure" true): only in namespaces that refuse hostIPC. */}}
+{{- define "vcuda.jmespath.match" -}}
+any:
+  - resources:
+      kinds: [Pod]
+      operations: [CREATE]
+      annotations:
+        tensor-fusion.ai/enabled: "true"
+      {{- include "vcuda.jmespath.secure" . | indent 6 }}
+  - resources:
+      kinds: [Pod]
+      operations: [CREATE]
+      selector:
+        matchLabels:
+          tensor-fusion.ai/enabled: "true"
+      {{- include "vcuda.jmespath.secure" . | indent 6 }}
+{{- end -}}
+
+{{- define "vcuda.jmespath.secure" -}}
+{{- if .secure }}
+namespaceSelector:
+  matchExpressions:
+    - {key: pod-security.kubernetes.io/enforce, operator: In, values: [baseline, restricted]}
+{{- end -}}
+{{- end -}}
+
+{{- define "vcuda.jmespath.exclude" -}}
+any:
+  - resources:
+      namespaces:
+        {{- range append .Values.injector.skipNamespaces .Release.Namespace | uniq }}
+        - {{ . }}
+        {{- end }}
+  - resources:
+      namespaceSelector:
+        matchLabels:
+          tensor-fusion.ai/injection: disabled
+  - resources:
+      annotations:
+        tensor-fusion.ai/enabled: "false"
+  - resources:
+      selector:
+        matchLabels:
+          tensor-fusion.ai/enabled: "false"
+{{- end -}}
+
+{{/* Every variable, and what is wrong with the pod as sentences. */}}
+{{- define "vcuda.jmespath.context" -}}
+{{- $p := "tensor-fusion.ai/" -}}
+{{- $lists := "[request.object.spec.containers, inits][]" -}}
+{{- range $i, $row := include "vcuda.inject.variables" . | fromYamlArray }}
+{{- with $row }}
+{{- if $i }}{{ "\n" }}{{ end -}}
+- name: {{ .name }}
+  variable:
+    jmesPath: >-
+      {{- .jmespath | nindent 6 }}
+{{- end }}
+{{- end }}
+# Names as they go into an expression: what no container can be called is left out.
+- name: safeNames
+  variable:
+    jmesPath: "map(&regex_replace_all('[^-a-z0-9]', @, ''), [names, initNames][])"
+- name: problems
+  variable:
+    jmesPath: >-
+      [
+      {{- range include "vcuda.inject.words" . | fromYamlArray }}
+      (annotations."{{ $p }}{{ .key }}" != `null` && !regex_match('{{ .form }}', to_string(annotations."{{ $p }}{{ .key }}")))
+      && '{{ $p }}{{ .key }} takes {{ .takes }}' || `null`,
+      {{- end }}
+      ([wanted, unwanted][] | [?!contains(`<< safeNames >>`, @)])
+      && '{{ $p }}inject-container or exclude-container names a container that the pod has not' || `null`,
+      length([targets, initTargets][]) == `0`
+      && 'tensor-fusion.ai: every container of the pod is skipped or excluded' || `null`,
+      request.object.spec.volumes[?name == 'tensor-fusion-libs' || name == 'tensor-fusion-shm' || name == 'tensor-fusion-token']
+      && 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm or -token' || `null`,
+      ({{ $lists }} | [?name == 'tensor-fusion-init'])
+      && 'tensor-fusion.ai: the pod has a container of its own called tensor-fusion-init' || `null`,
+      ({{ $lists }}.volumeMounts[] | [?!contains(['tensor-fusion-libs', 'tensor-fusion-shm'], name) && contains(['lib/vcuda', 'run/tensor-fusion'], trim(mountPath, '/'))])
+      && 'tensor-fusion.ai: a container mounts something of its own at /lib/vcuda or /run/tensor-fusion' || `null`,
+      (request.object.spec.os.name || 'linux') != 'linux'
+      && 'tensor-fusion.ai: only pods of Linux can be injected' || `null`
+      {{- if not .Values.injector.server }},
+      (request.object.spec.hostNetwork == `true` && !(annotations."{{ $p }}server")
+      && contains(['ClusterFirst', 'Default'], request.object.spec.dnsPolicy || 'ClusterFirst'))
+      && 'tensor-fusion.ai: with hostNetwork the agents\' service is found only with dnsPolicy: ClusterFirstWithHostNet; set it, or {{ $p }}server to an address' || `null`
+      {{- end }}
+      ][]
+{{- end -}}
+
+{{/* (dict "root" $ "list" "containers"|"initContainers"): the foreach entries for those containers. */}}
+{{- define "vcuda.jmespath.container" -}}
+{{- $list := .list -}}
+{{- $init := eq .list "initContainers" -}}
+{{- $pieces := include "vcuda.inject.pieces" .root | fromYaml -}}
+{{- $chosen := printf "{key: \"<< element.name >>\", operator: AnyIn, value: \"<< %s >>\"}" (ternary "initTargets" "targets" $init) -}}
+{{- $env := "{key: \"<< preloadMode >>\", operator: AnyIn, value: [env, both]}" -}}
+{{- $own := "element.env[?name == 'LD_PRELOAD'] | [-1]" -}}
+{{- if not $init }}
+# A list of the program's own stays, behind ours.
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
+  foreach:
+    - list: element.env || `[]`
+      preconditions:
+        all:
+          - {{ $chosen | replace "element.name" "element0.name" }}
+          - {{ $env }}
+          - {key: "<< element.name >>", operator: Equals, value: LD_PRELOAD}
+          - {key: "<< !(element.valueFrom) >>", operator: Equals, value: true}
+          - {key: "<< contains(element.value || '', '/libvcuda.so') >>", operator: Equals, value: false}
+      patchesJson6902: |-
+        - op: add
+          path: /spec/{{ $list }}/<< elementIndex0 >>/env/<< elementIndex1 >>/value
+          value: "{{ include "vcuda.inject.preload" .root }}<< (element.value && join('', [':', element.value])) || '' >>"
+# One that comes from a ConfigMap or such keeps its source, under another name.
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
+  foreach:
+    - list: element.env || `[]`
+      preconditions:
+        all:
+          - {{ $chosen | replace "element.name" "element0.name" }}
+          - {{ $env }}
+          - {key: "<< element.name >>", operator: Equals, value: LD_PRELOAD}
+          - {key: "<< !(!(element.valueFrom)) >>", operator: Equals, value: true}
+      patchesJson6902: |-
+        - op: replace
+          path: /spec/{{ $list }}/<< elementIndex0 >>/env/<< elementIndex1 >>/name
+          value: VCUDA_OWN_PRELOAD
+        - op: add
+          path: /spec/{{ $list }}/<< elementIndex0 >>/env/-
+          value: {name: LD_PRELOAD, value: "{{ include "vcuda.inject.preload" .root }}:\$(VCUDA_OWN_PRELOAD)"}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
+  preconditions:
+    all:
+      - {{ $chosen }}
+      - {{ $env }}
+      - {key: "<< !({{ $own }}) >>", operator: Equals, value: true}
+  patchesJson6902: |-
+    - op: add
+      path: /spec/{{ $list }}/<< elementIndex >>/env/-
+      value: {name: LD_PRELOAD, value: {{ include "vcuda.inject.preload" .root | quote }}}
+{{- end }}
+{{- range $name, $value := .root.Values.injector.env }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
+  preconditions:
+    all:
+      - {{ $chosen }}
+      - {key: "<< !(element.env[?name == '{{ $name }}']) >>", operator: Equals, value: true}
+  patchesJson6902: |-
+    - op: add
+      path: /spec/{{ $list }}/<< elementIndex >>/env/-
+      value: {{ dict "name" $name "value" (toString $value) | toJson }}
+{{- end }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
+  preconditions:
+    all:
+      - {{ $chosen }}
+  patchesJson6902: |-
+    {{- range $pieces.mounts }}
+    {{- if not .subPath }}
+    - op: add
+      path: /spec/{{ $list }}/<< elementIndex >>/volumeMounts/-
+      value: {{ toJson . }}
+    {{- end }}
+    {{- end }}
+{{- range $pieces.mounts }}
+{{- if .subPath }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
+  preconditions:
+    all:
+      - {{ $chosen }}
+      - {key: "<< !(element.volumeMounts[?starts_with('{{ trimPrefix "/" .mountPath }}/', join('', [trim(mountPath, '/'), '/']))]) >>", operator: Equals, value: true}
+  patchesJson6902: |-
+    - op: add
+      path: /spec/{{ $list }}/<< elementIndex >>/volumeMounts/-
+      value: {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- with $pieces.preloadFile }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
+  preconditions:
+    all:
+      - {{ $chosen }}
+      - {key: "<< preloadMode >>", operator: AnyIn, value: {{ ternary "[env, file, both]" "[file, both]" $init }}}
+      - {key: "<< !(element.volumeMounts[?mountPath == '{{ .mountPath }}']) >>", operator: Equals, value: true}
+  patchesJson6902: |-
+    - op: add
+      path: /spec/{{ $list }}/<< elementIndex >>/volumeMounts/-
+      value: {{ toJson . }}
+{{- end }}
+{{- end -}}
+
+{{- define "vcuda.jmespath.policy" -}}
+{{- $pieces := include "vcuda.inject.pieces" . | fromYaml -}}
+{{- $native := merge (dict "restartPolicy" "Always") (deepCopy $pieces.sidecar) -}}
+{{- $once := "{key: vcuda-client, operator: AnyNotIn, value: \"<< request.object.spec.[initContainers, containers][].name >>\"}" -}}
+# Injection by Kyverno.  From 1.17 on Kyverno prefers a MutatingPolicy, which injector.engine writes too.
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: {{ include "vcuda.fullname" . }}-inject
+  labels:
+    {{- include "vcuda.labels" . | nindent 4 }}
+  annotations:
+    # Pods only: templates of Deployments and others reach their pods with the annotation.
+    pod-policies.kyverno.io/autogen-controllers: none
+    policies.kyverno.io/title: Inject vcuda
+    policies.kyverno.io/subject: Pod
+    policies.kyverno.io/description: >-
+      Gives pods with the annotation tensor-fusion.ai/enabled=true a GPU of another machine.
+spec:
+  background: false
+  webhookConfiguration:
+    failurePolicy: {{ .Values.injector.failurePolicy }}
+    timeoutSeconds: 10
+  rules:
+    {{- if eq .Values.injector.ipcMode "auto" }}
+    # Pod Security's baseline and restricted refuse hostIPC.
+    - name: namespace
+      match:
+        {{- include "vcuda.jmespath.match" (dict "secure" true) | nindent 8 }}
+      exclude:
+        {{- include "vcuda.jmespath.exclude" . | nindent 8 }}
+      preconditions:
+        all:
+          - {{ $once }}
+      mutate:
+        patchStrategicMerge:
+          metadata:
+            annotations:
+              +(tensor-fusion.ai/ipc-mode): pod
+    {{- end }}
+    - name: containers
+      match: &match
+        {{- include "vcuda.jmespath.match" dict | nindent 8 }}
+      exclude: &exclude
+        {{- include "vcuda.jmespath.exclude" . | nindent 8 }}
+      context: &context
+        {{- include "vcuda.jmespath.context" . | nindent 8 }}
+      preconditions: &once
+        all:
+          # A pod that has the sidecar was injected, or brings its own.
+          - {{ $once }}
+          - {key: "<< length(problems) >>", operator: Equals, value: 0}
+      mutate:
+        foreach:
+          {{- include "vcuda.jmespath.container" (dict "root" . "list" "containers") | nindent 10 }}
+    - name: init-containers
+      match: *match
+      exclude: *exclude
+      context: *context
+      preconditions: *once
+      mutate:
+        foreach:
+          {{- include "vcuda.jmespath.container" (dict "root" . "list" "initContainers") | nindent 10 }}
+    {{- range $form := ternary (list "native" "plain") (list "plain") (eq (include "vcuda.native" $) "true") }}
+    - name: pod-{{ $form }}
+      match: *match
+      exclude: *exclude
+      context: *context
+      preconditions:
+        all:
+          - {{ $once }}
+          - {key: "<< length(problems) >>", operator: Equals, value: 0}
+          - {key: "<< native >>", operator: Equals, value: {{ eq $form "native" }}}
+      mutate:
+        patchesJson6902: |-
+          {{- if eq $form "native" }}
+          - op: add
+            path: /spec/initContainers/0
+            value:
+              {{- include "vcuda.jmespath.piece" $native | nindent 14 }}
+          {{- else }}
+          - op: add
+            path: /spec/containers/-
+            value:
+              {{- include "vcuda.jmespath.piece" $pieces.sidecar | nindent 14 }}
+          {{- end }}
+          - op: add
+            path: /spec/initContainers/0
+            value:
+              {{- include "vcuda.jmespath.piece" $pieces.install | nindent 14 }}
+          {{- range $pieces.volumes }}
+          - op: add
+            path: /spec/volumes/-
+            value:
+              {{- include "vcuda.jmespath.piece" . | nindent 14 }}
+          {{- end }}
+          {{- range $.Values.image.pullSecrets }}
+          - op: add
+            path: /spec/imagePullSecrets/-
+            value: {name: {{ . }}}
+          {{- end }}
+          - op: add
+            path: /spec/hostIPC
+            value: << hostIPC >>
+          - op: add
+            path: /spec/hostPID
+            value: << hostPID >>
+          {{- range $kind := list "annotations" "labels" }}
+          {{- range $key, $value := get $pieces $kind }}
+          - op: add
+            path: /metadata/{{ $kind }}/{{ $key | replace "~" "~0" | replace "/" "~1" }}
+            value: {{ include "vcuda.jmespath.piece" $value }}
+          {{- end }}
+          {{- end }}
+    {{- end }}
+    # Says why an annotated pod was not injected.
+    - name: refuse
+      match: *match
+      exclude: *exclude
+      context: *context
+      preconditions:
+        all:
+          - {{ $once }}
+      validate:
+        failureAction: Enforce
+        message: "<< problems[0] || 'tensor-fusion.ai/enabled: the pod was not injected' >>"
+        deny: {}
+{{- end -}}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pods that asked for limits: all sessions with the same identity share one budget of device
+ * memory and see the same GPUs.  A pod is there while it has sessions.  Who asks for nothing is
+ * no pod here (NULL) and sees every GPU.
+ *
+ * The identity is the client's word, as its name is: whoever has the token is trusted with it.
+ */
+#ifndef VCUDA_GPU_AGENT_PODS_H
+#define VCUDA_GPU_AGENT_PODS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu-agent/front.h"
+
+struct pod {
+	char identity[sizeof(((struct session_hello *)0)->pod)];
+	uint32_t sessions;  /* 0: the entry is free */
+	uint32_t wanted;    /* GPUs; 0 = all */
+	uint32_t gpu_count; /* chosen; 0 = not yet */
+	uint8_t gpus[HANDOFF_DEVICES];
+	struct ledger_budget budget;
+};
+
+/* Whether the GPUs that it wants are there; 0, or a CUresult with text. */
+uint32_t pods_may(const struct front *front, const struct session_hello *hello, char text[192]);
+
+/* The pod of a session that begins, counted; NULL: it asks for nothing. Several that ask for
+ * different amounts get the smaller one. */
+struct pod *pods_enter(struct front *front, const struct session_hello *hello);
+void pods_leave(struct pod *pod);
+
+/* Opens the session's account: on the pod's GPUs, which the first session chooses (those with
+ * most left). false where there are not as many. */
+bool pods_open_account(struct front *front, struct session *session);
+
+/* Closes it. */
+void pods_close_account(struct front *front, struct session *session);
+
+/* The ledger's number of a session's GPU; UINT32_MAX: it has no such. */
+uint32_t pods_gpu(const struct front *front, const struct session *session, uint32_t index);
+uint32_t pods_gpu_count(const struct front *front, const struct session *session);
+
+/* What the pod's other sessions hold of its budget, for devices[] of a datagram to the worker.
+ */
+void pods_fill_others(
+	const struct front *front, const struct session *session, struct handoff *h);
+/* The session's lease changed: the workers of the pod's others hear of it. */
+void pods_tell(struct front *front, const struct session *session);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/agents.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/wait.h"
+
+#define ASK_NS 1500000000ull /* for all of them to answer */
+#define ASK_STACK (256u * 1024)
+
+struct candidate {
+	char address[AGENT_TEXT];
+	const struct session_hello *hello;
+	uint64_t deadline;
+	struct session_welcome welcome;
+	struct error error;
+	int result;
+	bool asked;
+	pthread_t thread;
+};
+
+struct candidates {
+	size_t count;
+	struct candidate at[AGENTS_MAX];
+};
+
+/* The next of a list with commas between, or NULL; spaces around it do not count. */
+static const char *next_entry(const char **list, char entry[AGENT_TEXT], struct error *error)
+{
+	const char *start = *list + strspn(*list, ", "), *end;
+	size_t n = strcspn(start, ", ");
+
+	if (!n)
+		return NULL;
+	end = start + n;
+	*list = end;
+	if (n >= AGENT_TEXT) {
+		error_set(error, 0, "agent '%.40s…' is too long a name", start);
+		entry[0] = 0;
+		return entry;
+	}
+	memcpy(entry, start, n);
+	entry[n] = 0;
+	return entry;
+}
+
+int agents_check(const char *list, struct error *error)
+{
+	char entry[AGENT_TEXT], host[256];
+	uint16_t port;
+	size_t n = 0;
+
+	while (next_entry(&list, entry, error)) {
+		if (!entry[0] || !transport_find(entry, error))
+			return -EINVAL;
+		if (!strstr(entry, "://") &&
+			transport_parse_host(entry, SESSION_PORT_RECV, host, &port, error) < 0)
+			return -EINVAL;
+		n++;
+	}
+	if (!n || n > AGENTS_MAX)
+		return error_set(error, 0, "1 to %d agents with commas between are expected",
+			AGENTS_MAX);
+	return 0;
+}
+
+static void add(struct candidates *all, const char *address)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (!strcmp(all->at[i].address, address))
+			return;
+	if (all->count < AGENTS_MAX)
+		snprintf(all->at[all->count++].address, AGENT_TEXT, "%s", address);
+}
+
+/* Every address that a host's name stands for. */
+static int add_host(struct candidates *all, const char *entry, struct error *error)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+	char host[256], number[NI_MAXHOST], address[AGENT_TEXT];
+	uint16_t port;
+	int ret = transport_parse_host(entry, SESSION_PORT_RECV, host, &port, error);
+
+	if (ret < 0)
+		return ret;
+	ret = getaddrinfo(host, NULL, &hints, &list);
+	if (ret)
+		return error_set(error, 0, "agent %s: cannot find the host: %s", host,
+			gai_strerror(ret));
+	for (const struct addrinfo *to = list; to; to = to->ai_next) {
+		if (getnameinfo(to->ai_addr, to->ai_addrlen, number, sizeof(number), NULL, 0,
+			    NI_NUMERICHOST))
+			continue;
+		snprintf(address, sizeof(address),
+			to->ai_family == AF_INET6 ? "[%.240s]:%u" : "%.240s:%u", number, port);
+		add(all, address);
+	}
+	freeaddrinfo(list);
+	return 0;
+}
+
+/* A single host is left to the transport: its texts then say the name that people gave. */
+static int expand(const char *list, struct candidates *all, struct error *error)
+{
+	char entry[AGENT_TEXT], first[AGENT_TEXT] = "";
+	size_t entries = 0;
+	int ret = 0;
+
+	while (next_entry(&list, entry, error)) {
+		int one = 0;
+
+		if (!entries++)
+			memcpy(first, entry, sizeof(first));
+		if (strstr(entry, "://"))
+			add(all, entry);
+		else
+			one = add_host(all, entry, error);
+		ret = one < 0 ? one : ret;
+	}
+	if (entries == 1 && all->count == 1)
+		memcpy(all->at[0].address, first, sizeof(first));
+	return all->count ? 0 : ret < 0 ? ret : error_set(error, 0, "no agent is named");
+}
+
+static void *ask_main(void *argument)
+{
+	struct candidate *candidate = argument;
+	struct link *link = NULL;
+
+	candidate->result = transport_dial(candidate->address, candidate->hello,
+		&candidate->welcome, candidate->deadline, &link, &candidate->error);
+	link_close(link);
+	return NULL;
+}
+
+/* Whether A should be tried before B: it would grant a session, and has more to give. */
+static int compare(const void *one, const void *two)
+{
+	const struct candidate *a = one, *b = two;
+
+	if (!a->result != !b->result)
+		return a->result ? 1 : -1;
+	if (a->welcome.free_memory != b->welcome.free_memory)
+		return a->welcome.free_memory < b->welcome.free_memory ? 1 : -1;
+	if (a->welcome.sessions != b->welcome.sessions)
+		return a->welcome.sessions > b->welcome.sessions ? 1 : -1;
+	return strcmp(a->address, b->address);
+}
+
+/* Asks all at once and puts the best first. */
+static void rank(struct candidates *all, const struct session_hello *hello, uint64_t deadline)
+{
+	struct session_hello probe = *hello;
+	uint64_t until = wait_now() + ASK_NS;
+	pthread_attr_t attributes;
+
+	probe.role = SESSION_PROBE;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, ASK_STACK);
+	for (size_t i = 0; i < all->count; i++) {
+		struct candidate *candidate = &all->at[i];
+
+		candidate->hello = &probe;
+		candidate->deadline = until < deadline ? until : deadline;
+		candidate->result = -EAGAIN;
+		candidate->asked =
+			!pthread_create(&candidate->thread, &attributes, ask_main, candidate);
+	}
+	for (size_t i = 0; i < all->count; i++)
+		if (all->at[i].asked)
+			pthread_join(all->at[i].thread, NULL);
+	pthread_attr_destroy(&attributes);
+	qsort(all->at, all->count, sizeof(all->at[0]), compare);
+	explicit_bzero(probe.token, sizeof(probe.token));
+}
+
+static void remember(struct agents *agents, const char *address)
+{
+	pthread_mutex_lock(&agents->lock);
+	snprintf(agents->chosen, sizeof(agents->chosen), "%s", address);
+	pthread_mutex_unlock(&agents->lock);
+}
+
+void agents_chosen(struct agents *agents, char chosen[AGENT_TEXT])
+{
+	pthread_mutex_lock(&agents->lock);
+	memcpy(chosen, agents->chosen, AGENT_TEXT);
+	pthread_mutex_unlock(&agents->lock);
+}
+
+/* Of all that the list stands for, but for FAILED, which was tried just now. */
+static int choose(struct agents *agents, const char *list, const char *failed,
+	const struct session_hello *hello, struct session_welcome *welcome, uint64_t deadline,
+	struct link **link, struct error *error)
+{
+	cleanup_free struct candidates *all = calloc(1, sizeof(*all));
+	int ret;
+
+	if (!all)
+		return error_set(error, ENOMEM, "a list of agents");
+	ret = expand(list, all, error);
+	if (ret < 0)
+		return ret;
+	if (all->count > 1)
+		rank(all, hello, deadline);
+	for (size_t i = 0; i < all->count; i++) {
+		struct candidate *candidate = &all->at[i];
+
+		if (all->count > 1 && !strcmp(candidate->address, failed))
+			continue;
+		ret = transport_dial(candidate->address, hello, welcome, deadline, link, error);
+		if (!ret) {
+			remember(agents, candidate->address);
+			return 0;
+		}
+		if (all->count > 1)
+			log_info("agent.passed", "agent=%s text=\"%s\"", candidate->address,
+				error->text);
+	}
+	return ret;
+}
+
+int agents_dial(struct agents *agents, const char *list, const struct session_hello *hello,
+	struct session_welcome *welcome, uint64_t deadline, struct link **link,
+	struct error *error)
+{
+	char first[AGENT_TEXT], now[AGENT_TEXT];
+	int ret;
+
+	agents_chosen(agents, first);
+	if (first[0]) {
+		ret = transport_dial(first, hello, welcome, deadline, link, error);
+		/* One agent, and it said no: it need not say so twice. */
+		if (!ret || (ret == -ECONNREFUSED && welcome->status && !strchr(list, ',') &&
+				    !strcmp(first, list)))
+			return ret;
+	}
+	/* One chooses; who comes meanwhile gets the same. */
+	pthread_mutex_lock(&agents->choosing);
+	agents_chosen(agents, now);
+	ret = -EAGAIN;
+	if (strcmp(first, now))
+		ret = transport_dial(now, hello, welcome, deadline, link, error);
+	if (ret)
+		ret = choose(agents, list, now, hello, welcome, deadline, link, error);
+	pthread_mutex_unlock(&agents->choosing);
+	return ret;
+}

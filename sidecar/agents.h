@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which agent a process gets.  `agent:` may name several, and a name may stand for several (a
+ * headless Service): each is asked whether it would grant a session and how much it has left,
+ * all at once, and the one with most goes first.  Then the sidecar stays with it, so that the
+ * processes of a pod share its GPUs and limits, until it does not serve any more.
+ */
+#ifndef VCUDA_SIDECAR_AGENTS_H
+#define VCUDA_SIDECAR_AGENTS_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "protocol/session.h"
+#include "transport/transport.h"
+
+#define AGENTS_MAX 64
+#define AGENT_TEXT 272 /* "[HOST]:PORT" or "SCHEME://…" */
+
+/* Whether LIST is agents with commas between; 0, or -EINVAL with *error. */
+int agents_check(const char *list, struct error *error);
+
+struct agents {
+	pthread_mutex_t lock;	  /* guards `chosen`; nothing blocks under it */
+	pthread_mutex_t choosing; /* held while one chooses */
+	char chosen[AGENT_TEXT];  /* who granted the last session; "" = nobody yet */
+};
+#define AGENTS_INIT {.lock = PTHREAD_MUTEX_INITIALIZER, .choosing = PTHREAD_MUTEX_INITIALIZER}
+
+/* Opens a session (or, with role SESSION_PROBE, asks for one; *link is NULL then) at one of
+ * LIST.  0 and *link; or -errno with *error saying what the last one tried answered, and its
+ * words in *welcome. Blocks until DEADLINE (CLOCK_MONOTONIC ns) at most, but for the system's
+ * own patience with names. Thread-safe. */
+int agents_dial(struct agents *agents, const char *list, const struct session_hello *hello,
+	struct session_welcome *welcome, uint64_t deadline, struct link **link,
+	struct error *error);
+
+/* Who that was; "" = nobody yet. */
+void agents_chosen(struct agents *agents, char chosen[AGENT_TEXT]);
+
+#endif

@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the injection policies make of the pods in pods/, with a real engine.
+
+    injection.py map                          # a real kube-apiserver evaluates the policy
+    injection.py mutatingpolicy clusterpolicy # Kyverno's engine does, through its CLI
+
+Each pod's second line says what must become of it: injected, untouched, or refused with a text.
+What "injected" means is worked out here from the pod alone (expected()), and everything else in the
+pod must be as it was.
+"""
+import copy
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import yaml
+
+import apiserver
+
+HERE = pathlib.Path(__file__).parent
+CHART = HERE.parents[1] / "deploy/helm/vcuda"
+HELM = apiserver.find_binary("helm")
+KYVERNO = apiserver.find_binary("kyverno-cli")
+P = "tensor-fusion.ai/"
+NEEDS = {"map": "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy",
+         "mutatingpolicy": "policies.kyverno.io/v1/MutatingPolicy",
+         "clusterpolicy": "kyverno.io/v1/ClusterPolicy"}
+NAMESPACES = {"default": {}, "restricted": {"pod-security.kubernetes.io/enforce": "restricted"},
+              "baseline": {"pod-security.kubernetes.io/enforce": "baseline"},
+              "disabled": {P + "injection": "disabled"}}
+LIST = ":".join("/lib/vcuda/" + name for name in (CHART / "files/preload").read_text().split())
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+OURS = {"tensor-fusion-libs", "tensor-fusion-shm", "tensor-fusion-token"}
+
+
+def render(engine, *more):
+    text = subprocess.run([HELM, "template", "vcuda", str(CHART), "-n", "vcuda", "-a", NEEDS[engine],
+                           "-s", f"templates/injector-{engine}.yaml", *more],
+                          check=True, capture_output=True, text=True).stdout
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+class Case:
+    def __init__(self, path):
+        text = path.read_text()
+        self.name = path.stem
+        self.pod = yaml.safe_load(text)
+        self.expect = re.search(r"^# expect: (.*)$", text, re.M)[1]
+        self.namespace = self.pod["metadata"].get("namespace", "default")
+        if self.pod["metadata"]["name"] != self.name:
+            raise SystemExit(f"{path}: the pod is called {self.pod['metadata']['name']}")
+
+
+def annotations(pod):
+    return pod["metadata"].get("annotations") or {}
+
+
+def tidy(thing):
+    """Without what says nothing: empty lists and maps, and what a server adds to metadata."""
+    if isinstance(thing, dict):
+        kept = {key: tidy(value) for key, value in thing.items()}
+        return {key: value for key, value in kept.items() if value not in ({}, [], None, "")}
+    if isinstance(thing, list):
+        return [tidy(item) for item in thing]
+    return thing
+
+
+def bare(pod):
+    """Of a pod that a server gave back, what its author can say."""
+    pod = copy.deepcopy(pod)
+    pod.pop("status", None)
+    for key in ("uid", "creationTimestamp", "generation", "managedFields", "resourceVersion", "namespace"):
+        pod["metadata"].pop(key, None)
+    for key in ("hostIPC", "hostPID"):
+        if pod["spec"].get(key) is False:
+            del pod["spec"][key]
+    return tidy(pod)
+
+
+def expected_container(raw, chosen, init, mode):
+    """The container as it must be; raw is left alone."""
+    raw = copy.deepcopy(raw)
+    if not chosen:
+        return raw
+    env = raw.setdefault("env", [])
+    if not init and mode in ("env", "both"):
+        own = [entry for entry in env if entry["name"] == "LD_PRELOAD"]
+        if not own:
+            env.append({"name": "LD_PRELOAD", "value": LIST})
+        elif any("/libvcuda.so" in entry.get("value", "") for entry in own):
+            pass
+        elif "valueFrom" in own[-1]:
+            own[-1]["name"] = "VCUDA_OWN_PRELOAD"
+            env.append({"name": "LD_PRELOAD", "value": LIST + ":$(VCUDA_OWN_PRELOAD)"})
+        else:
+            own[-1]["value"] = LIST + (":" + own[-1]["value"] if own[-1].get("value") else "")
+    for name, value in sorted(VALUES["injector"]["env"].items()):
+        if not any(entry["name"] == name for entry in env):
+            env.append({"name": name, "value": value})
+    mounts = raw.setdefault("volumeMounts", [])
+    before = [mount["mountPath"].rstrip("/") for mount in mounts]
+    mounts.append({"name": "tensor-fusion-libs", "mountPath": "/lib/vcuda", "readOnly": True})
+    mounts.append({"name": "tensor-fusion-shm", "mountPath": "/run/tensor-fusion"})
+    if not any("/usr/local/bin/nvidia-smi/".startswith(path + "/") for path in before):
+        mounts.append({"name": "tensor-fusion-libs", "mountPath": "/usr/local/bin/nvidia-smi",
+                       "subPath": "nvidia-smi", "readOnly": True})
+    if mode in ("file", "both") or init and mode == "env":
+        mounts.append({"name": "tensor-fusion-libs", "mountPath": "/etc/ld.so.preload",
+                       "subPath": "ld.so.preload", "readOnly": True})
+    return raw
+
+
+def expected(raw, secure):
+    """The pod as it must be, but for the containers and volumes that injection adds."""
+    pod = copy.deepcopy(raw)
+    spec, says = pod["spec"], lambda key, default: annotations(raw).get(P + key, default)
+    wanted = [name.strip() for name in says("inject-container", "").split(",") if name.strip()]
+    unwanted = [name.strip() for name in says("exclude-container", "").split(",")]
+    native = says("native-sidecar", "true") == "true"
+    mode = says("preload-mode", "env")
+    ipc = says("ipc-mode", "pod" if secure or spec.get("hostUsers") is False else "host")
+
+    def chosen(container):
+        name = container["name"]
+        return name not in unwanted and (
+            name in wanted or not wanted and name not in VALUES["injector"]["skipContainers"])
+
+    spec["containers"] = [expected_container(c, chosen(c), False, mode) for c in spec["containers"]]
+    spec["initContainers"] = [expected_container(c, native and chosen(c), True, mode)
+                              for c in spec.get("initContainers", [])]
+    if ipc == "host":
+        spec["hostIPC"] = True
+        if not spec.get("shareProcessNamespace"):
+            spec["hostPID"] = True
+    marks = pod["metadata"].setdefault("annotations", {})
+    marks.update({P + "status": "injected", P + "injected-version": VERSION, P + "ipc-mode": ipc})
+    marks.setdefault("kubectl.kubernetes.io/default-container", raw["spec"]["containers"][0]["name"])
+    pod["metadata"].setdefault("labels", {})[P + "component"] = "client"
+    return pod, ipc, native
+
+
+def same(what, got, want):
+    if got != want:
+        raise AssertionError(f"{what}:\n    got  {got}\n    want {want}")
+
+
+def check_sidecar(raw, sidecar, ipc, native):
+    says = lambda key, default: annotations(raw).get(P + key, default)
+    env = {entry["name"]: entry.get("value", "") for entry in sidecar["env"]}
+    fields = {entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"]
+              for entry in sidecar["env"] if "valueFrom" in entry}
+    secret = says("auth-secret", "")
+    same("the sidecar's environment", {**env, **fields}, {
+        "VCUDA_AGENT": says("server", "vcuda-agent.vcuda.svc:9998"), "VCUDA_IPC": ipc,
+        "VCUDA_SOCKET": "/run/tensor-fusion/vcuda.sock",
+        "VCUDA_VRAM_LIMIT": says("vram-limit", ""), "VCUDA_GPU_COUNT": says("gpu-count", ""),
+        "VCUDA_SHM_SIZE": says("shm-size", "256Mi"), "VCUDA_LOG_LEVEL": says("log-level", "info"),
+        "VCUDA_TOKEN_FILE": "/etc/vcuda/token/token" if secret else "",
+        "POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace", "POD_UID": "metadata.uid"})
+    same("the sidecar's form", sidecar.get("restartPolicy"), "Always" if native else None)
+    same("the sidecar's image", sidecar["image"], says("client-image", f"ghcr.io/vcuda/client:{VERSION}"))
+    limits = {"memory": says("sidecar-memory-limit",
+                             {"256Mi": "384Mi", "1Gi": "1152Mi"}[says("shm-size", "256Mi")])}
+    if says("sidecar-cpu-limit", ""):
+        limits["cpu"] = says("sidecar-cpu-limit", "")
+    same("the sidecar's limits", sidecar["resources"]["limits"], limits)
+    same("the sidecar's requests", sidecar["resources"]["requests"],
+         {"cpu": says("sidecar-cpu-request", "50m"), "memory": says("sidecar-memory-request", "64Mi")})
+    for key in ("startupProbe", "readinessProbe", "livenessProbe"):
+        if "exec" not in sidecar[key]:
+            raise AssertionError(f"the sidecar's {key}")
+    same("preStop", sidecar["lifecycle"]["preStop"]["exec"]["command"][1], "drain")
+
+
+def check_restricted(container):
+    security = container["securityContext"]
+    same(f"{container['name']}: privileges",
+         [security["allowPrivilegeEscalation"], security["readOnlyRootFilesystem"], security["runAsNonRoot"],
+          security["runAsUser"], security["capabilities"], security["seccompProfile"]],
+         [False, True, True, 65532, {"drop": ["ALL"]}, {"type": "RuntimeDefault"}])
+
+
+def check_injected(raw, got, secure):
+    want, ipc, native = expected(raw, secure)
+    got = copy.deepcopy(got)
+    spec = got["spec"]
+    inits = spec.get("initContainers", [])
+    install = inits.pop(0)
+    same("the first init container", install["name"], "tensor-fusion-init")
+    same("its arguments", install["args"], ["install", "/opt/vcuda", "/target"])
+    sidecar = inits.pop(0) if native else spec["containers"].pop()
+    same("the sidecar", sidecar["name"], "vcuda-client")
+    check_sidecar(raw, sidecar, ipc, native)
+    for container in (install, sidecar):
+        check_restricted(container)
+    added = [volume for volume in spec["volumes"] if volume["name"] in OURS]
+    spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] not in OURS]
+    same("volumes", {volume["name"] for volume in added}, OURS)
+    secret = next(volume["secret"] for volume in added if "secret" in volume)
+    same("the token's secret", (secret["secretName"], secret["optional"]),
+         (annotations(raw).get(P + "auth-secret", "vcuda-token"), P + "auth-secret" not in annotations(raw)))
+    # Of two entries of one name the last counts; whether the first was changed too does not matter.
+    for pod in (got, want):
+        for container in pod["spec"]["containers"]:
+            own = [e for e in container.get("env", []) if e["name"] == "LD_PRELOAD"]
+            for entry in own[:-1]:
+                entry["value"] = ""
+    got, want = bare(got), bare(want)
+    for part in ("metadata", "spec"):
+        for key in sorted(set(got[part]) | set(want[part])):
+            same(f"{part}.{key}", got[part].get(key), want[part].get(key))
+
+
+def judge(case, outcome, raw, pod_security):
+    """outcome: the pod that came back, or the text of a refusal."""
+    secure = case.namespace in ("restricted", "baseline")
+    refusal = outcome if isinstance(outcome, str) else None
+    expect = case.expect
+    if "PodSecurity" in expect and not pod_security:
+        expect = "injected"
+    if expect.startswith("refused: "):
+        if refusal is None or expect.removeprefix("refused: ") not in refusal:
+            raise AssertionError(f"not refused with '{expect[9:]}' but {refusal or 'let in'}")
+    elif refusal is not None:
+        raise AssertionError(f"refused: {refusal}")
+    elif expect == "untouched":
+        same("the pod", bare(outcome), bare(raw))
+    else:
+        check_injected(raw, outcome, secure)
+
+
+def by_apiserver(cases):
+    """Yields case, outcome, raw: what came back, and what comes back of the same pod unannotated."""
+    with apiserver.Apiserver() as api:
+        for name, labels in NAMESPACES.items():
+            if name != "default":
+                api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+
+        def ask(pod):
+            try:
+                return api.create(pod, dry_run=True, namespace=case.namespace)
+            except apiserver.Refused as problem:
+                return str(problem)
+
+        # The same pods in a cluster without the policy: what defaults alone make of them.
+        plain = {}
+        for case in cases:
+            plain[case.name] = ask(case.pod)
+        for thing in render("map"):
+            api.create(thing)
+        first = next(case for case in cases if case.name == "one-container")
+        deadline = time.monotonic() + 30
+        case = first
+        while P + "status" not in str(ask(first.pod)):
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the policy does nothing after 30 s: {ask(first.pod)}")
+            time.sleep(0.2)
+        for case in cases:
+            yield case, ask(case.pod), plain[case.name] if isinstance(plain[case.name], dict) else case.pod
+        case = first
+        times = {}
+        for what in ("injected", "untouched"):
+            pod = copy.deepcopy(first.pod)
+            if what == "untouched":
+                del pod["metadata"]["annotations"]
+            samples = []
+            for _ in range(15):
+                start = time.monotonic()
+                ask(pod)
+                samples.append(time.monotonic() - start)
+            times[what] = sorted(samples)[len(samples) // 2] * 1000
+        print(f"admission: {times['injected']:.0f} ms with injection, {times['untouched']:.0f} ms without (medians)")
+
+
+def by_kyverno(engine, cases):
+    with tempfile.TemporaryDirectory(prefix="vcuda-kyverno-") as folder:
+        folder = pathlib.Path(folder)
+        (folder / "policy.yaml").write_text(yaml.safe_dump_all(render(engine), width=10000))
+        (folder / "values.yaml").write_text(yaml.safe_dump({
+            "apiVersion": "cli.kyverno.io/v1alpha1", "kind": "Values", "metadata": {"name": "values"},
+            "namespaceSelector": [{"name": name, "labels": labels} for name, labels in NAMESPACES.items()]}))
+        for case in cases:
+            pod = copy.deepcopy(case.pod)
+            pod["metadata"]["namespace"] = case.namespace
+            (folder / "pod.yaml").write_text(yaml.safe_dump_all(
+                [pod, {"apiVersion": "v1", "kind": "Namespace",
+                       "metadata": {"name": case.namespace, "labels": NAMESPACES[case.namespace]}}]))
+            done = folder / "done.yaml"
+            done.unlink(missing_ok=True)
+            told = subprocess.run([KYVERNO, "apply", str(folder / "policy.yaml"), "-r", str(folder / "pod.yaml"),
+                                   "-f", str(folder / "values.yaml"), "-o", str(done)],
+                                  capture_output=True, text=True, timeout=120)
+            text = told.stdout + told.stderr
+            refusal = re.search(r"failed:\s*\n?\s*1 - (.*)", text)
+            if refusal:
+                yield case, refusal[1], pod
+                continue
+            if "error: 0" not in text:
+                problem = re.search(r"error:\s+(\D.*)", text) or re.search(r"Policies Skipped:\s*(.*)", text)
+                yield case, f"an error of the policy: {problem[1] if problem else text}", pod
+                continue
+            made = [d for d in yaml.safe_load_all(done.read_text()) if d] if done.exists() else []
+            made = [d for d in made if d["kind"] == "Pod"]
+            yield case, made[-1] if made else pod, pod
+
+
+def seed_by_kyverno():
+    """The seed's own policy on the seed's own Deployment: what it adds must be there."""
+    seed = HERE / "seed"
+    template = yaml.safe_load((seed / "annotated.yaml").read_text())["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", **template}
+    pod["metadata"].update(name="seed", namespace="tensor-fusion-test")
+    with tempfile.TemporaryDirectory(prefix="vcuda-kyverno-") as folder:
+        folder = pathlib.Path(folder)
+        (folder / "pod.yaml").write_text(yaml.safe_dump(pod))
+        told = subprocess.run([KYVERNO, "apply", str(seed / "policy.yaml"), "-r", str(folder / "pod.yaml"),
+                               "-o", str(folder / "done.yaml")], capture_output=True, text=True, timeout=120)
+        if not (folder / "done.yaml").exists():
+            raise AssertionError(told.stdout + told.stderr)
+        made = next(d for d in yaml.safe_load_all((folder / "done.yaml").read_text()) if d)["spec"]
+    containers = {container["name"]: container for container in made["containers"]}
+    env = {entry["name"]: entry["value"] for entry in containers["app"]["env"]}
+    same("the seed's LD_PRELOAD", env["LD_PRELOAD"], "/lib/vcuda/libutilities.so:/lib/vcuda/libvcuda.so")
+    same("the seed's containers", set(containers), {"app", "vcuda-client"})
+    same("the seed's init containers", [c["name"] for c in made["initContainers"]], ["copy-runtime-libs"])
+    same("the seed's IPC", (made["hostIPC"], made["hostPID"]), (True, True))
+
+
+def main():
+    engines = [arg for arg in sys.argv[1:] if arg in NEEDS]
+    only = [arg for arg in sys.argv[1:] if arg not in NEEDS]
+    cases = [Case(path) for path in sorted((HERE / "pods").glob("*.yaml")) if not only or path.stem in only
+             or path.stem == "one-container"]
+    passed = failed = 0
+    for engine in engines:
+        outcomes = by_apiserver(cases) if engine == "map" else by_kyverno(engine, cases)
+        for case, outcome, raw in outcomes:
+            try:
+                judge(case, outcome, raw, engine == "map")
+                passed += 1
+            except (AssertionError, KeyError, IndexError, TypeError) as problem:
+                failed += 1
+                print(f"FAIL {engine} {case.name}: {type(problem).__name__} {problem}")
+    if "clusterpolicy" in engines and not only:
+        seed_by_kyverno()
+        passed += 1
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed != 0 or not passed)
+
+
+if __name__ == "__main__":
+    main()

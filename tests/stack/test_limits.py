@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of a pod: device memory summed over its processes, and how many GPUs they see."""
+import os
+import re
+import subprocess
+
+from stack import (BIN, MIB, NOT_PERMITTED, OUT_OF_MEMORY, Agent, App, Sidecar, environment, folder,
+                   one_line, stack, wait_for)
+
+LIMIT = 256 * MIB
+STEP = 2 * MIB  # a granule; one is left in a slab for small blocks
+UID = "5f3c9f5e-1111-2222-3333-444455556666"
+CLIENT = os.path.join(BIN, "vcuda-client")
+
+
+def sees(app):
+    got = app.line(r"^sees (\d+) GPUs of (\d+) bytes, info (\d+) of (\d+)", 20)
+    return [int(got.group(i)) for i in range(1, 5)]
+
+
+def takes(app):
+    got = app.line(r"^error (\d+) after (\d+) bytes, info (\d+) of (\d+)", 20)
+    return [int(got.group(i)) for i in range(1, 5)]
+
+
+def end(*apps):
+    for app in apps:
+        app.close_stdin()
+        app.right()
+
+
+def test_a_pod_sees_a_gpu_of_its_limit_and_no_byte_beyond_it():
+    with stack(sidecar=["--vram-limit", "256Mi"]) as s:
+        app = s.app("limit", STEP)
+        count, total, free, info = sees(app)
+        assert (count, total, info) == (1, LIMIT, LIMIT) and free <= LIMIT, (count, total, free)
+        error, got, free, info = takes(app)
+        assert (error, got, free, info) == (OUT_OF_MEMORY, LIMIT - STEP, 0, LIMIT), (error, got, free)
+        nvml = subprocess.run([os.path.join(BIN, "vcuda"), "smi"], capture_output=True, text=True,
+                              timeout=20, env=environment({"VCUDA_SOCKET": s.sidecar.socket}))
+        assert re.search(r"256 MiB / +256 MiB", nvml.stdout), nvml.stdout + nvml.stderr
+        end(app)
+
+
+def test_the_limit_holds_for_all_processes_of_a_pod_together():
+    env = {"POD_UID": UID, "POD_NAMESPACE": "ns", "VCUDA_VRAM_LIMIT": "256Mi"}
+    with folder() as path:
+        agent = Agent(path)
+        # Two sidecars of one pod (one was restarted), and one of another pod.
+        same = [Sidecar(os.path.join(path, n), agent, env=dict(env, POD_NAME=n)) for n in "ab"]
+        other = Sidecar(os.path.join(path, "c"), agent,
+                        env=dict(env, POD_NAME="c", POD_UID=UID.replace("5", "6")))
+        first = App("hold", 160 * MIB, socket=same[0].socket)
+        first.line("^holding", 20)
+        for socket, room in ((same[0].socket, 96), (same[1].socket, 0), (other.socket, 256)):
+            app = App("limit", STEP, socket=socket)
+            if room:
+                _, total, free, _ = sees(app)
+                assert (total, free) == (LIMIT, room * MIB), (total, free)
+                error, got, _, _ = takes(app)
+                assert (error, got) == (OUT_OF_MEMORY, room * MIB - STEP), (error, got)
+                if socket == same[0].socket:
+                    holder = app
+                else:
+                    end(app)
+            else:
+                # The last byte is taken: not even a page is left for it.
+                app.line(r"cudaMalloc\(&block, 4096\) gave 2", 20)
+                app.wait()
+        end(first, holder)
+        wait_for(lambda: not agent.sessions(), 5, "the sessions are over")
+        app = App("limit", STEP, socket=same[1].socket)
+        assert takes(app)[1] == LIMIT - STEP
+        end(app)
+
+
+def test_a_pod_gets_as_many_gpus_as_it_asks_for_the_freest_first():
+    with folder() as path:
+        agent = Agent(path, env={"VCUDA_SOFTGPU_DEVICES": "3"})
+        whole, one, two = [
+            Sidecar(os.path.join(path, str(n)), agent,
+                    env={"VCUDA_GPU_COUNT": str(n), "POD_UID": f"uid-{n}"}) for n in range(3)]
+        app = App("limit", STEP, socket=whole.socket)
+        assert sees(app)[0] == 3
+        place = [app.line(rf"^GPU {i} works: (\S+)").group(1) for i in range(3)]
+        takes(app)  # all of GPU 0
+        second = App("limit", STEP, socket=one.socket)
+        assert sees(second)[0] == 1
+        got = second.line(r"^GPU 0 works: (\S+)").group(1)
+        assert got in place[1:], (got, place)
+        takes(second)
+        # A process of the same pod gets the same GPU, though another is freer.
+        third = App("sum", 1, 64, socket=one.socket)
+        assert third.wait() != 0 and "gave 2" in third.text(), third.text()
+        used = [s for s in agent.sessions() if s["pid"] == second.pid][0]["memory"]
+        assert [m["leased_bytes"] > 0 for m in used] == [p == got for p in place], used
+        end(second)
+        wait_for(lambda: len(agent.sessions()) == 1, 5, "that pod is gone")
+        fourth = App("limit", STEP, socket=two.socket)
+        assert sees(fourth)[0] == 2
+        assert [fourth.line(rf"^GPU {i} works: (\S+)").group(1) for i in (0, 1)] == place[1:]
+        end(app, fourth)
+
+
+def test_more_gpus_than_there_are_is_an_error_that_says_so():
+    with stack(sidecar=["--gpu-count", "2"]) as s:
+        app = s.app("sum", 1, 64)
+        assert app.wait() != 0 and str(NOT_PERMITTED) in app.text(), app.text()
+        wait_for(lambda: "2 GPUs are asked for, this agent has 1" in s.sidecar.log(), 5, "the text")
+        one_line([CLIENT, "probe", "--agent", s.agent.address, "--gpu-count", "2"],
+                 "2 GPUs are asked for", status=1)
+
+
+def test_of_several_agents_the_freest_that_serves_is_taken_and_kept():
+    with folder() as path:
+        small = Agent(os.path.join(path, "1"), env={"VCUDA_SOFTGPU_MEMORY": "256M"})
+        large = Agent(os.path.join(path, "2"), env={"VCUDA_SOFTGPU_MEMORY": "1G"})
+        names = f"127.0.0.1:1,{small.address}, {large.address}"
+        sidecar = Sidecar(path, names, env={})
+        held = App("hold", 900 * MIB, socket=sidecar.socket)
+        held.line("^holding", 20)
+        # The other one is freer now, but this pod's processes stay together.
+        App("sum", 1, 64, socket=sidecar.socket).right()
+        assert len(large.sessions()) >= 1 and not small.sessions()
+        end(held)
+        large.stop()
+        App("sum", 1, 64, socket=sidecar.socket).right()
+        got = subprocess.run([CLIENT, "probe", "--agent", names], capture_output=True, text=True,
+                             timeout=10, env=environment())
+        assert small.address in got.stdout, got
+
+
+def test_shared_memory_has_a_limit_and_beyond_it_a_program_is_told():
+    with stack(sidecar=["--shm-size", "40Mi"]) as s:
+        apps = [s.app("hold", MIB) for _ in range(3)]
+        for app in apps:
+            app.line("^holding", 20)
+        fourth = s.app("hold", MIB)
+        assert fourth.wait() != 0 and "gave 2" in fourth.text(), fourth.text()
+        wait_for(lambda: "shm_size" in s.sidecar.log(), 5, "the text")
+        end(*apps)
+        s.app("sum", 1, 64).right()
+
+
+def test_bad_environment_is_named():
+    for name, value in (("VCUDA_VRAM_LIMIT", "4Q"), ("VCUDA_GPU_COUNT", "many"),
+                        ("VCUDA_IPC", "both"), ("VCUDA_SHM_SIZE", "-1"), ("VCUDA_AGENT", "a:99999"),
+                        ("VCUDA_TOKEN_FILE", "/nowhere")):
+        one_line([CLIENT, "run"], name, value, status=2, env={name: value})
