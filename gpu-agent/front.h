@@ -165,6 +165,8 @@ struct front {
 	struct pool pool;
 	struct ledger ledger;
 	struct counters counters;
+	struct control libraries[CONTROL_LIBRARIES]; /* what the probe found */
+	size_t library_count;
 	bool draining;
 	uint64_t drain_at;     /* when running sessions are stopped */
 	bool stopped;	       /* they have been */
