@@ -139,7 +139,8 @@ struct pool {
 	uint64_t retry_at; /* not before, when failing */
 	uint64_t retry_delay;
 	uint32_t driver_version;
-	char driver[192]; /* what READY called it */
+	char driver_release[32]; /* the driver's own version */
+	char driver[192];	 /* what READY called it */
 };
 
 struct counters {

@@ -52,6 +52,7 @@ char *status_gpus(const struct front *front)
 
 	cJSON_AddStringToObject(root, "driver", front->pool.driver);
 	cJSON_AddNumberToObject(root, "driver_version", front->pool.driver_version);
+	cJSON_AddStringToObject(root, "driver_release", front->pool.driver_release);
 	for (uint32_t i = 0; i < front->ledger.device_count; i++) {
 		const struct ledger_device *d = &front->ledger.devices[i];
 		cJSON *gpu = cJSON_CreateObject();
