@@ -40,6 +40,11 @@ CUresult serve_vcudaNvmlFacts(struct worker *w, struct request *r);
 CUresult serve_vcudaNvmlText(struct worker *w, struct request *r);
 CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r);
 CUresult serve_vcudaCublasClose(struct worker *w, struct request *r);
+CUresult serve_vcudaCudnnOpen(struct worker *w, struct request *r);
+CUresult serve_vcudaCudnnClose(struct worker *w, struct request *r);
+CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r);
+CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r);
+CUresult serve_vcudaCudnnPlanClose(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 
 #endif

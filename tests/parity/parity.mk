@@ -20,7 +20,7 @@ test-parity: $(PARITY)/generated $(PARITY_LIBS) | $(CACHE)/.complete
 # What the test does not bring, the hand-written halves, aborts if it is called.
 $(PARITY)/hand.c: $(PARITY_OBJS)
 	$(Q)mkdir -p $(@D)
-	$(Q)nm -u $^ | sed -n 's/^ *U \(hand_[A-Za-z0-9_]*\|serve_vcuda[A-Za-z0-9_]*\|serve_cu[a-z]*[A-Z][A-Za-z0-9_]*\|cublas_use\|cublas_check\|cublas_result\)$$/\1/p' | \
+	$(Q)nm -u $^ | sed -n 's/^ *U \(hand_[A-Za-z0-9_]*\|serve_vcuda[A-Za-z0-9_]*\|serve_cublasLt[A-Za-z0-9_]*\|cublas_use\|cublas_check\|cublas_result\)$$/\1/p' | \
 		sort -u | sed 's/.*/void &(void);\nvoid &(void)\n{\n\t__builtin_trap();\n}/' > $@
 
 $(PARITY)/generated: $(PARITY_OBJS) $(PARITY)/hand.c

@@ -8,6 +8,7 @@
 Any difference is named and fails: a name that is missing or too much, another prototype, another
 version.  The comparison is tried on broken descriptions as well, and must notice each.
 """
+import collections
 import copy
 import os
 import re
@@ -15,11 +16,13 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "shim", "refusing"))
 
 import generate  # noqa: E402
 from generator import api, library, shim  # noqa: E402
 
 import header  # noqa: E402
+import refusing  # noqa: E402
 
 TWINS = ("_ptsz", "_ptds")
 # Functions that cudaTypedefs.h dates earlier than the first cuda.h that declares them.
@@ -117,19 +120,22 @@ def runtime(description, toolkits, headers):
 
 def built(description, library):
     """Differences between what one of our libraries exports and what is described: by version
-    node, since it holds several fronts.  The refusing ones (shim/refusing/) are not described."""
+    node, since it holds several fronts."""
     stem = os.path.basename(library)
     out = []
+    refused = collections.defaultdict(set)
+    for soname in refusing.sonames():
+        front = refusing.Library(soname)
+        refused[front.node] |= set(front.names)
     for node, theirs in header.exported_by_node(library).items():
-        node = node or ("libcuda.so.13" if "vcuda-cuda" in stem else "")
-        found = re.fullmatch(r"lib(\w+)\.so\.(\d+)", node)
-        if not found or not description.of(found.group(1).lower()):
-            continue
-        family, major = found.group(1).lower(), int(found.group(2))
-        entries = [e for e in description.of(family) if major in api.abis(e)]
         theirs = {n for n in theirs if not n.startswith("vcuda_")}
-        ours = {n for _, n in shim.wide_exported(entries)} | set(described(entries))
-        out += names(ours, theirs, f"{node} in {stem}")
+        if node in refused and stem != "libvcuda-cuda.so":
+            ours = refused[node]
+        else:
+            family, major = (node or "libcuda.so.13")[3:].lower().split(".so.")
+            entries = [e for e in description.of(family) if int(major) in api.abis(e)]
+            ours = {n for _, n in shim.wide_exported(entries)} | set(described(entries))
+        out += names(ours, theirs, f"{node} in {stem}" if node else stem)
     return out
 
 
