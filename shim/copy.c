@@ -11,8 +11,10 @@
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/capture.h"
 #include "shim/context.h"
 #include "shim/engine.h"
+#include "shim/graph.h"
 #include "shim/output.h"
 #include "shim/host.h"
 #include "shim/memory.h"
@@ -337,8 +339,32 @@ static CUresult copy_host(const struct shape *s, uint64_t stream)
 	return status;
 }
 
+/* In a graph the app's side is read or written at every launch; CUDA wants it pinned for that.
+ */
+static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64_t stream,
+	CUstream hStream, bool async)
+{
+	bool in = s->dst_side == SIDE_DEVICE;
+	struct part_copy copy = {.host = in ? s->src : s->dst,
+		.host_pitch = in ? s->src_pitch : s->dst_pitch,
+		.host_slice = in ? s->src_slice : s->dst_slice,
+		.device = in ? s->dst : s->src,
+		.device_pitch = in ? s->dst_pitch : s->src_pitch,
+		.device_slice = in ? s->dst_slice : s->src_slice,
+		.width = s->width,
+		.height = s->height,
+		.depth = s->depth};
+	struct host_range range;
+
+	if (!async || s->src_side == s->dst_side ||
+		!host_find((const void *)(uintptr_t)copy.host, &range))
+		return capture_refuse(stream);
+	return part_copy_captured(graph, in, &copy, hStream);
+}
+
 static CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 {
+	struct graph *graph;
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
 
@@ -358,6 +384,13 @@ static CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((s->dst_side == SIDE_HOST && !s->dst) || (s->src_side == SIDE_HOST && !s->src))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!async)
+		status = capture_unsafe();
+	if (status)
+		return status;
+	graph = capture_graph(stream);
+	if (graph && (s->src_side == SIDE_HOST || s->dst_side == SIDE_HOST))
+		return copy_captured(s, graph, stream, hStream, async);
 	if (s->src_side == SIDE_DEVICE && s->dst_side == SIDE_DEVICE)
 		return copy_device(s, stream);
 	if (s->src_side == SIDE_HOST && s->dst_side == SIDE_HOST)

@@ -160,6 +160,10 @@ CUresult hand_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *par
 		size_t *paramSize);
 CUresult hand_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function);
 CUresult hand_cuFuncLoad(CUfunction function);
+CUresult hand_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
+		unsigned long long flags);
+CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec);
+CUresult hand_cuGraphDestroy(CUgraph hGraph);
 CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit);
@@ -232,6 +236,7 @@ CUresult hand_cuStreamGetFlags(CUstream hStream, unsigned int *flags);
 CUresult hand_cuStreamGetDevice(CUstream hStream, CUdevice *device);
 CUresult hand_cuStreamGetCtx(CUstream hStream, CUcontext *pctx);
 CUresult hand_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
+CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags);
 CUresult hand_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
 		unsigned int flags);
 CUresult hand_cuStreamQuery(CUstream hStream);
@@ -249,6 +254,8 @@ CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
 		CUstream hStream, void **kernelParams);
+CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode);
+CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph);
 CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus);
 CUresult hand_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
 		cuuint64_t *id_out);
@@ -260,6 +267,13 @@ CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
 		const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out);
+CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams, CUstream null_stream);
+CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream);
+CUresult hand_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
+		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
+CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
+		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 CUresult hand_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 CUresult hand_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,

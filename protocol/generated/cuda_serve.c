@@ -429,21 +429,6 @@ static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1007: post */
-static CUresult run_cuStreamWaitEvent(struct worker *w, struct request *r)
-{
-	const struct wire_cuStreamWaitEvent *body = (const void *)r->body;
-	const struct cuda_driver *cuda = worker_driver(w);
-	CUstream hStream = worker_stream(w, r, body->hStream);
-	CUevent hEvent = worker_handle(w, r, body->hEvent, KIND_CUevent);
-
-	if (worker_refused(r))
-		return r->refused;
-	if (!cuda->cuStreamWaitEvent)
-		return worker_lacks(w, "cuStreamWaitEvent");
-	return cuda->cuStreamWaitEvent(hStream, hEvent, body->Flags);
-}
-
 /* cuda.api:1015: post */
 static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 {
@@ -551,7 +536,7 @@ static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 			(CUstreamBatchMemOpParams *)paramArray, body->flags);
 }
 
-/* cuda.api:1138: post */
+/* cuda.api:1133: post */
 static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamCopyAttributes *body = (const void *)r->body;
@@ -566,7 +551,7 @@ static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 	return cuda->cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1139: call */
+/* cuda.api:1134: call */
 static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamGetAttribute *body = (const void *)r->body;
@@ -586,7 +571,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1141: learned */
+/* cuda.api:1136: learned */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -746,6 +731,44 @@ static const struct serve_entry entries[] = {
 	 "vcudaCudnnAsk"},
 	{OP_vcudaCudnnPlanClose, sizeof(struct wire_vcudaCudnnPlanClose), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaCudnnPlanClose, "vcudaCudnnPlanClose"},
+	{OP_vcudaCaptureBegin, sizeof(struct wire_vcudaCaptureBegin), 0,
+	 SERVE_POST | SERVE_CALL, serve_vcudaCaptureBegin, "vcudaCaptureBegin"},
+	{OP_vcudaCaptureEnd, sizeof(struct wire_vcudaCaptureEnd),
+	 sizeof(struct wire_vcudaCaptureEnd_reply), SERVE_CALL, serve_vcudaCaptureEnd,
+	 "vcudaCaptureEnd"},
+	{OP_vcudaCaptureTail, sizeof(struct wire_vcudaCaptureTail),
+	 sizeof(struct wire_vcudaCaptureTail_reply), SERVE_CALL, serve_vcudaCaptureTail,
+	 "vcudaCaptureTail"},
+	{OP_vcudaCaptureUpdate, sizeof(struct wire_vcudaCaptureUpdate), 0,
+	 SERVE_POST | SERVE_CALL, serve_vcudaCaptureUpdate, "vcudaCaptureUpdate"},
+	{OP_vcudaGraphInstantiate, sizeof(struct wire_vcudaGraphInstantiate),
+	 sizeof(struct wire_vcudaGraphInstantiate_reply), SERVE_CALL,
+	 serve_vcudaGraphInstantiate, "vcudaGraphInstantiate"},
+	{OP_vcudaGraphUpdate, sizeof(struct wire_vcudaGraphUpdate),
+	 sizeof(struct wire_vcudaGraphUpdate_reply), SERVE_CALL, serve_vcudaGraphUpdate,
+	 "vcudaGraphUpdate"},
+	{OP_vcudaGraphMake, sizeof(struct wire_vcudaGraphMake),
+	 sizeof(struct wire_vcudaGraphMake_reply), SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphMake, "vcudaGraphMake"},
+	{OP_vcudaGraphGone, sizeof(struct wire_vcudaGraphGone), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphGone, "vcudaGraphGone"},
+	{OP_vcudaGraphAdd, sizeof(struct wire_vcudaGraphAdd), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphAdd, "vcudaGraphAdd"},
+	{OP_vcudaGraphSet, sizeof(struct wire_vcudaGraphSet), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphSet, "vcudaGraphSet"},
+	{OP_vcudaGraphGet, sizeof(struct wire_vcudaGraphGet),
+	 sizeof(struct wire_vcudaGraphGet_reply), SERVE_CALL, serve_vcudaGraphGet,
+	 "vcudaGraphGet"},
+	{OP_vcudaGraphList, sizeof(struct wire_vcudaGraphList),
+	 sizeof(struct wire_vcudaGraphList_reply), SERVE_CALL, serve_vcudaGraphList,
+	 "vcudaGraphList"},
+	{OP_vcudaGraphEdges, sizeof(struct wire_vcudaGraphEdges), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphEdges, "vcudaGraphEdges"},
+	{OP_vcudaGraphRemove, sizeof(struct wire_vcudaGraphRemove), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphRemove, "vcudaGraphRemove"},
+	{OP_vcudaGraphDot, sizeof(struct wire_vcudaGraphDot),
+	 sizeof(struct wire_vcudaGraphDot_reply), SERVE_CALL, serve_vcudaGraphDot,
+	 "vcudaGraphDot"},
 	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0, SERVE_POST | SERVE_CALL,
 	 run_cuCtxSetLimit, "cuCtxSetLimit"},
 	{OP_cuCtxGetLimit, sizeof(struct wire_cuCtxGetLimit),
@@ -810,7 +833,7 @@ static const struct serve_entry entries[] = {
 	 sizeof(struct wire_cuDeviceGetP2PAttribute_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 run_cuDeviceGetP2PAttribute, "cuDeviceGetP2PAttribute"},
 	{OP_cuStreamWaitEvent, sizeof(struct wire_cuStreamWaitEvent), 0,
-	 SERVE_POST | SERVE_CALL, run_cuStreamWaitEvent, "cuStreamWaitEvent"},
+	 SERVE_POST | SERVE_CALL, serve_cuStreamWaitEvent, "cuStreamWaitEvent"},
 	{OP_cuEventRecord, sizeof(struct wire_cuEventRecord), 0, SERVE_POST | SERVE_CALL,
 	 run_cuEventRecord, "cuEventRecord"},
 	{OP_cuEventRecordWithFlags, sizeof(struct wire_cuEventRecordWithFlags), 0,
@@ -847,6 +870,10 @@ static const struct serve_entry entries[] = {
 	 sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities_reply),
 	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetP2PAtomicCapabilities,
 	 "cuDeviceGetP2PAtomicCapabilities"},
+	{OP_cuGraphLaunch, sizeof(struct wire_cuGraphLaunch), 0, SERVE_POST | SERVE_CALL,
+	 serve_cuGraphLaunch, "cuGraphLaunch"},
+	{OP_cuGraphUpload, sizeof(struct wire_cuGraphUpload), 0, SERVE_POST | SERVE_CALL,
+	 serve_cuGraphUpload, "cuGraphUpload"},
 };
 
 /* The table is sorted by opcode; libraries have tables of their own. */

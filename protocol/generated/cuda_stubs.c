@@ -3418,15 +3418,16 @@ VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 }
 VCUDA_LOCAL(cuGraphDestroyNode);
 
-/* cuda.api:513: refused */
+/* cuda.api:513: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
 		unsigned long long flags)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)flags;
-	return shim_refused(CALL_cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiateWithFlags);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
 }
 VCUDA_LOCAL(cuGraphInstantiateWithFlags);
 
@@ -3574,20 +3575,27 @@ VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeGetEnabled);
 
-/* cuda.api:542: refused */
+/* cuda.api:542: post */
 VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-	(void)hGraphExec;
-	return shim_refused(CALL_cuGraphExecDestroy, "cuGraphExecDestroy",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecDestroy);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecDestroy(hGraphExec);
 }
 VCUDA_LOCAL(cuGraphExecDestroy);
 
-/* cuda.api:543: refused */
+/* cuda.api:543: post */
 VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
-	(void)hGraph;
-	return shim_refused(CALL_cuGraphDestroy, "cuGraphDestroy", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphDestroy);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphDestroy(hGraph);
 }
 VCUDA_LOCAL(cuGraphDestroy);
 
@@ -6897,19 +6905,6 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2_ptsz);
 
-static CUresult send_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
-{
-	struct shim_call call;
-	struct wire_cuStreamWaitEvent *body;
-
-	body = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*body));
-	body->hStream = shim_stream(&call, hStream);
-	body->hEvent = shim_handle(&call, hEvent, KIND_CUevent);
-	body->Flags = Flags;
-
-	return shim_post(&call);
-}
-
 /* cuda.api:1007: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
@@ -6918,7 +6913,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsign
 	if (entered)
 		return entered;
 
-	return send_cuStreamWaitEvent(hStream, hEvent, Flags);
+	return hand_cuStreamWaitEvent(hStream, hEvent, Flags);
 }
 VCUDA_LOCAL(cuStreamWaitEvent);
 
@@ -6931,7 +6926,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 	if (entered)
 		return entered;
 
-	return send_cuStreamWaitEvent(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags);
+	return hand_cuStreamWaitEvent(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags);
 }
 VCUDA_LOCAL(cuStreamWaitEvent_ptsz);
 
@@ -7726,27 +7721,31 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamBeginCapture_ptsz);
 
-/* cuda.api:1082: refused */
+/* cuda.api:1082: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-	(void)hStream;
-	(void)mode;
-	return shim_refused(CALL_cuStreamBeginCapture_v2, "cuStreamBeginCapture_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamBeginCapture_v2(hStream, mode);
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2);
 
-/* cuda.api:1082: refused */
+/* cuda.api:1082: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-	(void)hStream;
-	(void)mode;
-	return shim_refused(CALL_cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture_v2_ptsz",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamBeginCapture_v2(hStream ? hStream : CU_STREAM_PER_THREAD, mode);
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2_ptsz);
 
-/* cuda.api:1084: refused */
+/* cuda.api:1083: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7762,7 +7761,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGra
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph);
 
-/* cuda.api:1084: refused */
+/* cuda.api:1083: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7779,7 +7778,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph_ptsz);
 
 CUresult cuStreamBeginRecaptureToGraph(void);
-/* cuda.api:1088: refused */
+/* cuda.api:1087: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph, "cuStreamBeginRecaptureToGraph",
@@ -7788,7 +7787,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph);
 
 CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
-/* cuda.api:1088: refused */
+/* cuda.api:1087: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph_ptsz,
@@ -7797,7 +7796,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph_ptsz);
 
 CUresult cuFabricCpyBatchAsync(void);
-/* cuda.api:1091: refused */
+/* cuda.api:1090: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync",
@@ -7806,7 +7805,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 VCUDA_LOCAL(cuFabricCpyBatchAsync);
 
 CUresult cuFabricCpyBatchAsync_ptsz(void);
-/* cuda.api:1091: refused */
+/* cuda.api:1090: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync_ptsz, "cuFabricCpyBatchAsync_ptsz",
@@ -7814,27 +7813,31 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuFabricCpyBatchAsync_ptsz);
 
-/* cuda.api:1094: refused */
+/* cuda.api:1093: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
-	(void)hStream;
-	(void)phGraph;
-	return shim_refused(CALL_cuStreamEndCapture, "cuStreamEndCapture",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamEndCapture);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamEndCapture(hStream, phGraph);
 }
 VCUDA_LOCAL(cuStreamEndCapture);
 
-/* cuda.api:1094: refused */
+/* cuda.api:1093: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
-	(void)hStream;
-	(void)phGraph;
-	return shim_refused(CALL_cuStreamEndCapture_ptsz, "cuStreamEndCapture_ptsz",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamEndCapture_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamEndCapture(hStream ? hStream : CU_STREAM_PER_THREAD, phGraph);
 }
 VCUDA_LOCAL(cuStreamEndCapture_ptsz);
 
-/* cuda.api:1096: local */
+/* cuda.api:1094: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7847,7 +7850,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing);
 
-/* cuda.api:1096: local */
+/* cuda.api:1094: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7861,7 +7864,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing_ptsz);
 
-/* cuda.api:1098: local */
+/* cuda.api:1096: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7874,7 +7877,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo);
 
-/* cuda.api:1098: local */
+/* cuda.api:1096: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7888,7 +7891,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_ptsz);
 
-/* cuda.api:1100: local */
+/* cuda.api:1098: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7904,7 +7907,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2);
 
-/* cuda.api:1100: local */
+/* cuda.api:1098: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7921,7 +7924,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2_ptsz);
 
-/* cuda.api:1103: local */
+/* cuda.api:1101: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7937,7 +7940,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3);
 
-/* cuda.api:1103: local */
+/* cuda.api:1101: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7954,7 +7957,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3_ptsz);
 
-/* cuda.api:1106: refused */
+/* cuda.api:1104: refused */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
@@ -7969,7 +7972,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddKernelNode);
 
-/* cuda.api:1109: refused */
+/* cuda.api:1107: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7980,7 +7983,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams);
 
-/* cuda.api:1111: refused */
+/* cuda.api:1109: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7991,7 +7994,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams);
 
-/* cuda.api:1113: refused */
+/* cuda.api:1111: refused */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -8003,31 +8006,35 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams);
 
-/* cuda.api:1115: refused */
+/* cuda.api:1113: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)instantiateParams;
-	return shim_refused(CALL_cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiateWithParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams,
+			CU_STREAM_LEGACY);
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams);
 
-/* cuda.api:1115: refused */
+/* cuda.api:1113: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec,
 		CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)instantiateParams;
-	return shim_refused(CALL_cuGraphInstantiateWithParams_ptsz,
-		"cuGraphInstantiateWithParams_ptsz", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiateWithParams_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams,
+			CU_STREAM_PER_THREAD);
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams_ptsz);
 
-/* cuda.api:1118: refused */
+/* cuda.api:1115: refused */
 VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
@@ -8040,45 +8047,67 @@ VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 }
 VCUDA_LOCAL(cuGraphExecUpdate);
 
-/* cuda.api:1121: refused */
+static CUresult send_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
+{
+	struct shim_call call;
+	struct wire_cuGraphUpload *body;
+
+	body = shim_begin(&call, OP_cuGraphUpload, sizeof(*body));
+	body->hGraph = shim_handle(&call, hGraph, KIND_CUgraphExec);
+	body->hStream = shim_stream(&call, hStream);
+
+	return shim_post(&call);
+}
+
+/* cuda.api:1118: post */
 VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
-	(void)hGraph;
-	(void)hStream;
-	return shim_refused(CALL_cuGraphUpload, "cuGraphUpload", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphUpload);
+
+	if (entered)
+		return entered;
+
+	return send_cuGraphUpload(hGraph, hStream);
 }
 VCUDA_LOCAL(cuGraphUpload);
 
-/* cuda.api:1121: refused */
+/* cuda.api:1118: post */
 VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
-	(void)hGraph;
-	(void)hStream;
-	return shim_refused(CALL_cuGraphUpload_ptsz, "cuGraphUpload_ptsz",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphUpload_ptsz);
+
+	if (entered)
+		return entered;
+
+	return send_cuGraphUpload(hGraph, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 VCUDA_LOCAL(cuGraphUpload_ptsz);
 
-/* cuda.api:1123: refused */
+/* cuda.api:1119: post */
 VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
-	(void)hGraph;
-	(void)hStream;
-	return shim_refused(CALL_cuGraphLaunch, "cuGraphLaunch", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphLaunch);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphLaunch(hGraph, hStream);
 }
 VCUDA_LOCAL(cuGraphLaunch);
 
-/* cuda.api:1123: refused */
+/* cuda.api:1119: post */
 VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
-	(void)hGraph;
-	(void)hStream;
-	return shim_refused(CALL_cuGraphLaunch_ptsz, "cuGraphLaunch_ptsz",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphLaunch_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphLaunch(hGraph, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 VCUDA_LOCAL(cuGraphLaunch_ptsz);
 
-/* cuda.api:1125: refused */
+/* cuda.api:1120: refused */
 VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		size_t *numEdges)
 {
@@ -8090,7 +8119,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraph
 }
 VCUDA_LOCAL(cuGraphGetEdges);
 
-/* cuda.api:1127: refused */
+/* cuda.api:1122: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
 		size_t *numDependencies)
 {
@@ -8102,7 +8131,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies);
 
-/* cuda.api:1129: refused */
+/* cuda.api:1124: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
@@ -8114,7 +8143,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes);
 
-/* cuda.api:1131: refused */
+/* cuda.api:1126: refused */
 VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8127,7 +8156,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *
 }
 VCUDA_LOCAL(cuGraphAddDependencies);
 
-/* cuda.api:1133: refused */
+/* cuda.api:1128: refused */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8140,7 +8169,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNod
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies);
 
-/* cuda.api:1135: refused */
+/* cuda.api:1130: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUgraphNodeParams *nodeParams)
@@ -8166,7 +8195,7 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 	return shim_post(&call);
 }
 
-/* cuda.api:1138: post */
+/* cuda.api:1133: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes);
@@ -8178,7 +8207,7 @@ VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStr
 }
 VCUDA_LOCAL(cuStreamCopyAttributes);
 
-/* cuda.api:1138: post */
+/* cuda.api:1133: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes_ptsz);
@@ -8211,7 +8240,7 @@ static CUresult send_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_end(&call);
 }
 
-/* cuda.api:1139: call */
+/* cuda.api:1134: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8224,7 +8253,7 @@ VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamGetAttribute);
 
-/* cuda.api:1139: call */
+/* cuda.api:1134: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8254,7 +8283,7 @@ static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_learned(&call);
 }
 
-/* cuda.api:1141: learned */
+/* cuda.api:1136: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8267,7 +8296,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamSetAttribute);
 
-/* cuda.api:1141: learned */
+/* cuda.api:1136: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8280,7 +8309,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID
 }
 VCUDA_LOCAL(cuStreamSetAttribute_ptsz);
 
-/* cuda.api:1143: refused */
+/* cuda.api:1138: refused */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {
@@ -8292,35 +8321,34 @@ VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle hand
 }
 VCUDA_LOCAL(cuIpcOpenMemHandle);
 
-/* cuda.api:1145: refused */
+/* cuda.api:1140: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)phErrorNode;
-	(void)logBuffer;
-	(void)bufferSize;
-	return shim_refused(CALL_cuGraphInstantiate, "cuGraphInstantiate",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiate);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 VCUDA_LOCAL(cuGraphInstantiate);
 
-/* cuda.api:1148: refused */
+/* cuda.api:1142: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)phErrorNode;
-	(void)logBuffer;
-	(void)bufferSize;
-	return shim_refused(CALL_cuGraphInstantiate_v2, "cuGraphInstantiate_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiate_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer,
+			bufferSize);
 }
 VCUDA_LOCAL(cuGraphInstantiate_v2);
 
-/* cuda.api:1151: refused */
+/* cuda.api:1144: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8332,7 +8360,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned i
 }
 VCUDA_LOCAL(cuMemMapArrayAsync);
 
-/* cuda.api:1151: refused */
+/* cuda.api:1144: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8344,7 +8372,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsig
 }
 VCUDA_LOCAL(cuMemMapArrayAsync_ptsz);
 
-/* cuda.api:1153: post */
+/* cuda.api:1146: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync);
@@ -8356,7 +8384,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync);
 
-/* cuda.api:1153: post */
+/* cuda.api:1146: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync_ptsz);
@@ -8368,7 +8396,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync_ptsz);
 
-/* cuda.api:1154: post */
+/* cuda.api:1147: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync);
@@ -8380,7 +8408,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstre
 }
 VCUDA_LOCAL(cuMemAllocAsync);
 
-/* cuda.api:1154: post */
+/* cuda.api:1147: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync_ptsz);
@@ -8392,7 +8420,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, C
 }
 VCUDA_LOCAL(cuMemAllocAsync_ptsz);
 
-/* cuda.api:1156: post */
+/* cuda.api:1149: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8405,7 +8433,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync);
 
-/* cuda.api:1156: post */
+/* cuda.api:1149: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8419,7 +8447,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t byt
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync_ptsz);
 
-/* cuda.api:1158: refused */
+/* cuda.api:1151: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8432,7 +8460,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies);
 
-/* cuda.api:1158: refused */
+/* cuda.api:1151: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8445,7 +8473,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_ptsz);
 
-/* cuda.api:1161: refused */
+/* cuda.api:1154: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8460,7 +8488,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2);
 
-/* cuda.api:1161: refused */
+/* cuda.api:1154: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8476,7 +8504,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2_ptsz);
 
 CUresult cuStreamBeginCaptureToCig(void);
-/* cuda.api:1164: refused */
+/* cuda.api:1157: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig, "cuStreamBeginCaptureToCig",
@@ -8485,7 +8513,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig);
 
 CUresult cuStreamBeginCaptureToCig_ptsz(void);
-/* cuda.api:1164: refused */
+/* cuda.api:1157: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig_ptsz,
@@ -8494,7 +8522,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig_ptsz);
 
 CUresult cuStreamEndCaptureToCig(void);
-/* cuda.api:1167: refused */
+/* cuda.api:1160: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig, "cuStreamEndCaptureToCig",
@@ -8503,7 +8531,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 VCUDA_LOCAL(cuStreamEndCaptureToCig);
 
 CUresult cuStreamEndCaptureToCig_ptsz(void);
-/* cuda.api:1167: refused */
+/* cuda.api:1160: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig_ptsz, "cuStreamEndCaptureToCig_ptsz",
@@ -8511,7 +8539,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamEndCaptureToCig_ptsz);
 
-/* cuda.api:1168: refused */
+/* cuda.api:1161: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8525,7 +8553,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArr
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync);
 
-/* cuda.api:1168: refused */
+/* cuda.api:1161: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8539,7 +8567,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *para
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync_ptsz);
 
-/* cuda.api:1171: local */
+/* cuda.api:1164: local */
 VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags)
 {
@@ -8548,7 +8576,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaV
 }
 VCUDA_LOCAL(cuGetProcAddress);
 
-/* cuda.api:1173: refused */
+/* cuda.api:1166: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
 	(void)pid;
@@ -8558,7 +8586,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 }
 VCUDA_LOCAL(cuCheckpointProcessGetRestoreThreadId);
 
-/* cuda.api:1175: refused */
+/* cuda.api:1168: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
 	(void)pid;
@@ -8568,7 +8596,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state
 }
 VCUDA_LOCAL(cuCheckpointProcessGetState);
 
-/* cuda.api:1177: refused */
+/* cuda.api:1170: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
 	(void)pid;
@@ -8578,7 +8606,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arg
 }
 VCUDA_LOCAL(cuCheckpointProcessLock);
 
-/* cuda.api:1179: refused */
+/* cuda.api:1172: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	(void)pid;
@@ -8588,7 +8616,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpo
 }
 VCUDA_LOCAL(cuCheckpointProcessCheckpoint);
 
-/* cuda.api:1181: refused */
+/* cuda.api:1174: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
 	(void)pid;
@@ -8599,7 +8627,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArg
 VCUDA_LOCAL(cuCheckpointProcessRestore);
 
 CUresult cuCheckpointOperationComplete(void);
-/* cuda.api:1183: refused */
+/* cuda.api:1176: refused */
 VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 {
 	return shim_refused(CALL_cuCheckpointOperationComplete, "cuCheckpointOperationComplete",
@@ -8607,7 +8635,7 @@ VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 }
 VCUDA_LOCAL(cuCheckpointOperationComplete);
 
-/* cuda.api:1185: refused */
+/* cuda.api:1178: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
 	(void)pid;
@@ -8618,7 +8646,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 VCUDA_LOCAL(cuCheckpointProcessUnlock);
 
 CUresult cuProfilerInitialize(void);
-/* cuda.api:1189: refused */
+/* cuda.api:1182: refused */
 VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 {
 	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
@@ -8627,7 +8655,7 @@ VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 VCUDA_LOCAL(cuProfilerInitialize);
 
 CUresult cuProfilerStart(void);
-/* cuda.api:1191: refused */
+/* cuda.api:1184: refused */
 VCUDA_EXPORT CUresult cuProfilerStart(void)
 {
 	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
@@ -8636,7 +8664,7 @@ VCUDA_EXPORT CUresult cuProfilerStart(void)
 VCUDA_LOCAL(cuProfilerStart);
 
 CUresult cuProfilerStop(void);
-/* cuda.api:1192: refused */
+/* cuda.api:1185: refused */
 VCUDA_EXPORT CUresult cuProfilerStop(void)
 {
 	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");

@@ -346,14 +346,14 @@ struct wire_cuStreamBatchMemOp_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamBatchMemOp_v2) == 24, "");
 
-/* cuda.api:1138: post 285 */
+/* cuda.api:1133: post 285 */
 struct wire_cuStreamCopyAttributes {
 	uint64_t dstStream; /* KIND_CUstream */
 	uint64_t srcStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuStreamCopyAttributes) == 16, "");
 
-/* cuda.api:1139: call 286 */
+/* cuda.api:1134: call 286 */
 struct wire_cuStreamGetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -365,7 +365,7 @@ struct wire_cuStreamGetAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_cuStreamGetAttribute_reply) == 64, "");
 
-/* cuda.api:1141: learned 287 */
+/* cuda.api:1136: learned 287 */
 struct wire_cuStreamSetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -412,5 +412,19 @@ struct wire_cuDeviceGetP2PAtomicCapabilities_reply {
 	struct wire_run capabilities; /* at most count x unsigned int */
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities_reply) == 8, "");
+
+/* cuda.api:1119: post 900 */
+struct wire_cuGraphLaunch {
+	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
+	uint64_t hStream; /* KIND_CUstream */
+};
+_Static_assert(sizeof(struct wire_cuGraphLaunch) == 16, "");
+
+/* cuda.api:1118: post 901 */
+struct wire_cuGraphUpload {
+	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
+	uint64_t hStream; /* KIND_CUstream */
+};
+_Static_assert(sizeof(struct wire_cuGraphUpload) == 16, "");
 
 #endif

@@ -173,6 +173,12 @@ struct cudaChannelFormatDesc hand_cudaCreateChannelDesc(int x, int y, int z, int
 		enum cudaChannelFormatKind f);
 cudaError_t hand_cudaDriverGetVersion(int *driverVersion);
 cudaError_t hand_cudaRuntimeGetVersion(int *runtimeVersion);
+cudaError_t hand_cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
+		unsigned long long flags);
+cudaError_t hand_cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
+		unsigned long long flags);
+cudaError_t hand_cudaGraphExecDestroy(cudaGraphExec_t graphExec);
+cudaError_t hand_cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t hand_cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -258,6 +264,12 @@ cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const voi
 cudaError_t hand_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream);
 cudaError_t hand_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
+cudaError_t hand_cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
+		cudaGraphInstantiateParams *instantiateParams, cudaStream_t null_stream);
+cudaError_t hand_cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream);
+cudaError_t hand_cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
+cudaError_t hand_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
+cudaError_t hand_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph);
 cudaError_t hand_cudaStreamIsCapturing(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus);
 #if CUDART_VERSION / 1000 == 12

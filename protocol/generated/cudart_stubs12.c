@@ -2131,26 +2131,20 @@ VCUDA_EXPORT cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node)
 		"graphs: not served yet"));
 }
 
-/* cudart.api:457: refused */
+/* cudart.api:457: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		unsigned long long flags)
 {
-	(void)pGraphExec;
-	(void)graph;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaGraphInstantiate, "cudaGraphInstantiate",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphInstantiate);
+	return runtime_result(hand_cudaGraphInstantiate(pGraphExec, graph, flags));
 }
 
-/* cudart.api:459: refused */
+/* cudart.api:459: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, unsigned long long flags)
 {
-	(void)pGraphExec;
-	(void)graph;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaGraphInstantiateWithFlags,
-		"cudaGraphInstantiateWithFlags", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphInstantiateWithFlags);
+	return runtime_result(hand_cudaGraphInstantiateWithFlags(pGraphExec, graph, flags));
 }
 
 /* cudart.api:461: refused */
@@ -2347,20 +2341,18 @@ VCUDA_EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGra
 		"graphs: not served yet"));
 }
 
-/* cudart.api:498: refused */
+/* cudart.api:498: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec)
 {
-	(void)graphExec;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecDestroy, "cudaGraphExecDestroy",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecDestroy);
+	return runtime_result(hand_cudaGraphExecDestroy(graphExec));
 }
 
-/* cudart.api:499: refused */
+/* cudart.api:499: local */
 VCUDA_EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
-	(void)graph;
-	return runtime_result(runtime_refused(CALL_cudaGraphDestroy, "cudaGraphDestroy",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphDestroy);
+	return runtime_result(hand_cudaGraphDestroy(graph));
 }
 
 /* cudart.api:500: refused */
@@ -3710,85 +3702,72 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:730: refused */
+/* cudart.api:730: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
-	(void)pGraphExec;
-	(void)graph;
-	(void)instantiateParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphInstantiateWithParams,
-		"cudaGraphInstantiateWithParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphInstantiateWithParams);
+	return runtime_result(hand_cudaGraphInstantiateWithParams(pGraphExec, graph,
+		instantiateParams, cudaStreamLegacy));
 }
 
-/* cudart.api:730: refused */
+/* cudart.api:730: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
-	(void)pGraphExec;
-	(void)graph;
-	(void)instantiateParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphInstantiateWithParams_ptsz,
-		"cudaGraphInstantiateWithParams_ptsz", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphInstantiateWithParams_ptsz);
+	return runtime_result(hand_cudaGraphInstantiateWithParams(pGraphExec, graph,
+		instantiateParams, cudaStreamPerThread));
 }
 
-/* cudart.api:732: refused */
+/* cudart.api:732: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
-	(void)graphExec;
-	(void)stream;
-	return runtime_result(runtime_refused(CALL_cudaGraphUpload, "cudaGraphUpload",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphUpload);
+	return runtime_result(hand_cudaGraphUpload(graphExec, stream));
 }
 
-/* cudart.api:732: refused */
+/* cudart.api:732: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
-	(void)graphExec;
-	(void)stream;
-	return runtime_result(runtime_refused(CALL_cudaGraphUpload_ptsz, "cudaGraphUpload_ptsz",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphUpload_ptsz);
+	return runtime_result(hand_cudaGraphUpload(graphExec,
+		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:734: refused */
+/* cudart.api:733: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
-	(void)graphExec;
-	(void)stream;
-	return runtime_result(runtime_refused(CALL_cudaGraphLaunch, "cudaGraphLaunch",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphLaunch);
+	return runtime_result(hand_cudaGraphLaunch(graphExec, stream));
 }
 
-/* cudart.api:734: refused */
+/* cudart.api:733: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
-	(void)graphExec;
-	(void)stream;
-	return runtime_result(runtime_refused(CALL_cudaGraphLaunch_ptsz, "cudaGraphLaunch_ptsz",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphLaunch_ptsz);
+	return runtime_result(hand_cudaGraphLaunch(graphExec,
+		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:736: refused */
+/* cudart.api:734: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
-	(void)stream;
-	(void)mode;
-	return runtime_result(runtime_refused(CALL_cudaStreamBeginCapture,
-		"cudaStreamBeginCapture", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamBeginCapture);
+	return runtime_result(hand_cudaStreamBeginCapture(stream, mode));
 }
 
-/* cudart.api:736: refused */
+/* cudart.api:734: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
-	(void)stream;
-	(void)mode;
-	return runtime_result(runtime_refused(CALL_cudaStreamBeginCapture_ptsz,
-		"cudaStreamBeginCapture_ptsz", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamBeginCapture_ptsz);
+	return runtime_result(hand_cudaStreamBeginCapture(stream ? stream : cudaStreamPerThread,
+		mode));
 }
 
-/* cudart.api:742: refused */
+/* cudart.api:739: refused */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
 		const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, enum cudaStreamCaptureMode mode)
@@ -3803,7 +3782,7 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cuda
 		"cudaStreamBeginCaptureToGraph", "graphs: not served yet"));
 }
 
-/* cudart.api:742: refused */
+/* cudart.api:739: refused */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,
 		cudaGraph_t graph, const cudaGraphNode_t *dependencies,
 		const cudaGraphEdgeData *dependencyData, size_t numDependencies,
@@ -3819,25 +3798,22 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,
 		"cudaStreamBeginCaptureToGraph_ptsz", "graphs: not served yet"));
 }
 
-/* cudart.api:746: refused */
+/* cudart.api:743: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph)
 {
-	(void)stream;
-	(void)pGraph;
-	return runtime_result(runtime_refused(CALL_cudaStreamEndCapture, "cudaStreamEndCapture",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaStreamEndCapture);
+	return runtime_result(hand_cudaStreamEndCapture(stream, pGraph));
 }
 
-/* cudart.api:746: refused */
+/* cudart.api:743: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph)
 {
-	(void)stream;
-	(void)pGraph;
-	return runtime_result(runtime_refused(CALL_cudaStreamEndCapture_ptsz,
-		"cudaStreamEndCapture_ptsz", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamEndCapture_ptsz);
+	return runtime_result(hand_cudaStreamEndCapture(stream ? stream : cudaStreamPerThread,
+		pGraph));
 }
 
-/* cudart.api:748: local */
+/* cudart.api:744: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -3845,7 +3821,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamIsCapturing(stream, pCaptureStatus));
 }
 
-/* cudart.api:748: local */
+/* cudart.api:744: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -3854,7 +3830,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		pCaptureStatus));
 }
 
-/* cudart.api:750: local */
+/* cudart.api:746: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
 {
@@ -3862,7 +3838,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamGetCaptureInfo(stream, captureStatus_out, id_out));
 }
 
-/* cudart.api:750: local */
+/* cudart.api:746: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
 {
@@ -3871,7 +3847,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		stream ? stream : cudaStreamPerThread, captureStatus_out, id_out));
 }
 
-/* cudart.api:757: local */
+/* cudart.api:753: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3882,7 +3858,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
 		id_out, graph_out, dependencies_out, numDependencies_out));
 }
 
-/* cudart.api:757: local */
+/* cudart.api:753: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3894,7 +3870,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream,
 		dependencies_out, numDependencies_out));
 }
 
-/* cudart.api:761: local */
+/* cudart.api:757: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3905,7 +3881,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
 		id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:761: local */
+/* cudart.api:757: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3917,7 +3893,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream,
 		dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:765: refused */
+/* cudart.api:761: refused */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -3929,7 +3905,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream
 		"cudaStreamUpdateCaptureDependencies", "graphs: not served yet"));
 }
 
-/* cudart.api:765: refused */
+/* cudart.api:761: refused */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -3941,7 +3917,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t s
 		"cudaStreamUpdateCaptureDependencies_ptsz", "graphs: not served yet"));
 }
 
-/* cudart.api:771: refused */
+/* cudart.api:767: refused */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -3955,7 +3931,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t str
 		"cudaStreamUpdateCaptureDependencies_v2", "graphs: not served yet"));
 }
 
-/* cudart.api:771: refused */
+/* cudart.api:767: refused */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -3969,7 +3945,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(cudaStream_
 		"cudaStreamUpdateCaptureDependencies_v2_ptsz", "graphs: not served yet"));
 }
 
-/* cudart.api:774: local */
+/* cudart.api:770: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -3977,7 +3953,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 	return runtime_result(hand_cudaStreamCopyAttributes(dstStream, srcStream));
 }
 
-/* cudart.api:774: local */
+/* cudart.api:770: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -3987,7 +3963,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		srcStream ? srcStream : cudaStreamPerThread));
 }
 
-/* cudart.api:775: local */
+/* cudart.api:771: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		cudaLaunchAttributeValue *value)
 {
@@ -3995,7 +3971,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamGetAttribute(stream, attr, value));
 }
 
-/* cudart.api:775: local */
+/* cudart.api:771: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value)
 {
@@ -4004,7 +3980,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		attr, value));
 }
 
-/* cudart.api:777: local */
+/* cudart.api:773: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		const cudaLaunchAttributeValue *param)
 {
@@ -4012,7 +3988,7 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamSetAttribute(stream, attr, param));
 }
 
-/* cudart.api:777: local */
+/* cudart.api:773: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
 {
@@ -4021,14 +3997,14 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		attr, param));
 }
 
-/* cudart.api:779: local */
+/* cudart.api:775: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync);
 	return runtime_result(hand_cudaMallocAsync(devPtr, size, hStream));
 }
 
-/* cudart.api:779: local */
+/* cudart.api:775: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync_ptsz);
@@ -4036,14 +4012,14 @@ VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaSt
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:780: local */
+/* cudart.api:776: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync);
 	return runtime_result(hand_cudaFreeAsync(devPtr, hStream));
 }
 
-/* cudart.api:780: local */
+/* cudart.api:776: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync_ptsz);
@@ -4051,7 +4027,7 @@ VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:781: local */
+/* cudart.api:777: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool,
 		cudaStream_t stream)
 {
@@ -4059,7 +4035,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMe
 	return runtime_result(hand_cudaMallocFromPoolAsync(ptr, size, memPool, stream));
 }
 
-/* cudart.api:781: local */
+/* cudart.api:777: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		cudaMemPool_t memPool, cudaStream_t stream)
 {
@@ -4068,7 +4044,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:783: local */
+/* cudart.api:779: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -4077,7 +4053,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **func
 		cudaStreamLegacy));
 }
 
-/* cudart.api:783: local */
+/* cudart.api:779: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -4086,7 +4062,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void *
 		cudaStreamPerThread));
 }
 
-/* cudart.api:785: local */
+/* cudart.api:781: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
 		unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -4096,7 +4072,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, vo
 		cudaVersion, flags, driverStatus, cudaStreamLegacy));
 }
 
-/* cudart.api:785: local */
+/* cudart.api:781: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol,
 		void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -4107,7 +4083,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbo
 }
 
 cudaError_t cudaGLGetDevices(void);
-/* cudart.api:788: refused */
+/* cudart.api:784: refused */
 VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLGetDevices, "cudaGLGetDevices",
@@ -4115,7 +4091,7 @@ VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterImage(void);
-/* cudart.api:791: refused */
+/* cudart.api:787: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterImage,
@@ -4123,7 +4099,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterBuffer(void);
-/* cudart.api:793: refused */
+/* cudart.api:789: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterBuffer,
@@ -4131,7 +4107,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 }
 
 cudaError_t cudaGLSetGLDevice(void);
-/* cudart.api:795: refused */
+/* cudart.api:791: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetGLDevice, "cudaGLSetGLDevice",
@@ -4139,7 +4115,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 }
 
 cudaError_t cudaGLRegisterBufferObject(void);
-/* cudart.api:796: refused */
+/* cudart.api:792: refused */
 VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLRegisterBufferObject,
@@ -4147,7 +4123,7 @@ VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 }
 
 cudaError_t cudaGLMapBufferObject(void);
-/* cudart.api:797: refused */
+/* cudart.api:793: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObject,
@@ -4155,7 +4131,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 }
 
 cudaError_t cudaGLUnmapBufferObject(void);
-/* cudart.api:799: refused */
+/* cudart.api:795: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObject,
@@ -4163,7 +4139,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 }
 
 cudaError_t cudaGLUnregisterBufferObject(void);
-/* cudart.api:800: refused */
+/* cudart.api:796: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnregisterBufferObject,
@@ -4171,7 +4147,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 }
 
 cudaError_t cudaGLSetBufferObjectMapFlags(void);
-/* cudart.api:801: refused */
+/* cudart.api:797: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetBufferObjectMapFlags,
@@ -4179,7 +4155,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 }
 
 cudaError_t cudaGLMapBufferObjectAsync(void);
-/* cudart.api:803: refused */
+/* cudart.api:799: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObjectAsync,
@@ -4187,7 +4163,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGLUnmapBufferObjectAsync(void);
-/* cudart.api:805: refused */
+/* cudart.api:801: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObjectAsync,
@@ -4195,7 +4171,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGraphicsEGLRegisterImage(void);
-/* cudart.api:807: refused */
+/* cudart.api:803: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsEGLRegisterImage,
@@ -4203,7 +4179,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnect(void);
-/* cudart.api:809: refused */
+/* cudart.api:805: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnect,
@@ -4211,7 +4187,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnectWithFlags(void);
-/* cudart.api:811: refused */
+/* cudart.api:807: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnectWithFlags,
@@ -4219,7 +4195,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 }
 
 cudaError_t cudaEGLStreamConsumerDisconnect(void);
-/* cudart.api:813: refused */
+/* cudart.api:809: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerDisconnect,
@@ -4227,7 +4203,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerAcquireFrame(void);
-/* cudart.api:815: refused */
+/* cudart.api:811: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerAcquireFrame,
@@ -4235,7 +4211,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 }
 
 cudaError_t cudaEGLStreamConsumerReleaseFrame(void);
-/* cudart.api:818: refused */
+/* cudart.api:814: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerReleaseFrame,
@@ -4243,7 +4219,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerConnect(void);
-/* cudart.api:821: refused */
+/* cudart.api:817: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerConnect,
@@ -4251,7 +4227,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerDisconnect(void);
-/* cudart.api:823: refused */
+/* cudart.api:819: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerDisconnect,
@@ -4259,7 +4235,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerPresentFrame(void);
-/* cudart.api:825: refused */
+/* cudart.api:821: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerPresentFrame,
@@ -4267,7 +4243,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerReturnFrame(void);
-/* cudart.api:827: refused */
+/* cudart.api:823: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerReturnFrame,
@@ -4275,7 +4251,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 }
 
 cudaError_t cudaGraphicsResourceGetMappedEglFrame(void);
-/* cudart.api:829: refused */
+/* cudart.api:825: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsResourceGetMappedEglFrame,
@@ -4283,7 +4259,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 }
 
 cudaError_t cudaEventCreateFromEGLSync(void);
-/* cudart.api:832: refused */
+/* cudart.api:828: refused */
 VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEventCreateFromEGLSync,
@@ -4291,7 +4267,7 @@ VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 }
 
 cudaError_t cudaVDPAUGetDevice(void);
-/* cudart.api:834: refused */
+/* cudart.api:830: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUGetDevice, "cudaVDPAUGetDevice",
@@ -4299,7 +4275,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 }
 
 cudaError_t cudaVDPAUSetVDPAUDevice(void);
-/* cudart.api:836: refused */
+/* cudart.api:832: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUSetVDPAUDevice,
@@ -4307,7 +4283,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void);
-/* cudart.api:838: refused */
+/* cudart.api:834: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterVideoSurface,
@@ -4315,7 +4291,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void);
-/* cudart.api:840: refused */
+/* cudart.api:836: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterOutputSurface,
@@ -4323,7 +4299,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 }
 
 cudaError_t cudaProfilerStart(void);
-/* cudart.api:843: local */
+/* cudart.api:839: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 {
 	runtime_count(CALL_cudaProfilerStart);
@@ -4331,7 +4307,7 @@ VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 }
 
 cudaError_t cudaProfilerStop(void);
-/* cudart.api:844: local */
+/* cudart.api:840: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStop(void)
 {
 	runtime_count(CALL_cudaProfilerStop);

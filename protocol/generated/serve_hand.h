@@ -45,6 +45,24 @@ CUresult serve_vcudaCudnnClose(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnPlanClose(struct worker *w, struct request *r);
+CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r);
+CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r);
+CUresult serve_vcudaCaptureTail(struct worker *w, struct request *r);
+CUresult serve_vcudaCaptureUpdate(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphUpdate(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphMake(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphGone(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphAdd(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphSet(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphGet(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphList(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphEdges(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphRemove(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphDot(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
+CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
+CUresult serve_cuGraphLaunch(struct worker *w, struct request *r);
+CUresult serve_cuGraphUpload(struct worker *w, struct request *r);
 
 #endif

@@ -44,6 +44,21 @@ enum vcuda_op {
 	OP_vcudaCudnnVersion = 67,
 	OP_vcudaCudnnAsk = 68,
 	OP_vcudaCudnnPlanClose = 69,
+	OP_vcudaCaptureBegin = 75,
+	OP_vcudaCaptureEnd = 76,
+	OP_vcudaCaptureTail = 77,
+	OP_vcudaCaptureUpdate = 78,
+	OP_vcudaGraphInstantiate = 79,
+	OP_vcudaGraphUpdate = 80,
+	OP_vcudaGraphMake = 81,
+	OP_vcudaGraphGone = 82,
+	OP_vcudaGraphAdd = 83,
+	OP_vcudaGraphSet = 84,
+	OP_vcudaGraphGet = 85,
+	OP_vcudaGraphList = 86,
+	OP_vcudaGraphEdges = 87,
+	OP_vcudaGraphRemove = 88,
+	OP_vcudaGraphDot = 89,
 };
 
 #endif

@@ -409,4 +409,187 @@ struct wire_vcudaCudnnPlanClose {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
 
+/* vcuda.api:133: post 75 */
+struct wire_vcudaCaptureBegin {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t existing;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
+
+/* vcuda.api:136: call 76 */
+struct wire_vcudaCaptureEnd {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureEnd) == 16, "");
+struct wire_vcudaCaptureEnd_reply {
+	uint32_t nodes;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureEnd_reply) == 8, "");
+
+/* vcuda.api:138: call 77 */
+struct wire_vcudaCaptureTail {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t first;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureTail) == 24, "");
+struct wire_vcudaCaptureTail_reply {
+	uint32_t nodes;
+	uint32_t total;
+	uint32_t count;
+	struct wire_run list; /* at most 1900 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureTail_reply) == 24, "");
+
+/* vcuda.api:141: post 78 */
+struct wire_vcudaCaptureUpdate {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t flags;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
+
+/* vcuda.api:145: call 79 */
+struct wire_vcudaGraphInstantiate {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
+	uint64_t flags;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphInstantiate) == 24, "");
+struct wire_vcudaGraphInstantiate_reply {
+	uint32_t result;
+	uint32_t node;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 8, "");
+
+/* vcuda.api:148: call 80 */
+struct wire_vcudaGraphUpdate {
+	uint64_t exec; /* KIND_KIND_CUgraphExec */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphUpdate) == 16, "");
+struct wire_vcudaGraphUpdate_reply {
+	uint32_t result;
+	uint32_t node;
+	uint32_t from;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
+
+/* vcuda.api:151: both 81 */
+struct wire_vcudaGraphMake {
+	uint64_t graph; /* KIND_CUgraph, minted by the shim */
+	uint32_t what;
+	uint32_t pad_0;
+	uint64_t of;
+	uint32_t node;
+	uint32_t pad_1;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphMake) == 32, "");
+struct wire_vcudaGraphMake_reply {
+	uint32_t nodes;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
+
+/* vcuda.api:154: post 82 */
+struct wire_vcudaGraphGone {
+	uint64_t handle;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
+
+/* vcuda.api:156: post 83 */
+struct wire_vcudaGraphAdd {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t type;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+	uint32_t bytes;
+	struct wire_run params; /* bytes x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
+
+/* vcuda.api:159: both 84 */
+struct wire_vcudaGraphSet {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+	uint64_t exec;
+	uint32_t type;
+	uint32_t bytes;
+	struct wire_run params; /* bytes x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
+
+/* vcuda.api:161: call 85 */
+struct wire_vcudaGraphGet {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphGet) == 16, "");
+struct wire_vcudaGraphGet_reply {
+	uint32_t type;
+	uint32_t bytes;
+	struct wire_run params; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
+
+/* vcuda.api:164: call 86 */
+struct wire_vcudaGraphList {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t what;
+	uint32_t first;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphList) == 16, "");
+struct wire_vcudaGraphList_reply {
+	uint32_t total;
+	uint32_t count;
+	struct wire_run list; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
+
+/* vcuda.api:167: post 87 */
+struct wire_vcudaGraphEdges {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t remove;
+	uint32_t count;
+	struct wire_run edges; /* 16*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
+
+/* vcuda.api:169: post 88 */
+struct wire_vcudaGraphRemove {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
+
+/* vcuda.api:171: call 89 */
+struct wire_vcudaGraphDot {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t flags;
+	uint32_t pad_0;
+	uint64_t first;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphDot) == 24, "");
+struct wire_vcudaGraphDot_reply {
+	uint64_t total;
+	uint32_t count;
+	struct wire_run text; /* at most 1900 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
+
 #endif

@@ -21,6 +21,8 @@
 #include "shim/engine.h"
 
 CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
+CUresult cuStreamWriteValue64_v2_ptsz(
+	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 CUresult cuFuncGetParamCount(void);
 
 /* --- the app's side of the engine
@@ -227,14 +229,6 @@ static CUresult set_limit(CUlimit limit, size_t value)
 	return CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
-static CUresult wait_event(CUstream stream, CUevent event, unsigned int flags)
-{
-	assert_ptr_equal(stream, CU_STREAM_PER_THREAD);
-	assert_ptr_equal(event, (CUevent)0x1234);
-	assert_int_equal(flags, 1);
-	return CUDA_SUCCESS;
-}
-
 static CUresult elapsed(float *ms, CUevent start, CUevent end)
 {
 	*ms = end > start ? 2.5f : -1.0f;
@@ -276,10 +270,11 @@ static CUresult set_attribute(
 	return CUDA_SUCCESS;
 }
 
+static CUstream written_on;
 static CUresult write_value(
 	CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags)
 {
-	assert_null(stream);
+	written_on = stream;
 	assert_true(address == 0x7000 && value == 1ull << 63 && !flags);
 	return CUDA_SUCCESS;
 }
@@ -288,7 +283,6 @@ static int start(void **state)
 {
 	(void)state;
 	driver = (struct cuda_driver){.cuCtxSetLimit = set_limit,
-		.cuStreamWaitEvent = wait_event,
 		.cuEventElapsedTime_v2 = elapsed,
 		.cuTensorMapEncodeTiled = encode,
 		.cuDeviceGetHostAtomicCapabilities = capabilities,
@@ -340,9 +334,11 @@ static void what_the_driver_lacks_is_said(void **state)
 static void the_per_thread_form_has_its_own_default_stream(void **state)
 {
 	(void)state;
-	assert_int_equal(cuStreamWaitEvent_ptsz(NULL, (CUevent)0x1234, 1), CUDA_SUCCESS);
-	assert_int_equal(entered, CALL_cuStreamWaitEvent_ptsz);
+	assert_int_equal(
+		cuStreamWriteValue64_v2_ptsz(NULL, 0x7000, 1ull << 63, 0), CUDA_SUCCESS);
+	assert_int_equal(entered, CALL_cuStreamWriteValue64_v2_ptsz);
 	assert_ptr_equal(stream_seen, CU_STREAM_PER_THREAD);
+	assert_ptr_equal(written_on, CU_STREAM_PER_THREAD);
 }
 
 static void runs_and_opaque_structs_arrive(void **state)
