@@ -21,7 +21,8 @@ library_start
 for abi in 12 13; do
 	native=$(library_native libcublas.so.$abi)
 	for program in cublas/$abi/products cublas/$abi/others cublas/$abi/grouped \
-		cublaslt/$abi/matmul cublaslt/$abi/algorithms cublaslt/$abi/descriptors; do
+		cublaslt/$abi/matmul cublaslt/$abi/algorithms cublaslt/$abi/descriptors \
+		cublaslt/$abi/capture; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 			library_row "native $program" env LD_LIBRARY_PATH="$native:$dist/native" \
 				"$dist/$program"
