@@ -133,7 +133,7 @@ static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 	return cuda->cuCtxSetSharedMemConfig((CUsharedconfig)body->config);
 }
 
-/* cuda.api:327: call */
+/* cuda.api:325: call */
 static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventElapsedTime_v2 *body = (const void *)r->body;
@@ -154,7 +154,7 @@ static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:346: post */
+/* cuda.api:344: post */
 static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetAttribute *body = (const void *)r->body;
@@ -168,7 +168,7 @@ static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 	return cuda->cuFuncSetAttribute(hfunc, (CUfunction_attribute)body->attrib, body->value);
 }
 
-/* cuda.api:348: learned */
+/* cuda.api:346: learned */
 static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetCacheConfig *body = (const void *)r->body;
@@ -182,7 +182,7 @@ static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 	return cuda->cuFuncSetCacheConfig(hfunc, (CUfunc_cache)body->config);
 }
 
-/* cuda.api:379: learned */
+/* cuda.api:377: learned */
 static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetSharedMemConfig *body = (const void *)r->body;
@@ -196,7 +196,7 @@ static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r
 	return cuda->cuFuncSetSharedMemConfig(hfunc, (CUsharedconfig)body->config);
 }
 
-/* cuda.api:584: cached */
+/* cuda.api:582: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w,
 		struct request *r)
 {
@@ -220,7 +220,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w
 	return status;
 }
 
-/* cuda.api:586: cached */
+/* cuda.api:584: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct worker *w,
 		struct request *r)
 {
@@ -244,7 +244,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct 
 	return status;
 }
 
-/* cuda.api:595: cached */
+/* cuda.api:593: cached */
 static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, struct request *r)
 {
 	const struct wire_cuOccupancyAvailableDynamicSMemPerBlock *body = (const void *)r->body;
@@ -265,7 +265,7 @@ static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, st
 	return status;
 }
 
-/* cuda.api:675: call */
+/* cuda.api:673: call */
 static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeTiled *body = (const void *)r->body;
@@ -298,7 +298,7 @@ static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:683: call */
+/* cuda.api:681: call */
 static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2col *body = (const void *)r->body;
@@ -335,7 +335,7 @@ static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:693: call */
+/* cuda.api:691: call */
 static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2colWide *body = (const void *)r->body;
@@ -369,7 +369,7 @@ static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request
 	return status;
 }
 
-/* cuda.api:702: call */
+/* cuda.api:700: call */
 static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapReplaceAddress *body = (const void *)r->body;
@@ -389,7 +389,7 @@ static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *
 	return status;
 }
 
-/* cuda.api:707: cached */
+/* cuda.api:705: cached */
 static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceCanAccessPeer *body = (const void *)r->body;
@@ -408,7 +408,7 @@ static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:711: cached */
+/* cuda.api:709: cached */
 static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetP2PAttribute *body = (const void *)r->body;
@@ -428,7 +428,7 @@ static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1007: post */
+/* cuda.api:1005: post */
 static CUresult run_cuStreamWaitEvent(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitEvent *body = (const void *)r->body;
@@ -443,7 +443,7 @@ static CUresult run_cuStreamWaitEvent(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitEvent(hStream, hEvent, body->Flags);
 }
 
-/* cuda.api:1015: post */
+/* cuda.api:1013: post */
 static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecord *body = (const void *)r->body;
@@ -458,7 +458,7 @@ static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 	return cuda->cuEventRecord(hEvent, hStream);
 }
 
-/* cuda.api:1016: post */
+/* cuda.api:1014: post */
 static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecordWithFlags *body = (const void *)r->body;
@@ -473,7 +473,7 @@ static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 	return cuda->cuEventRecordWithFlags(hEvent, hStream, body->flags);
 }
 
-/* cuda.api:1043: post */
+/* cuda.api:1041: post */
 static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue32_v2 *body = (const void *)r->body;
@@ -488,7 +488,7 @@ static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1045: post */
+/* cuda.api:1043: post */
 static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue32_v2 *body = (const void *)r->body;
@@ -503,7 +503,7 @@ static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1047: post */
+/* cuda.api:1045: post */
 static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue64_v2 *body = (const void *)r->body;
@@ -518,7 +518,7 @@ static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1049: post */
+/* cuda.api:1047: post */
 static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue64_v2 *body = (const void *)r->body;
@@ -533,7 +533,7 @@ static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1051: post */
+/* cuda.api:1049: post */
 static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamBatchMemOp_v2 *body = (const void *)r->body;
@@ -550,7 +550,7 @@ static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 			(CUstreamBatchMemOpParams *)paramArray, body->flags);
 }
 
-/* cuda.api:1138: post */
+/* cuda.api:1136: post */
 static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamCopyAttributes *body = (const void *)r->body;
@@ -565,7 +565,7 @@ static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 	return cuda->cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1139: call */
+/* cuda.api:1137: call */
 static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamGetAttribute *body = (const void *)r->body;
@@ -585,7 +585,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1141: learned */
+/* cuda.api:1139: learned */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -640,7 +640,7 @@ static CUresult run_cuDeviceGetHostAtomicCapabilities(struct worker *w, struct r
 			body->dev);
 }
 
-/* cuda.api:713: cached */
+/* cuda.api:711: cached */
 static CUresult run_cuDeviceGetP2PAtomicCapabilities(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetP2PAtomicCapabilities *body = (const void *)r->body;
@@ -732,6 +732,18 @@ static const struct serve_entry entries[] = {
 	 "vcudaCublasOpen"},
 	{OP_vcudaCublasClose, sizeof(struct wire_vcudaCublasClose), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaCublasClose, "vcudaCublasClose"},
+	{OP_vcudaLinkCreate, sizeof(struct wire_vcudaLinkCreate), 0, SERVE_CALL,
+	 serve_vcudaLinkCreate, "vcudaLinkCreate"},
+	{OP_vcudaLinkAdd, sizeof(struct wire_vcudaLinkAdd),
+	 sizeof(struct wire_vcudaLinkAdd_reply), SERVE_CALL, serve_vcudaLinkAdd,
+	 "vcudaLinkAdd"},
+	{OP_vcudaLinkComplete, sizeof(struct wire_vcudaLinkComplete),
+	 sizeof(struct wire_vcudaLinkComplete_reply), SERVE_CALL, serve_vcudaLinkComplete,
+	 "vcudaLinkComplete"},
+	{OP_vcudaLinkRead, sizeof(struct wire_vcudaLinkRead), 0, SERVE_CALL,
+	 serve_vcudaLinkRead, "vcudaLinkRead"},
+	{OP_vcudaLinkDestroy, sizeof(struct wire_vcudaLinkDestroy), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaLinkDestroy, "vcudaLinkDestroy"},
 	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0, SERVE_POST | SERVE_CALL,
 	 run_cuCtxSetLimit, "cuCtxSetLimit"},
 	{OP_cuCtxGetLimit, sizeof(struct wire_cuCtxGetLimit),

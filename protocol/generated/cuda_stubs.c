@@ -922,68 +922,72 @@ VCUDA_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUm
 }
 VCUDA_LOCAL(cuModuleGetGlobal_v2);
 
-/* cuda.api:84: refused */
+/* cuda.api:84: call */
 VCUDA_EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 		void **optionValues, CUlinkState *stateOut)
 {
-	(void)numOptions;
-	(void)options;
-	(void)optionValues;
-	(void)stateOut;
-	return shim_refused(CALL_cuLinkCreate_v2, "cuLinkCreate_v2", "links: not served yet");
+	CUresult entered = shim_enter(CALL_cuLinkCreate_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
 }
 VCUDA_LOCAL(cuLinkCreate_v2);
 
-/* cuda.api:86: refused */
+/* cuda.api:86: call */
 VCUDA_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data,
 		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
 		void **optionValues)
 {
-	(void)state;
-	(void)type;
-	(void)data;
-	(void)size;
-	(void)name;
-	(void)numOptions;
-	(void)options;
-	(void)optionValues;
-	return shim_refused(CALL_cuLinkAddData_v2, "cuLinkAddData_v2", "links: not served yet");
+	CUresult entered = shim_enter(CALL_cuLinkAddData_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuLinkAddData_v2(state, type, data, size, name, numOptions, options,
+			optionValues);
 }
 VCUDA_LOCAL(cuLinkAddData_v2);
 
-/* cuda.api:89: refused */
+/* cuda.api:89: call */
 VCUDA_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-	(void)state;
-	(void)type;
-	(void)path;
-	(void)numOptions;
-	(void)options;
-	(void)optionValues;
-	return shim_refused(CALL_cuLinkAddFile_v2, "cuLinkAddFile_v2", "links: not served yet");
+	CUresult entered = shim_enter(CALL_cuLinkAddFile_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuLinkAddFile_v2(state, type, path, numOptions, options, optionValues);
 }
 VCUDA_LOCAL(cuLinkAddFile_v2);
 
-/* cuda.api:92: refused */
+/* cuda.api:91: call */
 VCUDA_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
-	(void)state;
-	(void)cubinOut;
-	(void)sizeOut;
-	return shim_refused(CALL_cuLinkComplete, "cuLinkComplete", "links: not served yet");
+	CUresult entered = shim_enter(CALL_cuLinkComplete);
+
+	if (entered)
+		return entered;
+
+	return hand_cuLinkComplete(state, cubinOut, sizeOut);
 }
 VCUDA_LOCAL(cuLinkComplete);
 
-/* cuda.api:94: refused */
+/* cuda.api:92: post */
 VCUDA_EXPORT CUresult cuLinkDestroy(CUlinkState state)
 {
-	(void)state;
-	return shim_refused(CALL_cuLinkDestroy, "cuLinkDestroy", "links: not served yet");
+	CUresult entered = shim_enter(CALL_cuLinkDestroy);
+
+	if (entered)
+		return entered;
+
+	return hand_cuLinkDestroy(state);
 }
 VCUDA_LOCAL(cuLinkDestroy);
 
-/* cuda.api:95: refused */
+/* cuda.api:93: refused */
 VCUDA_EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
 {
 	(void)pTexRef;
@@ -994,7 +998,7 @@ VCUDA_EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const 
 }
 VCUDA_LOCAL(cuModuleGetTexRef);
 
-/* cuda.api:97: refused */
+/* cuda.api:95: refused */
 VCUDA_EXPORT CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
 {
 	(void)pSurfRef;
@@ -1005,7 +1009,7 @@ VCUDA_EXPORT CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, con
 }
 VCUDA_LOCAL(cuModuleGetSurfRef);
 
-/* cuda.api:99: call */
+/* cuda.api:97: call */
 VCUDA_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code,
 		CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -1021,7 +1025,7 @@ VCUDA_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code,
 }
 VCUDA_LOCAL(cuLibraryLoadData);
 
-/* cuda.api:102: call */
+/* cuda.api:100: call */
 VCUDA_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 		CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -1037,7 +1041,7 @@ VCUDA_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *file
 }
 VCUDA_LOCAL(cuLibraryLoadFromFile);
 
-/* cuda.api:106: post */
+/* cuda.api:104: post */
 VCUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryUnload);
@@ -1049,7 +1053,7 @@ VCUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 }
 VCUDA_LOCAL(cuLibraryUnload);
 
-/* cuda.api:107: call */
+/* cuda.api:105: call */
 VCUDA_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetKernel);
@@ -1061,7 +1065,7 @@ VCUDA_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, c
 }
 VCUDA_LOCAL(cuLibraryGetKernel);
 
-/* cuda.api:109: local */
+/* cuda.api:107: local */
 VCUDA_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetKernelCount);
@@ -1073,7 +1077,7 @@ VCUDA_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib
 }
 VCUDA_LOCAL(cuLibraryGetKernelCount);
 
-/* cuda.api:110: cached */
+/* cuda.api:108: cached */
 VCUDA_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels,
 		CUlibrary lib)
 {
@@ -1086,7 +1090,7 @@ VCUDA_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int 
 }
 VCUDA_LOCAL(cuLibraryEnumerateKernels);
 
-/* cuda.api:112: local */
+/* cuda.api:110: local */
 VCUDA_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetModule);
@@ -1098,7 +1102,7 @@ VCUDA_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 }
 VCUDA_LOCAL(cuLibraryGetModule);
 
-/* cuda.api:113: local */
+/* cuda.api:111: local */
 VCUDA_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
 	CUresult entered = shim_enter(CALL_cuKernelGetFunction);
@@ -1110,7 +1114,7 @@ VCUDA_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 }
 VCUDA_LOCAL(cuKernelGetFunction);
 
-/* cuda.api:114: local */
+/* cuda.api:112: local */
 VCUDA_EXPORT CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 {
 	CUresult entered = shim_enter(CALL_cuKernelGetLibrary);
@@ -1122,7 +1126,7 @@ VCUDA_EXPORT CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 }
 VCUDA_LOCAL(cuKernelGetLibrary);
 
-/* cuda.api:115: call */
+/* cuda.api:113: call */
 VCUDA_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		const char *name)
 {
@@ -1135,7 +1139,7 @@ VCUDA_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlib
 }
 VCUDA_LOCAL(cuLibraryGetGlobal);
 
-/* cuda.api:117: refused */
+/* cuda.api:115: refused */
 VCUDA_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		const char *name)
 {
@@ -1148,7 +1152,7 @@ VCUDA_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUli
 }
 VCUDA_LOCAL(cuLibraryGetManaged);
 
-/* cuda.api:119: refused */
+/* cuda.api:117: refused */
 VCUDA_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library,
 		const char *symbol)
 {
@@ -1160,7 +1164,7 @@ VCUDA_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library
 }
 VCUDA_LOCAL(cuLibraryGetUnifiedFunction);
 
-/* cuda.api:121: local */
+/* cuda.api:119: local */
 VCUDA_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib,
 		CUkernel kernel, CUdevice dev)
 {
@@ -1173,7 +1177,7 @@ VCUDA_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib,
 }
 VCUDA_LOCAL(cuKernelGetAttribute);
 
-/* cuda.api:123: post */
+/* cuda.api:121: post */
 VCUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val,
 		CUkernel kernel, CUdevice dev)
 {
@@ -1186,7 +1190,7 @@ VCUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val,
 }
 VCUDA_LOCAL(cuKernelSetAttribute);
 
-/* cuda.api:125: post */
+/* cuda.api:123: post */
 VCUDA_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuKernelSetCacheConfig);
@@ -1198,7 +1202,7 @@ VCUDA_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache confi
 }
 VCUDA_LOCAL(cuKernelSetCacheConfig);
 
-/* cuda.api:127: local */
+/* cuda.api:125: local */
 VCUDA_EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuKernelGetName);
@@ -1210,7 +1214,7 @@ VCUDA_EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 }
 VCUDA_LOCAL(cuKernelGetName);
 
-/* cuda.api:128: local */
+/* cuda.api:126: local */
 VCUDA_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex,
 		size_t *paramOffset, size_t *paramSize)
 {
@@ -1224,7 +1228,7 @@ VCUDA_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex,
 VCUDA_LOCAL(cuKernelGetParamInfo);
 
 CUresult cuKernelGetParamCount(void);
-/* cuda.api:130: refused */
+/* cuda.api:128: refused */
 VCUDA_EXPORT CUresult cuKernelGetParamCount(void)
 {
 	return shim_refused(CALL_cuKernelGetParamCount, "cuKernelGetParamCount",
@@ -1232,7 +1236,7 @@ VCUDA_EXPORT CUresult cuKernelGetParamCount(void)
 }
 VCUDA_LOCAL(cuKernelGetParamCount);
 
-/* cuda.api:132: call */
+/* cuda.api:130: call */
 VCUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	CUresult entered = shim_enter(CALL_cuMemGetInfo_v2);
@@ -1244,7 +1248,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 }
 VCUDA_LOCAL(cuMemGetInfo_v2);
 
-/* cuda.api:133: post */
+/* cuda.api:131: post */
 VCUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	CUresult entered = shim_enter(CALL_cuMemAlloc_v2);
@@ -1256,7 +1260,7 @@ VCUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 }
 VCUDA_LOCAL(cuMemAlloc_v2);
 
-/* cuda.api:134: post */
+/* cuda.api:132: post */
 VCUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
 		size_t Height, unsigned int ElementSizeBytes)
 {
@@ -1269,7 +1273,7 @@ VCUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size
 }
 VCUDA_LOCAL(cuMemAllocPitch_v2);
 
-/* cuda.api:136: post */
+/* cuda.api:134: post */
 VCUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	CUresult entered = shim_enter(CALL_cuMemFree_v2);
@@ -1281,7 +1285,7 @@ VCUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 }
 VCUDA_LOCAL(cuMemFree_v2);
 
-/* cuda.api:137: local */
+/* cuda.api:135: local */
 VCUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize,
 		CUdeviceptr dptr)
 {
@@ -1294,7 +1298,7 @@ VCUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize,
 }
 VCUDA_LOCAL(cuMemGetAddressRange_v2);
 
-/* cuda.api:139: local */
+/* cuda.api:137: local */
 VCUDA_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocHost_v2);
@@ -1306,7 +1310,7 @@ VCUDA_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 }
 VCUDA_LOCAL(cuMemAllocHost_v2);
 
-/* cuda.api:140: local */
+/* cuda.api:138: local */
 VCUDA_EXPORT CUresult cuMemFreeHost(void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeHost);
@@ -1318,7 +1322,7 @@ VCUDA_EXPORT CUresult cuMemFreeHost(void *p)
 }
 VCUDA_LOCAL(cuMemFreeHost);
 
-/* cuda.api:141: local */
+/* cuda.api:139: local */
 VCUDA_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostAlloc);
@@ -1330,7 +1334,7 @@ VCUDA_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Fl
 }
 VCUDA_LOCAL(cuMemHostAlloc);
 
-/* cuda.api:142: local */
+/* cuda.api:140: local */
 VCUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p,
 		unsigned int Flags)
 {
@@ -1343,7 +1347,7 @@ VCUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p,
 }
 VCUDA_LOCAL(cuMemHostGetDevicePointer_v2);
 
-/* cuda.api:144: local */
+/* cuda.api:142: local */
 VCUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostGetFlags);
@@ -1355,7 +1359,7 @@ VCUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 }
 VCUDA_LOCAL(cuMemHostGetFlags);
 
-/* cuda.api:145: refused */
+/* cuda.api:143: refused */
 VCUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
 	(void)dptr;
@@ -1366,7 +1370,7 @@ VCUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsi
 }
 VCUDA_LOCAL(cuMemAllocManaged);
 
-/* cuda.api:147: refused */
+/* cuda.api:145: refused */
 VCUDA_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device,
 		CUasyncCallback callbackFunc, void *userData, CUasyncCallbackHandle *callback)
 {
@@ -1379,7 +1383,7 @@ VCUDA_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device,
 }
 VCUDA_LOCAL(cuDeviceRegisterAsyncNotification);
 
-/* cuda.api:150: refused */
+/* cuda.api:148: refused */
 VCUDA_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device,
 		CUasyncCallbackHandle callback)
 {
@@ -1390,7 +1394,7 @@ VCUDA_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device,
 }
 VCUDA_LOCAL(cuDeviceUnregisterAsyncNotification);
 
-/* cuda.api:152: local */
+/* cuda.api:150: local */
 VCUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetByPCIBusId);
@@ -1402,7 +1406,7 @@ VCUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 }
 VCUDA_LOCAL(cuDeviceGetByPCIBusId);
 
-/* cuda.api:153: local */
+/* cuda.api:151: local */
 VCUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetPCIBusId);
@@ -1414,7 +1418,7 @@ VCUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceGetPCIBusId);
 
-/* cuda.api:154: refused */
+/* cuda.api:152: refused */
 VCUDA_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
 	(void)pHandle;
@@ -1424,7 +1428,7 @@ VCUDA_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent eve
 }
 VCUDA_LOCAL(cuIpcGetEventHandle);
 
-/* cuda.api:156: refused */
+/* cuda.api:154: refused */
 VCUDA_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
 	(void)phEvent;
@@ -1434,7 +1438,7 @@ VCUDA_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle ha
 }
 VCUDA_LOCAL(cuIpcOpenEventHandle);
 
-/* cuda.api:158: refused */
+/* cuda.api:156: refused */
 VCUDA_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
 	(void)pHandle;
@@ -1444,7 +1448,7 @@ VCUDA_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dpt
 }
 VCUDA_LOCAL(cuIpcGetMemHandle);
 
-/* cuda.api:160: refused */
+/* cuda.api:158: refused */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {
@@ -1456,7 +1460,7 @@ VCUDA_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle h
 }
 VCUDA_LOCAL(cuIpcOpenMemHandle_v2);
 
-/* cuda.api:162: refused */
+/* cuda.api:160: refused */
 VCUDA_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
 	(void)dptr;
@@ -1465,7 +1469,7 @@ VCUDA_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 }
 VCUDA_LOCAL(cuIpcCloseMemHandle);
 
-/* cuda.api:164: local */
+/* cuda.api:162: local */
 VCUDA_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister_v2);
@@ -1477,7 +1481,7 @@ VCUDA_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned in
 }
 VCUDA_LOCAL(cuMemHostRegister_v2);
 
-/* cuda.api:165: local */
+/* cuda.api:163: local */
 VCUDA_EXPORT CUresult cuMemHostUnregister(void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostUnregister);
@@ -1489,7 +1493,7 @@ VCUDA_EXPORT CUresult cuMemHostUnregister(void *p)
 }
 VCUDA_LOCAL(cuMemHostUnregister);
 
-/* cuda.api:166: refused */
+/* cuda.api:164: refused */
 VCUDA_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
@@ -1500,7 +1504,7 @@ VCUDA_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArrayCreate_v2);
 
-/* cuda.api:168: refused */
+/* cuda.api:166: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -1511,7 +1515,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescr
 }
 VCUDA_LOCAL(cuArrayGetDescriptor_v2);
 
-/* cuda.api:170: refused */
+/* cuda.api:168: refused */
 VCUDA_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 		CUarray array)
 {
@@ -1522,7 +1526,7 @@ VCUDA_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *s
 }
 VCUDA_LOCAL(cuArrayGetSparseProperties);
 
-/* cuda.api:172: refused */
+/* cuda.api:170: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
 		CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
 {
@@ -1533,7 +1537,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
 }
 VCUDA_LOCAL(cuMipmappedArrayGetSparseProperties);
 
-/* cuda.api:174: refused */
+/* cuda.api:172: refused */
 VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(
 		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
 		CUdevice device)
@@ -1546,7 +1550,7 @@ VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(
 }
 VCUDA_LOCAL(cuArrayGetMemoryRequirements);
 
-/* cuda.api:176: refused */
+/* cuda.api:174: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
 		CUdevice device)
@@ -1559,7 +1563,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 }
 VCUDA_LOCAL(cuMipmappedArrayGetMemoryRequirements);
 
-/* cuda.api:179: refused */
+/* cuda.api:177: refused */
 VCUDA_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray,
 		unsigned int planeIdx)
 {
@@ -1570,7 +1574,7 @@ VCUDA_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray,
 }
 VCUDA_LOCAL(cuArrayGetPlane);
 
-/* cuda.api:181: refused */
+/* cuda.api:179: refused */
 VCUDA_EXPORT CUresult cuArrayDestroy(CUarray hArray)
 {
 	(void)hArray;
@@ -1578,7 +1582,7 @@ VCUDA_EXPORT CUresult cuArrayDestroy(CUarray hArray)
 }
 VCUDA_LOCAL(cuArrayDestroy);
 
-/* cuda.api:182: refused */
+/* cuda.api:180: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
@@ -1589,7 +1593,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArray3DCreate_v2);
 
-/* cuda.api:184: refused */
+/* cuda.api:182: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -1600,7 +1604,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayD
 }
 VCUDA_LOCAL(cuArray3DGetDescriptor_v2);
 
-/* cuda.api:186: refused */
+/* cuda.api:184: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
 		unsigned int numMipmapLevels)
@@ -1613,7 +1617,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 }
 VCUDA_LOCAL(cuMipmappedArrayCreate);
 
-/* cuda.api:189: refused */
+/* cuda.api:187: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray,
 		CUmipmappedArray hMipmappedArray, unsigned int level)
 {
@@ -1625,7 +1629,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray,
 }
 VCUDA_LOCAL(cuMipmappedArrayGetLevel);
 
-/* cuda.api:191: refused */
+/* cuda.api:189: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
 	(void)hMipmappedArray;
@@ -1634,7 +1638,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 }
 VCUDA_LOCAL(cuMipmappedArrayDestroy);
 
-/* cuda.api:193: refused */
+/* cuda.api:191: refused */
 VCUDA_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 		CUmemRangeHandleType handleType, unsigned long long flags)
 {
@@ -1648,7 +1652,7 @@ VCUDA_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dp
 }
 VCUDA_LOCAL(cuMemGetHandleForAddressRange);
 
-/* cuda.api:196: local */
+/* cuda.api:194: local */
 VCUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 		CUdeviceptr addr, unsigned long long flags)
 {
@@ -1661,7 +1665,7 @@ VCUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t 
 }
 VCUDA_LOCAL(cuMemAddressReserve);
 
-/* cuda.api:198: local */
+/* cuda.api:196: local */
 VCUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
 	CUresult entered = shim_enter(CALL_cuMemAddressFree);
@@ -1673,7 +1677,7 @@ VCUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 }
 VCUDA_LOCAL(cuMemAddressFree);
 
-/* cuda.api:199: local */
+/* cuda.api:197: local */
 VCUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -1686,7 +1690,7 @@ VCUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t s
 }
 VCUDA_LOCAL(cuMemCreate);
 
-/* cuda.api:201: local */
+/* cuda.api:199: local */
 VCUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	CUresult entered = shim_enter(CALL_cuMemRelease);
@@ -1698,7 +1702,7 @@ VCUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 }
 VCUDA_LOCAL(cuMemRelease);
 
-/* cuda.api:202: post */
+/* cuda.api:200: post */
 VCUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
@@ -1711,7 +1715,7 @@ VCUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 }
 VCUDA_LOCAL(cuMemMap);
 
-/* cuda.api:205: post */
+/* cuda.api:203: post */
 VCUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	CUresult entered = shim_enter(CALL_cuMemUnmap);
@@ -1723,7 +1727,7 @@ VCUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 }
 VCUDA_LOCAL(cuMemUnmap);
 
-/* cuda.api:206: local */
+/* cuda.api:204: local */
 VCUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
 		size_t count)
 {
@@ -1736,7 +1740,7 @@ VCUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAc
 }
 VCUDA_LOCAL(cuMemSetAccess);
 
-/* cuda.api:208: local */
+/* cuda.api:206: local */
 VCUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
 		CUdeviceptr ptr)
 {
@@ -1749,7 +1753,7 @@ VCUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocat
 }
 VCUDA_LOCAL(cuMemGetAccess);
 
-/* cuda.api:210: refused */
+/* cuda.api:208: refused */
 VCUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
 		CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
 		unsigned long long flags)
@@ -1763,7 +1767,7 @@ VCUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
 }
 VCUDA_LOCAL(cuMemExportToShareableHandle);
 
-/* cuda.api:213: refused */
+/* cuda.api:211: refused */
 VCUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
 		void *osHandle, CUmemAllocationHandleType shHandleType)
 {
@@ -1775,7 +1779,7 @@ VCUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandl
 }
 VCUDA_LOCAL(cuMemImportFromShareableHandle);
 
-/* cuda.api:216: local */
+/* cuda.api:214: local */
 VCUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 		const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
 {
@@ -1788,7 +1792,7 @@ VCUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 }
 VCUDA_LOCAL(cuMemGetAllocationGranularity);
 
-/* cuda.api:218: local */
+/* cuda.api:216: local */
 VCUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 		CUmemGenericAllocationHandle handle)
 {
@@ -1801,7 +1805,7 @@ VCUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp
 }
 VCUDA_LOCAL(cuMemGetAllocationPropertiesFromHandle);
 
-/* cuda.api:220: local */
+/* cuda.api:218: local */
 VCUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
 		void *addr)
 {
@@ -1814,7 +1818,7 @@ VCUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *
 }
 VCUDA_LOCAL(cuMemRetainAllocationHandle);
 
-/* cuda.api:222: local */
+/* cuda.api:220: local */
 VCUDA_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolTrimTo);
@@ -1826,7 +1830,7 @@ VCUDA_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 }
 VCUDA_LOCAL(cuMemPoolTrimTo);
 
-/* cuda.api:223: local */
+/* cuda.api:221: local */
 VCUDA_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		void *value)
 {
@@ -1839,7 +1843,7 @@ VCUDA_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
 }
 VCUDA_LOCAL(cuMemPoolSetAttribute);
 
-/* cuda.api:225: local */
+/* cuda.api:223: local */
 VCUDA_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		void *value)
 {
@@ -1852,7 +1856,7 @@ VCUDA_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribu
 }
 VCUDA_LOCAL(cuMemPoolGetAttribute);
 
-/* cuda.api:227: local */
+/* cuda.api:225: local */
 VCUDA_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map,
 		size_t count)
 {
@@ -1865,7 +1869,7 @@ VCUDA_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDes
 }
 VCUDA_LOCAL(cuMemPoolSetAccess);
 
-/* cuda.api:229: local */
+/* cuda.api:227: local */
 VCUDA_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
 		CUmemLocation *location)
 {
@@ -1878,7 +1882,7 @@ VCUDA_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool 
 }
 VCUDA_LOCAL(cuMemPoolGetAccess);
 
-/* cuda.api:231: local */
+/* cuda.api:229: local */
 VCUDA_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolCreate);
@@ -1890,7 +1894,7 @@ VCUDA_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
 }
 VCUDA_LOCAL(cuMemPoolCreate);
 
-/* cuda.api:232: local */
+/* cuda.api:230: local */
 VCUDA_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolDestroy);
@@ -1902,7 +1906,7 @@ VCUDA_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 }
 VCUDA_LOCAL(cuMemPoolDestroy);
 
-/* cuda.api:233: local */
+/* cuda.api:231: local */
 VCUDA_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
 		CUmemAllocationType type)
 {
@@ -1915,7 +1919,7 @@ VCUDA_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocati
 }
 VCUDA_LOCAL(cuMemGetDefaultMemPool);
 
-/* cuda.api:235: local */
+/* cuda.api:233: local */
 VCUDA_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
 		CUmemAllocationType type)
 {
@@ -1928,7 +1932,7 @@ VCUDA_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *locatio
 }
 VCUDA_LOCAL(cuMemGetMemPool);
 
-/* cuda.api:237: local */
+/* cuda.api:235: local */
 VCUDA_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
 		CUmemoryPool pool)
 {
@@ -1941,7 +1945,7 @@ VCUDA_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationTy
 }
 VCUDA_LOCAL(cuMemSetMemPool);
 
-/* cuda.api:239: refused */
+/* cuda.api:237: refused */
 VCUDA_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 		CUmemAllocationHandleType handleType, unsigned long long flags)
 {
@@ -1955,7 +1959,7 @@ VCUDA_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemor
 }
 VCUDA_LOCAL(cuMemPoolExportToShareableHandle);
 
-/* cuda.api:242: refused */
+/* cuda.api:240: refused */
 VCUDA_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 		CUmemAllocationHandleType handleType, unsigned long long flags)
 {
@@ -1969,7 +1973,7 @@ VCUDA_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out,
 }
 VCUDA_LOCAL(cuMemPoolImportFromShareableHandle);
 
-/* cuda.api:245: refused */
+/* cuda.api:243: refused */
 VCUDA_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out,
 		CUdeviceptr ptr)
 {
@@ -1980,7 +1984,7 @@ VCUDA_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_o
 }
 VCUDA_LOCAL(cuMemPoolExportPointer);
 
-/* cuda.api:247: refused */
+/* cuda.api:245: refused */
 VCUDA_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
 		CUmemPoolPtrExportData *shareData)
 {
@@ -1992,7 +1996,7 @@ VCUDA_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool 
 }
 VCUDA_LOCAL(cuMemPoolImportPointer);
 
-/* cuda.api:250: refused */
+/* cuda.api:248: refused */
 VCUDA_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
 		const CUmulticastObjectProp *prop)
 {
@@ -2003,7 +2007,7 @@ VCUDA_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
 }
 VCUDA_LOCAL(cuMulticastCreate);
 
-/* cuda.api:252: refused */
+/* cuda.api:250: refused */
 VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
 {
 	(void)mcHandle;
@@ -2013,7 +2017,7 @@ VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle
 }
 VCUDA_LOCAL(cuMulticastAddDevice);
 
-/* cuda.api:254: refused */
+/* cuda.api:252: refused */
 VCUDA_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
 		CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
 		unsigned long long flags)
@@ -2030,7 +2034,7 @@ VCUDA_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, 
 VCUDA_LOCAL(cuMulticastBindMem);
 
 CUresult cuMulticastBindMem_v2(void);
-/* cuda.api:257: refused */
+/* cuda.api:255: refused */
 VCUDA_EXPORT CUresult cuMulticastBindMem_v2(void)
 {
 	return shim_refused(CALL_cuMulticastBindMem_v2, "cuMulticastBindMem_v2",
@@ -2038,7 +2042,7 @@ VCUDA_EXPORT CUresult cuMulticastBindMem_v2(void)
 }
 VCUDA_LOCAL(cuMulticastBindMem_v2);
 
-/* cuda.api:260: refused */
+/* cuda.api:258: refused */
 VCUDA_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
 		size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags)
 {
@@ -2053,7 +2057,7 @@ VCUDA_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
 VCUDA_LOCAL(cuMulticastBindAddr);
 
 CUresult cuMulticastBindAddr_v2(void);
-/* cuda.api:263: refused */
+/* cuda.api:261: refused */
 VCUDA_EXPORT CUresult cuMulticastBindAddr_v2(void)
 {
 	return shim_refused(CALL_cuMulticastBindAddr_v2, "cuMulticastBindAddr_v2",
@@ -2061,7 +2065,7 @@ VCUDA_EXPORT CUresult cuMulticastBindAddr_v2(void)
 }
 VCUDA_LOCAL(cuMulticastBindAddr_v2);
 
-/* cuda.api:266: refused */
+/* cuda.api:264: refused */
 VCUDA_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev,
 		size_t mcOffset, size_t size)
 {
@@ -2074,7 +2078,7 @@ VCUDA_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, C
 }
 VCUDA_LOCAL(cuMulticastUnbind);
 
-/* cuda.api:268: refused */
+/* cuda.api:266: refused */
 VCUDA_EXPORT CUresult cuMulticastGetGranularity(size_t *granularity,
 		const CUmulticastObjectProp *prop, CUmulticastGranularity_flags option)
 {
@@ -2087,7 +2091,7 @@ VCUDA_EXPORT CUresult cuMulticastGetGranularity(size_t *granularity,
 VCUDA_LOCAL(cuMulticastGetGranularity);
 
 CUresult cuDeviceGetFabricClusterUuid(void);
-/* cuda.api:270: refused */
+/* cuda.api:268: refused */
 VCUDA_EXPORT CUresult cuDeviceGetFabricClusterUuid(void)
 {
 	return shim_refused(CALL_cuDeviceGetFabricClusterUuid, "cuDeviceGetFabricClusterUuid",
@@ -2096,7 +2100,7 @@ VCUDA_EXPORT CUresult cuDeviceGetFabricClusterUuid(void)
 VCUDA_LOCAL(cuDeviceGetFabricClusterUuid);
 
 CUresult cuDeviceGetCliqueCount(void);
-/* cuda.api:272: refused */
+/* cuda.api:270: refused */
 VCUDA_EXPORT CUresult cuDeviceGetCliqueCount(void)
 {
 	return shim_refused(CALL_cuDeviceGetCliqueCount, "cuDeviceGetCliqueCount",
@@ -2105,7 +2109,7 @@ VCUDA_EXPORT CUresult cuDeviceGetCliqueCount(void)
 VCUDA_LOCAL(cuDeviceGetCliqueCount);
 
 CUresult cuDeviceGetCliqueInfo(void);
-/* cuda.api:274: refused */
+/* cuda.api:272: refused */
 VCUDA_EXPORT CUresult cuDeviceGetCliqueInfo(void)
 {
 	return shim_refused(CALL_cuDeviceGetCliqueInfo, "cuDeviceGetCliqueInfo",
@@ -2114,7 +2118,7 @@ VCUDA_EXPORT CUresult cuDeviceGetCliqueInfo(void)
 VCUDA_LOCAL(cuDeviceGetCliqueInfo);
 
 CUresult cuLogicalEndpointIdReserve(void);
-/* cuda.api:276: refused */
+/* cuda.api:274: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointIdReserve(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointIdReserve, "cuLogicalEndpointIdReserve",
@@ -2123,7 +2127,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointIdReserve(void)
 VCUDA_LOCAL(cuLogicalEndpointIdReserve);
 
 CUresult cuLogicalEndpointIdRelease(void);
-/* cuda.api:278: refused */
+/* cuda.api:276: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointIdRelease(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointIdRelease, "cuLogicalEndpointIdRelease",
@@ -2132,7 +2136,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointIdRelease(void)
 VCUDA_LOCAL(cuLogicalEndpointIdRelease);
 
 CUresult cuLogicalEndpointCreate(void);
-/* cuda.api:280: refused */
+/* cuda.api:278: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointCreate(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointCreate, "cuLogicalEndpointCreate",
@@ -2141,7 +2145,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointCreate(void)
 VCUDA_LOCAL(cuLogicalEndpointCreate);
 
 CUresult cuLogicalEndpointAddDevice(void);
-/* cuda.api:282: refused */
+/* cuda.api:280: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointAddDevice(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointAddDevice, "cuLogicalEndpointAddDevice",
@@ -2150,7 +2154,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointAddDevice(void)
 VCUDA_LOCAL(cuLogicalEndpointAddDevice);
 
 CUresult cuLogicalEndpointDestroy(void);
-/* cuda.api:284: refused */
+/* cuda.api:282: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointDestroy(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointDestroy, "cuLogicalEndpointDestroy",
@@ -2159,7 +2163,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointDestroy(void)
 VCUDA_LOCAL(cuLogicalEndpointDestroy);
 
 CUresult cuLogicalEndpointBindAddr(void);
-/* cuda.api:286: refused */
+/* cuda.api:284: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointBindAddr(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointBindAddr, "cuLogicalEndpointBindAddr",
@@ -2168,7 +2172,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointBindAddr(void)
 VCUDA_LOCAL(cuLogicalEndpointBindAddr);
 
 CUresult cuLogicalEndpointBindMem(void);
-/* cuda.api:289: refused */
+/* cuda.api:287: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointBindMem(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointBindMem, "cuLogicalEndpointBindMem",
@@ -2177,7 +2181,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointBindMem(void)
 VCUDA_LOCAL(cuLogicalEndpointBindMem);
 
 CUresult cuLogicalEndpointUnbind(void);
-/* cuda.api:292: refused */
+/* cuda.api:290: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointUnbind(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointUnbind, "cuLogicalEndpointUnbind",
@@ -2186,7 +2190,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointUnbind(void)
 VCUDA_LOCAL(cuLogicalEndpointUnbind);
 
 CUresult cuLogicalEndpointExport(void);
-/* cuda.api:294: refused */
+/* cuda.api:292: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointExport(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointExport, "cuLogicalEndpointExport",
@@ -2195,7 +2199,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointExport(void)
 VCUDA_LOCAL(cuLogicalEndpointExport);
 
 CUresult cuLogicalEndpointImport(void);
-/* cuda.api:296: refused */
+/* cuda.api:294: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointImport(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointImport, "cuLogicalEndpointImport",
@@ -2204,7 +2208,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointImport(void)
 VCUDA_LOCAL(cuLogicalEndpointImport);
 
 CUresult cuLogicalEndpointGetLimits(void);
-/* cuda.api:298: refused */
+/* cuda.api:296: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointGetLimits(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointGetLimits, "cuLogicalEndpointGetLimits",
@@ -2213,7 +2217,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointGetLimits(void)
 VCUDA_LOCAL(cuLogicalEndpointGetLimits);
 
 CUresult cuLogicalEndpointQuery(void);
-/* cuda.api:300: refused */
+/* cuda.api:298: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointQuery(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointQuery, "cuLogicalEndpointQuery",
@@ -2221,7 +2225,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointQuery(void)
 }
 VCUDA_LOCAL(cuLogicalEndpointQuery);
 
-/* cuda.api:302: local */
+/* cuda.api:300: local */
 VCUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 		CUdeviceptr ptr)
 {
@@ -2234,7 +2238,7 @@ VCUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attr
 }
 VCUDA_LOCAL(cuPointerGetAttribute);
 
-/* cuda.api:304: refused */
+/* cuda.api:302: refused */
 VCUDA_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUmemLocation location)
 {
@@ -2248,7 +2252,7 @@ VCUDA_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_adv
 VCUDA_LOCAL(cuMemAdvise_v2);
 
 CUresult cuMemGetLocationInfo(void);
-/* cuda.api:306: refused */
+/* cuda.api:304: refused */
 VCUDA_EXPORT CUresult cuMemGetLocationInfo(void)
 {
 	return shim_refused(CALL_cuMemGetLocationInfo, "cuMemGetLocationInfo",
@@ -2256,7 +2260,7 @@ VCUDA_EXPORT CUresult cuMemGetLocationInfo(void)
 }
 VCUDA_LOCAL(cuMemGetLocationInfo);
 
-/* cuda.api:309: refused */
+/* cuda.api:307: refused */
 VCUDA_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize,
 		CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
 {
@@ -2270,7 +2274,7 @@ VCUDA_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize,
 }
 VCUDA_LOCAL(cuMemRangeGetAttribute);
 
-/* cuda.api:311: refused */
+/* cuda.api:309: refused */
 VCUDA_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 		CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr,
 		size_t count)
@@ -2286,7 +2290,7 @@ VCUDA_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 }
 VCUDA_LOCAL(cuMemRangeGetAttributes);
 
-/* cuda.api:314: local */
+/* cuda.api:312: local */
 VCUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 		CUdeviceptr ptr)
 {
@@ -2299,7 +2303,7 @@ VCUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribu
 }
 VCUDA_LOCAL(cuPointerSetAttribute);
 
-/* cuda.api:316: local */
+/* cuda.api:314: local */
 VCUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
 		CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
@@ -2312,7 +2316,7 @@ VCUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
 }
 VCUDA_LOCAL(cuPointerGetAttributes);
 
-/* cuda.api:318: post */
+/* cuda.api:316: post */
 VCUDA_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCreate);
@@ -2324,7 +2328,7 @@ VCUDA_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 }
 VCUDA_LOCAL(cuStreamCreate);
 
-/* cuda.api:319: post */
+/* cuda.api:317: post */
 VCUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
 		int priority)
 {
@@ -2337,7 +2341,7 @@ VCUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned in
 }
 VCUDA_LOCAL(cuStreamCreateWithPriority);
 
-/* cuda.api:321: local */
+/* cuda.api:319: local */
 VCUDA_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	CUresult entered = shim_enter(CALL_cuThreadExchangeStreamCaptureMode);
@@ -2349,7 +2353,7 @@ VCUDA_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mod
 }
 VCUDA_LOCAL(cuThreadExchangeStreamCaptureMode);
 
-/* cuda.api:322: post */
+/* cuda.api:320: post */
 VCUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy_v2);
@@ -2361,7 +2365,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamDestroy_v2);
 
-/* cuda.api:323: post */
+/* cuda.api:321: post */
 VCUDA_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuEventCreate);
@@ -2373,7 +2377,7 @@ VCUDA_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 }
 VCUDA_LOCAL(cuEventCreate);
 
-/* cuda.api:324: call */
+/* cuda.api:322: call */
 VCUDA_EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventQuery);
@@ -2385,7 +2389,7 @@ VCUDA_EXPORT CUresult cuEventQuery(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventQuery);
 
-/* cuda.api:325: call */
+/* cuda.api:323: call */
 VCUDA_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventSynchronize);
@@ -2397,7 +2401,7 @@ VCUDA_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventSynchronize);
 
-/* cuda.api:326: post */
+/* cuda.api:324: post */
 VCUDA_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy_v2);
@@ -2428,7 +2432,7 @@ static CUresult send_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
 	return shim_end(&call);
 }
 
-/* cuda.api:327: call */
+/* cuda.api:325: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime_v2);
@@ -2440,7 +2444,7 @@ VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart
 }
 VCUDA_LOCAL(cuEventElapsedTime_v2);
 
-/* cuda.api:329: refused */
+/* cuda.api:327: refused */
 VCUDA_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 		const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
 {
@@ -2451,7 +2455,7 @@ VCUDA_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 }
 VCUDA_LOCAL(cuImportExternalMemory);
 
-/* cuda.api:332: refused */
+/* cuda.api:330: refused */
 VCUDA_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr,
 		CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
 {
@@ -2464,7 +2468,7 @@ VCUDA_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr,
 }
 VCUDA_LOCAL(cuExternalMemoryGetMappedBuffer);
 
-/* cuda.api:335: refused */
+/* cuda.api:333: refused */
 VCUDA_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap,
 		CUexternalMemory extMem,
 		const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
@@ -2478,7 +2482,7 @@ VCUDA_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *
 }
 VCUDA_LOCAL(cuExternalMemoryGetMappedMipmappedArray);
 
-/* cuda.api:338: refused */
+/* cuda.api:336: refused */
 VCUDA_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
 {
 	(void)extMem;
@@ -2487,7 +2491,7 @@ VCUDA_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
 }
 VCUDA_LOCAL(cuDestroyExternalMemory);
 
-/* cuda.api:340: refused */
+/* cuda.api:338: refused */
 VCUDA_EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 		const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
 {
@@ -2498,7 +2502,7 @@ VCUDA_EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 }
 VCUDA_LOCAL(cuImportExternalSemaphore);
 
-/* cuda.api:343: refused */
+/* cuda.api:341: refused */
 VCUDA_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 {
 	(void)extSem;
@@ -2507,7 +2511,7 @@ VCUDA_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 }
 VCUDA_LOCAL(cuDestroyExternalSemaphore);
 
-/* cuda.api:345: local */
+/* cuda.api:343: local */
 VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetAttribute);
@@ -2519,7 +2523,7 @@ VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, C
 }
 VCUDA_LOCAL(cuFuncGetAttribute);
 
-/* cuda.api:346: post */
+/* cuda.api:344: post */
 VCUDA_EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib,
 		int value)
 {
@@ -2544,7 +2548,7 @@ static CUresult send_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	return shim_learned(&call);
 }
 
-/* cuda.api:348: learned */
+/* cuda.api:346: learned */
 VCUDA_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetCacheConfig);
@@ -2556,7 +2560,7 @@ VCUDA_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config
 }
 VCUDA_LOCAL(cuFuncSetCacheConfig);
 
-/* cuda.api:349: local */
+/* cuda.api:347: local */
 VCUDA_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetModule);
@@ -2568,7 +2572,7 @@ VCUDA_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 }
 VCUDA_LOCAL(cuFuncGetModule);
 
-/* cuda.api:350: local */
+/* cuda.api:348: local */
 VCUDA_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetName);
@@ -2580,7 +2584,7 @@ VCUDA_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 }
 VCUDA_LOCAL(cuFuncGetName);
 
-/* cuda.api:351: local */
+/* cuda.api:349: local */
 VCUDA_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
 		size_t *paramOffset, size_t *paramSize)
 {
@@ -2594,7 +2598,7 @@ VCUDA_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
 VCUDA_LOCAL(cuFuncGetParamInfo);
 
 CUresult cuFuncGetParamCount(void);
-/* cuda.api:353: refused */
+/* cuda.api:351: refused */
 VCUDA_EXPORT CUresult cuFuncGetParamCount(void)
 {
 	return shim_refused(CALL_cuFuncGetParamCount, "cuFuncGetParamCount",
@@ -2602,7 +2606,7 @@ VCUDA_EXPORT CUresult cuFuncGetParamCount(void)
 }
 VCUDA_LOCAL(cuFuncGetParamCount);
 
-/* cuda.api:355: local */
+/* cuda.api:353: local */
 VCUDA_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
 	CUresult entered = shim_enter(CALL_cuFuncIsLoaded);
@@ -2614,7 +2618,7 @@ VCUDA_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction f
 }
 VCUDA_LOCAL(cuFuncIsLoaded);
 
-/* cuda.api:356: local */
+/* cuda.api:354: local */
 VCUDA_EXPORT CUresult cuFuncLoad(CUfunction function)
 {
 	CUresult entered = shim_enter(CALL_cuFuncLoad);
@@ -2626,7 +2630,7 @@ VCUDA_EXPORT CUresult cuFuncLoad(CUfunction function)
 }
 VCUDA_LOCAL(cuFuncLoad);
 
-/* cuda.api:357: refused */
+/* cuda.api:355: refused */
 VCUDA_EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 {
 	(void)hfunc;
@@ -2638,7 +2642,7 @@ VCUDA_EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 }
 VCUDA_LOCAL(cuFuncSetBlockShape);
 
-/* cuda.api:359: refused */
+/* cuda.api:357: refused */
 VCUDA_EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 {
 	(void)hfunc;
@@ -2648,7 +2652,7 @@ VCUDA_EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 }
 VCUDA_LOCAL(cuFuncSetSharedSize);
 
-/* cuda.api:361: refused */
+/* cuda.api:359: refused */
 VCUDA_EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 {
 	(void)hfunc;
@@ -2658,7 +2662,7 @@ VCUDA_EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 }
 VCUDA_LOCAL(cuParamSetSize);
 
-/* cuda.api:363: refused */
+/* cuda.api:361: refused */
 VCUDA_EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
 {
 	(void)hfunc;
@@ -2669,7 +2673,7 @@ VCUDA_EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int val
 }
 VCUDA_LOCAL(cuParamSeti);
 
-/* cuda.api:365: refused */
+/* cuda.api:363: refused */
 VCUDA_EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
 {
 	(void)hfunc;
@@ -2680,7 +2684,7 @@ VCUDA_EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
 }
 VCUDA_LOCAL(cuParamSetf);
 
-/* cuda.api:367: refused */
+/* cuda.api:365: refused */
 VCUDA_EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr,
 		unsigned int numbytes)
 {
@@ -2693,7 +2697,7 @@ VCUDA_EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr,
 }
 VCUDA_LOCAL(cuParamSetv);
 
-/* cuda.api:369: refused */
+/* cuda.api:367: refused */
 VCUDA_EXPORT CUresult cuLaunch(CUfunction f)
 {
 	(void)f;
@@ -2702,7 +2706,7 @@ VCUDA_EXPORT CUresult cuLaunch(CUfunction f)
 }
 VCUDA_LOCAL(cuLaunch);
 
-/* cuda.api:370: refused */
+/* cuda.api:368: refused */
 VCUDA_EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
 	(void)f;
@@ -2713,7 +2717,7 @@ VCUDA_EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height
 }
 VCUDA_LOCAL(cuLaunchGrid);
 
-/* cuda.api:372: refused */
+/* cuda.api:370: refused */
 VCUDA_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
 		CUstream hStream)
 {
@@ -2726,7 +2730,7 @@ VCUDA_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_h
 }
 VCUDA_LOCAL(cuLaunchGridAsync);
 
-/* cuda.api:374: refused */
+/* cuda.api:372: refused */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 		unsigned int numDevices, unsigned int flags)
 {
@@ -2739,7 +2743,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *l
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernelMultiDevice);
 
-/* cuda.api:377: refused */
+/* cuda.api:375: refused */
 VCUDA_EXPORT CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 {
 	(void)hfunc;
@@ -2762,7 +2766,7 @@ static CUresult send_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig c
 	return shim_learned(&call);
 }
 
-/* cuda.api:379: learned */
+/* cuda.api:377: learned */
 VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetSharedMemConfig);
@@ -2774,7 +2778,7 @@ VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig 
 }
 VCUDA_LOCAL(cuFuncSetSharedMemConfig);
 
-/* cuda.api:380: refused */
+/* cuda.api:378: refused */
 VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
 	(void)phGraph;
@@ -2783,7 +2787,7 @@ VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 }
 VCUDA_LOCAL(cuGraphCreate);
 
-/* cuda.api:382: refused */
+/* cuda.api:380: refused */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
@@ -2798,7 +2802,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph 
 }
 VCUDA_LOCAL(cuGraphAddKernelNode_v2);
 
-/* cuda.api:385: refused */
+/* cuda.api:383: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -2809,7 +2813,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams_v2);
 
-/* cuda.api:387: refused */
+/* cuda.api:385: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -2820,7 +2824,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams_v2);
 
-/* cuda.api:389: refused */
+/* cuda.api:387: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
@@ -2836,7 +2840,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddMemcpyNode);
 
-/* cuda.api:392: refused */
+/* cuda.api:390: refused */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
 	(void)hNode;
@@ -2846,7 +2850,7 @@ VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeGetParams);
 
-/* cuda.api:394: refused */
+/* cuda.api:392: refused */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMCPY3D *nodeParams)
 {
@@ -2857,7 +2861,7 @@ VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeSetParams);
 
-/* cuda.api:396: refused */
+/* cuda.api:394: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
@@ -2873,7 +2877,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddMemsetNode);
 
-/* cuda.api:400: refused */
+/* cuda.api:398: refused */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 		CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
@@ -2884,7 +2888,7 @@ VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemsetNodeGetParams);
 
-/* cuda.api:402: refused */
+/* cuda.api:400: refused */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
@@ -2895,7 +2899,7 @@ VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemsetNodeSetParams);
 
-/* cuda.api:404: refused */
+/* cuda.api:402: refused */
 VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
@@ -2910,7 +2914,7 @@ VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphAddHostNode);
 
-/* cuda.api:407: refused */
+/* cuda.api:405: refused */
 VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 		CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -2921,7 +2925,7 @@ VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphHostNodeGetParams);
 
-/* cuda.api:409: refused */
+/* cuda.api:407: refused */
 VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -2932,7 +2936,7 @@ VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphHostNodeSetParams);
 
-/* cuda.api:411: refused */
+/* cuda.api:409: refused */
 VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
@@ -2946,7 +2950,7 @@ VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph
 }
 VCUDA_LOCAL(cuGraphAddChildGraphNode);
 
-/* cuda.api:414: refused */
+/* cuda.api:412: refused */
 VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 {
 	(void)hNode;
@@ -2956,7 +2960,7 @@ VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *
 }
 VCUDA_LOCAL(cuGraphChildGraphNodeGetGraph);
 
-/* cuda.api:416: refused */
+/* cuda.api:414: refused */
 VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies)
 {
@@ -2969,7 +2973,7 @@ VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGra
 }
 VCUDA_LOCAL(cuGraphAddEmptyNode);
 
-/* cuda.api:419: refused */
+/* cuda.api:417: refused */
 VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
@@ -2983,7 +2987,7 @@ VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgrap
 }
 VCUDA_LOCAL(cuGraphAddEventRecordNode);
 
-/* cuda.api:422: refused */
+/* cuda.api:420: refused */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	(void)hNode;
@@ -2993,7 +2997,7 @@ VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent 
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeGetEvent);
 
-/* cuda.api:424: refused */
+/* cuda.api:422: refused */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	(void)hNode;
@@ -3003,7 +3007,7 @@ VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent 
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeSetEvent);
 
-/* cuda.api:426: refused */
+/* cuda.api:424: refused */
 VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
@@ -3017,7 +3021,7 @@ VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph 
 }
 VCUDA_LOCAL(cuGraphAddEventWaitNode);
 
-/* cuda.api:429: refused */
+/* cuda.api:427: refused */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	(void)hNode;
@@ -3027,7 +3031,7 @@ VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *e
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeGetEvent);
 
-/* cuda.api:431: refused */
+/* cuda.api:429: refused */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	(void)hNode;
@@ -3037,7 +3041,7 @@ VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent ev
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeSetEvent);
 
-/* cuda.api:433: refused */
+/* cuda.api:431: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
@@ -3052,7 +3056,7 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGrap
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresSignalNode);
 
-/* cuda.api:437: refused */
+/* cuda.api:435: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out)
 {
@@ -3063,7 +3067,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode h
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeGetParams);
 
-/* cuda.api:439: refused */
+/* cuda.api:437: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -3074,7 +3078,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode h
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:442: refused */
+/* cuda.api:440: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
@@ -3089,7 +3093,7 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphN
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresWaitNode);
 
-/* cuda.api:446: refused */
+/* cuda.api:444: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out)
 {
@@ -3100,7 +3104,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNo
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeGetParams);
 
-/* cuda.api:448: refused */
+/* cuda.api:446: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -3111,7 +3115,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNo
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:451: refused */
+/* cuda.api:449: refused */
 VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
@@ -3126,7 +3130,7 @@ VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph
 }
 VCUDA_LOCAL(cuGraphAddBatchMemOpNode);
 
-/* cuda.api:455: refused */
+/* cuda.api:453: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
@@ -3137,7 +3141,7 @@ VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeGetParams);
 
-/* cuda.api:457: refused */
+/* cuda.api:455: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -3148,7 +3152,7 @@ VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeSetParams);
 
-/* cuda.api:460: refused */
+/* cuda.api:458: refused */
 VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -3160,7 +3164,7 @@ VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecBatchMemOpNodeSetParams);
 
-/* cuda.api:463: refused */
+/* cuda.api:461: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
@@ -3175,7 +3179,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph h
 }
 VCUDA_LOCAL(cuGraphAddMemAllocNode);
 
-/* cuda.api:466: refused */
+/* cuda.api:464: refused */
 VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 		CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
@@ -3186,7 +3190,7 @@ VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemAllocNodeGetParams);
 
-/* cuda.api:468: refused */
+/* cuda.api:466: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
@@ -3200,7 +3204,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hG
 }
 VCUDA_LOCAL(cuGraphAddMemFreeNode);
 
-/* cuda.api:471: refused */
+/* cuda.api:469: refused */
 VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 {
 	(void)hNode;
@@ -3210,7 +3214,7 @@ VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr
 }
 VCUDA_LOCAL(cuGraphMemFreeNodeGetParams);
 
-/* cuda.api:473: refused */
+/* cuda.api:471: refused */
 VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
 	(void)device;
@@ -3219,7 +3223,7 @@ VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 }
 VCUDA_LOCAL(cuDeviceGraphMemTrim);
 
-/* cuda.api:474: refused */
+/* cuda.api:472: refused */
 VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
@@ -3231,7 +3235,7 @@ VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_a
 }
 VCUDA_LOCAL(cuDeviceGetGraphMemAttribute);
 
-/* cuda.api:476: refused */
+/* cuda.api:474: refused */
 VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
@@ -3243,7 +3247,7 @@ VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_a
 }
 VCUDA_LOCAL(cuDeviceSetGraphMemAttribute);
 
-/* cuda.api:478: refused */
+/* cuda.api:476: refused */
 VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
 	(void)phGraphClone;
@@ -3252,7 +3256,7 @@ VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 }
 VCUDA_LOCAL(cuGraphClone);
 
-/* cuda.api:480: refused */
+/* cuda.api:478: refused */
 VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
 		CUgraph hClonedGraph)
 {
@@ -3264,7 +3268,7 @@ VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hO
 }
 VCUDA_LOCAL(cuGraphNodeFindInClone);
 
-/* cuda.api:482: refused */
+/* cuda.api:480: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 {
 	(void)hNode;
@@ -3275,7 +3279,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *typ
 VCUDA_LOCAL(cuGraphNodeGetType);
 
 CUresult cuGraphNodeGetContainingGraph(void);
-/* cuda.api:484: refused */
+/* cuda.api:482: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetContainingGraph, "cuGraphNodeGetContainingGraph",
@@ -3284,7 +3288,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 VCUDA_LOCAL(cuGraphNodeGetContainingGraph);
 
 CUresult cuGraphNodeGetLocalId(void);
-/* cuda.api:486: refused */
+/* cuda.api:484: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetLocalId, "cuGraphNodeGetLocalId",
@@ -3293,7 +3297,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 VCUDA_LOCAL(cuGraphNodeGetLocalId);
 
 CUresult cuGraphNodeGetToolsId(void);
-/* cuda.api:488: refused */
+/* cuda.api:486: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetToolsId, "cuGraphNodeGetToolsId",
@@ -3302,7 +3306,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 VCUDA_LOCAL(cuGraphNodeGetToolsId);
 
 CUresult cuGraphGetId(void);
-/* cuda.api:490: refused */
+/* cuda.api:488: refused */
 VCUDA_EXPORT CUresult cuGraphGetId(void)
 {
 	return shim_refused(CALL_cuGraphGetId, "cuGraphGetId", "graphs: not served yet");
@@ -3310,7 +3314,7 @@ VCUDA_EXPORT CUresult cuGraphGetId(void)
 VCUDA_LOCAL(cuGraphGetId);
 
 CUresult cuGraphExecGetId(void);
-/* cuda.api:492: refused */
+/* cuda.api:490: refused */
 VCUDA_EXPORT CUresult cuGraphExecGetId(void)
 {
 	return shim_refused(CALL_cuGraphExecGetId, "cuGraphExecGetId",
@@ -3318,7 +3322,7 @@ VCUDA_EXPORT CUresult cuGraphExecGetId(void)
 }
 VCUDA_LOCAL(cuGraphExecGetId);
 
-/* cuda.api:494: refused */
+/* cuda.api:492: refused */
 VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 {
 	(void)hGraph;
@@ -3328,7 +3332,7 @@ VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t
 }
 VCUDA_LOCAL(cuGraphGetNodes);
 
-/* cuda.api:496: refused */
+/* cuda.api:494: refused */
 VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes,
 		size_t *numRootNodes)
 {
@@ -3340,7 +3344,7 @@ VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes
 }
 VCUDA_LOCAL(cuGraphGetRootNodes);
 
-/* cuda.api:498: refused */
+/* cuda.api:496: refused */
 VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		CUgraphEdgeData *edgeData, size_t *numEdges)
 {
@@ -3354,7 +3358,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgr
 }
 VCUDA_LOCAL(cuGraphGetEdges_v2);
 
-/* cuda.api:500: refused */
+/* cuda.api:498: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 		CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
@@ -3367,7 +3371,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies_v2);
 
-/* cuda.api:503: refused */
+/* cuda.api:501: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
 		size_t *numDependentNodes)
@@ -3381,7 +3385,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes_v2);
 
-/* cuda.api:506: refused */
+/* cuda.api:504: refused */
 VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
@@ -3395,7 +3399,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNod
 }
 VCUDA_LOCAL(cuGraphAddDependencies_v2);
 
-/* cuda.api:509: refused */
+/* cuda.api:507: refused */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
@@ -3409,7 +3413,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraph
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies_v2);
 
-/* cuda.api:512: refused */
+/* cuda.api:510: refused */
 VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 {
 	(void)hNode;
@@ -3418,7 +3422,7 @@ VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 }
 VCUDA_LOCAL(cuGraphDestroyNode);
 
-/* cuda.api:513: refused */
+/* cuda.api:511: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
 		unsigned long long flags)
 {
@@ -3430,7 +3434,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgr
 }
 VCUDA_LOCAL(cuGraphInstantiateWithFlags);
 
-/* cuda.api:515: refused */
+/* cuda.api:513: refused */
 VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 {
 	(void)hGraphExec;
@@ -3440,7 +3444,7 @@ VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *fl
 }
 VCUDA_LOCAL(cuGraphExecGetFlags);
 
-/* cuda.api:517: refused */
+/* cuda.api:515: refused */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -3452,7 +3456,7 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams_v2);
 
-/* cuda.api:519: refused */
+/* cuda.api:517: refused */
 VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
@@ -3465,7 +3469,7 @@ VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecMemcpyNodeSetParams);
 
-/* cuda.api:521: refused */
+/* cuda.api:519: refused */
 VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
@@ -3478,7 +3482,7 @@ VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecMemsetNodeSetParams);
 
-/* cuda.api:524: refused */
+/* cuda.api:522: refused */
 VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -3490,7 +3494,7 @@ VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgra
 }
 VCUDA_LOCAL(cuGraphExecHostNodeSetParams);
 
-/* cuda.api:526: refused */
+/* cuda.api:524: refused */
 VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUgraph childGraph)
 {
@@ -3502,7 +3506,7 @@ VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecChildGraphNodeSetParams);
 
-/* cuda.api:528: refused */
+/* cuda.api:526: refused */
 VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
@@ -3514,7 +3518,7 @@ VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecEventRecordNodeSetEvent);
 
-/* cuda.api:530: refused */
+/* cuda.api:528: refused */
 VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
@@ -3526,7 +3530,7 @@ VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecEventWaitNodeSetEvent);
 
-/* cuda.api:532: refused */
+/* cuda.api:530: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -3538,7 +3542,7 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphEx
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:535: refused */
+/* cuda.api:533: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -3550,7 +3554,7 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:538: refused */
+/* cuda.api:536: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int isEnabled)
 {
@@ -3562,7 +3566,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeSetEnabled);
 
-/* cuda.api:540: refused */
+/* cuda.api:538: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int *isEnabled)
 {
@@ -3574,7 +3578,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeGetEnabled);
 
-/* cuda.api:542: refused */
+/* cuda.api:540: refused */
 VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	(void)hGraphExec;
@@ -3583,7 +3587,7 @@ VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 }
 VCUDA_LOCAL(cuGraphExecDestroy);
 
-/* cuda.api:543: refused */
+/* cuda.api:541: refused */
 VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
 	(void)hGraph;
@@ -3591,7 +3595,7 @@ VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 }
 VCUDA_LOCAL(cuGraphDestroy);
 
-/* cuda.api:544: refused */
+/* cuda.api:542: refused */
 VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo)
 {
@@ -3603,7 +3607,7 @@ VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphExecUpdate_v2);
 
-/* cuda.api:546: refused */
+/* cuda.api:544: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
 	(void)dst;
@@ -3613,7 +3617,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNo
 }
 VCUDA_LOCAL(cuGraphKernelNodeCopyAttributes);
 
-/* cuda.api:548: refused */
+/* cuda.api:546: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		CUkernelNodeAttrValue *value_out)
 {
@@ -3625,7 +3629,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelN
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetAttribute);
 
-/* cuda.api:550: refused */
+/* cuda.api:548: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		const CUkernelNodeAttrValue *value)
 {
@@ -3637,7 +3641,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelN
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetAttribute);
 
-/* cuda.api:552: refused */
+/* cuda.api:550: refused */
 VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
 	(void)hGraph;
@@ -3648,7 +3652,7 @@ VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, uns
 }
 VCUDA_LOCAL(cuGraphDebugDotPrint);
 
-/* cuda.api:554: refused */
+/* cuda.api:552: refused */
 VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
 		unsigned int initialRefcount, unsigned int flags)
 {
@@ -3662,7 +3666,7 @@ VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CU
 }
 VCUDA_LOCAL(cuUserObjectCreate);
 
-/* cuda.api:557: refused */
+/* cuda.api:555: refused */
 VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3672,7 +3676,7 @@ VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count
 }
 VCUDA_LOCAL(cuUserObjectRetain);
 
-/* cuda.api:559: refused */
+/* cuda.api:557: refused */
 VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3682,7 +3686,7 @@ VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int coun
 }
 VCUDA_LOCAL(cuUserObjectRelease);
 
-/* cuda.api:561: refused */
+/* cuda.api:559: refused */
 VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count, unsigned int flags)
 {
@@ -3695,7 +3699,7 @@ VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object
 }
 VCUDA_LOCAL(cuGraphRetainUserObject);
 
-/* cuda.api:563: refused */
+/* cuda.api:561: refused */
 VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count)
 {
@@ -3707,7 +3711,7 @@ VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject objec
 }
 VCUDA_LOCAL(cuGraphReleaseUserObject);
 
-/* cuda.api:565: refused */
+/* cuda.api:563: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
@@ -3724,7 +3728,7 @@ VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph
 VCUDA_LOCAL(cuGraphAddNode_v2);
 
 CUresult cuGraphAddNode_v3(void);
-/* cuda.api:569: refused */
+/* cuda.api:567: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode_v3(void)
 {
 	return shim_refused(CALL_cuGraphAddNode_v3, "cuGraphAddNode_v3",
@@ -3732,7 +3736,7 @@ VCUDA_EXPORT CUresult cuGraphAddNode_v3(void)
 }
 VCUDA_LOCAL(cuGraphAddNode_v3);
 
-/* cuda.api:573: refused */
+/* cuda.api:571: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	(void)hNode;
@@ -3743,7 +3747,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams 
 VCUDA_LOCAL(cuGraphNodeSetParams);
 
 CUresult cuGraphNodeSetParams_v2(void);
-/* cuda.api:575: refused */
+/* cuda.api:573: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 {
 	return shim_refused(CALL_cuGraphNodeSetParams_v2, "cuGraphNodeSetParams_v2",
@@ -3752,7 +3756,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 VCUDA_LOCAL(cuGraphNodeSetParams_v2);
 
 CUresult cuGraphNodeGetParams(void);
-/* cuda.api:577: refused */
+/* cuda.api:575: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetParams(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetParams, "cuGraphNodeGetParams",
@@ -3760,7 +3764,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetParams(void)
 }
 VCUDA_LOCAL(cuGraphNodeGetParams);
 
-/* cuda.api:579: refused */
+/* cuda.api:577: refused */
 VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraphNodeParams *nodeParams)
 {
@@ -3772,7 +3776,7 @@ VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
 }
 VCUDA_LOCAL(cuGraphExecNodeSetParams);
 
-/* cuda.api:581: refused */
+/* cuda.api:579: refused */
 VCUDA_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
 		CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
 		unsigned int flags)
@@ -3808,7 +3812,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 	return shim_end(&call);
 }
 
-/* cuda.api:584: cached */
+/* cuda.api:582: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize)
 {
@@ -3845,7 +3849,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 	return shim_end(&call);
 }
 
-/* cuda.api:586: cached */
+/* cuda.api:584: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
@@ -3860,7 +3864,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
 
-/* cuda.api:589: cached */
+/* cuda.api:587: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit)
@@ -3875,7 +3879,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bl
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialBlockSize);
 
-/* cuda.api:592: cached */
+/* cuda.api:590: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize,
 		int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
@@ -3911,7 +3915,7 @@ static CUresult send_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmem
 	return shim_end(&call);
 }
 
-/* cuda.api:595: cached */
+/* cuda.api:593: cached */
 VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 		CUfunction func, int numBlocks, int blockSize)
 {
@@ -3925,7 +3929,7 @@ VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSme
 }
 VCUDA_LOCAL(cuOccupancyAvailableDynamicSMemPerBlock);
 
-/* cuda.api:597: refused */
+/* cuda.api:595: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -3937,7 +3941,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfun
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialClusterSize);
 
-/* cuda.api:599: refused */
+/* cuda.api:597: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -3949,7 +3953,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction 
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveClusters);
 
-/* cuda.api:601: refused */
+/* cuda.api:599: refused */
 VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -3960,7 +3964,7 @@ VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigne
 }
 VCUDA_LOCAL(cuTexRefSetArray);
 
-/* cuda.api:603: refused */
+/* cuda.api:601: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 		CUmipmappedArray hMipmappedArray, unsigned int Flags)
 {
@@ -3972,7 +3976,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetMipmappedArray);
 
-/* cuda.api:605: refused */
+/* cuda.api:603: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr dptr, size_t bytes)
 {
@@ -3985,7 +3989,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefSetAddress_v2);
 
-/* cuda.api:607: refused */
+/* cuda.api:605: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -3998,7 +4002,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v3);
 
-/* cuda.api:609: refused */
+/* cuda.api:607: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 		int NumPackedComponents)
 {
@@ -4010,7 +4014,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 }
 VCUDA_LOCAL(cuTexRefSetFormat);
 
-/* cuda.api:611: refused */
+/* cuda.api:609: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 {
 	(void)hTexRef;
@@ -4021,7 +4025,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddres
 }
 VCUDA_LOCAL(cuTexRefSetAddressMode);
 
-/* cuda.api:613: refused */
+/* cuda.api:611: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4031,7 +4035,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 }
 VCUDA_LOCAL(cuTexRefSetFilterMode);
 
-/* cuda.api:615: refused */
+/* cuda.api:613: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4041,7 +4045,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mod
 }
 VCUDA_LOCAL(cuTexRefSetMipmapFilterMode);
 
-/* cuda.api:617: refused */
+/* cuda.api:615: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 {
 	(void)hTexRef;
@@ -4051,7 +4055,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelBias);
 
-/* cuda.api:619: refused */
+/* cuda.api:617: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
 		float maxMipmapLevelClamp)
 {
@@ -4063,7 +4067,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMip
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelClamp);
 
-/* cuda.api:621: refused */
+/* cuda.api:619: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
 {
 	(void)hTexRef;
@@ -4073,7 +4077,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int ma
 }
 VCUDA_LOCAL(cuTexRefSetMaxAnisotropy);
 
-/* cuda.api:623: refused */
+/* cuda.api:621: refused */
 VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
 {
 	(void)hTexRef;
@@ -4083,7 +4087,7 @@ VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderCol
 }
 VCUDA_LOCAL(cuTexRefSetBorderColor);
 
-/* cuda.api:625: refused */
+/* cuda.api:623: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -4093,7 +4097,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 }
 VCUDA_LOCAL(cuTexRefSetFlags);
 
-/* cuda.api:627: refused */
+/* cuda.api:625: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -4103,7 +4107,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress_v2);
 
-/* cuda.api:629: refused */
+/* cuda.api:627: refused */
 VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 {
 	(void)phArray;
@@ -4113,7 +4117,7 @@ VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetArray);
 
-/* cuda.api:631: refused */
+/* cuda.api:629: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray,
 		CUtexref hTexRef)
 {
@@ -4124,7 +4128,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArr
 }
 VCUDA_LOCAL(cuTexRefGetMipmappedArray);
 
-/* cuda.api:633: refused */
+/* cuda.api:631: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
 {
 	(void)pam;
@@ -4135,7 +4139,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetAddressMode);
 
-/* cuda.api:635: refused */
+/* cuda.api:633: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4145,7 +4149,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetFilterMode);
 
-/* cuda.api:637: refused */
+/* cuda.api:635: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels,
 		CUtexref hTexRef)
 {
@@ -4157,7 +4161,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChanne
 }
 VCUDA_LOCAL(cuTexRefGetFormat);
 
-/* cuda.api:639: refused */
+/* cuda.api:637: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4167,7 +4171,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref h
 }
 VCUDA_LOCAL(cuTexRefGetMipmapFilterMode);
 
-/* cuda.api:641: refused */
+/* cuda.api:639: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 {
 	(void)pbias;
@@ -4177,7 +4181,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelBias);
 
-/* cuda.api:643: refused */
+/* cuda.api:641: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 		float *pmaxMipmapLevelClamp, CUtexref hTexRef)
 {
@@ -4189,7 +4193,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelClamp);
 
-/* cuda.api:646: refused */
+/* cuda.api:644: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 {
 	(void)pmaxAniso;
@@ -4199,7 +4203,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMaxAnisotropy);
 
-/* cuda.api:648: refused */
+/* cuda.api:646: refused */
 VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
 {
 	(void)pBorderColor;
@@ -4209,7 +4213,7 @@ VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetBorderColor);
 
-/* cuda.api:650: refused */
+/* cuda.api:648: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 {
 	(void)pFlags;
@@ -4219,7 +4223,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetFlags);
 
-/* cuda.api:652: refused */
+/* cuda.api:650: refused */
 VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 {
 	(void)pTexRef;
@@ -4228,7 +4232,7 @@ VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 }
 VCUDA_LOCAL(cuTexRefCreate);
 
-/* cuda.api:653: refused */
+/* cuda.api:651: refused */
 VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 {
 	(void)hTexRef;
@@ -4237,7 +4241,7 @@ VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefDestroy);
 
-/* cuda.api:654: refused */
+/* cuda.api:652: refused */
 VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hSurfRef;
@@ -4248,7 +4252,7 @@ VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsi
 }
 VCUDA_LOCAL(cuSurfRefSetArray);
 
-/* cuda.api:656: refused */
+/* cuda.api:654: refused */
 VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 {
 	(void)phArray;
@@ -4258,7 +4262,7 @@ VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 }
 VCUDA_LOCAL(cuSurfRefGetArray);
 
-/* cuda.api:658: refused */
+/* cuda.api:656: refused */
 VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 		const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
 		const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
@@ -4272,7 +4276,7 @@ VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 }
 VCUDA_LOCAL(cuTexObjectCreate);
 
-/* cuda.api:661: refused */
+/* cuda.api:659: refused */
 VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 {
 	(void)texObject;
@@ -4281,7 +4285,7 @@ VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 }
 VCUDA_LOCAL(cuTexObjectDestroy);
 
-/* cuda.api:663: refused */
+/* cuda.api:661: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUtexObject texObject)
 {
@@ -4292,7 +4296,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetResourceDesc);
 
-/* cuda.api:665: refused */
+/* cuda.api:663: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 		CUtexObject texObject)
 {
@@ -4303,7 +4307,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetTextureDesc);
 
-/* cuda.api:667: refused */
+/* cuda.api:665: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
 		CUtexObject texObject)
 {
@@ -4314,7 +4318,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pR
 }
 VCUDA_LOCAL(cuTexObjectGetResourceViewDesc);
 
-/* cuda.api:669: refused */
+/* cuda.api:667: refused */
 VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 		const CUDA_RESOURCE_DESC *pResDesc)
 {
@@ -4325,7 +4329,7 @@ VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 }
 VCUDA_LOCAL(cuSurfObjectCreate);
 
-/* cuda.api:671: refused */
+/* cuda.api:669: refused */
 VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 {
 	(void)surfObject;
@@ -4334,7 +4338,7 @@ VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 }
 VCUDA_LOCAL(cuSurfObjectDestroy);
 
-/* cuda.api:673: refused */
+/* cuda.api:671: refused */
 VCUDA_EXPORT CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUsurfObject surfObject)
 {
@@ -4380,7 +4384,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:675: call */
+/* cuda.api:673: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4442,7 +4446,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:683: call */
+/* cuda.api:681: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4505,7 +4509,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:693: call */
+/* cuda.api:691: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4546,7 +4550,7 @@ static CUresult send_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *glo
 	return shim_end(&call);
 }
 
-/* cuda.api:702: call */
+/* cuda.api:700: call */
 VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
 	CUresult entered = shim_enter(CALL_cuTensorMapReplaceAddress);
@@ -4559,7 +4563,7 @@ VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *gl
 VCUDA_LOCAL(cuTensorMapReplaceAddress);
 
 CUresult cuTensorMapSetAllocationClass(void);
-/* cuda.api:704: refused */
+/* cuda.api:702: refused */
 VCUDA_EXPORT CUresult cuTensorMapSetAllocationClass(void)
 {
 	return shim_refused(CALL_cuTensorMapSetAllocationClass, "cuTensorMapSetAllocationClass",
@@ -4586,7 +4590,7 @@ static CUresult send_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUd
 	return shim_end(&call);
 }
 
-/* cuda.api:707: cached */
+/* cuda.api:705: cached */
 VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceCanAccessPeer);
@@ -4598,7 +4602,7 @@ VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CU
 }
 VCUDA_LOCAL(cuDeviceCanAccessPeer);
 
-/* cuda.api:709: local */
+/* cuda.api:707: local */
 VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxEnablePeerAccess);
@@ -4610,7 +4614,7 @@ VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int 
 }
 VCUDA_LOCAL(cuCtxEnablePeerAccess);
 
-/* cuda.api:710: local */
+/* cuda.api:708: local */
 VCUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDisablePeerAccess);
@@ -4643,7 +4647,7 @@ static CUresult send_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a
 	return shim_end(&call);
 }
 
-/* cuda.api:711: cached */
+/* cuda.api:709: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
 		CUdevice srcDevice, CUdevice dstDevice)
 {
@@ -4684,7 +4688,7 @@ static CUresult send_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities
 	return shim_end(&call);
 }
 
-/* cuda.api:713: cached */
+/* cuda.api:711: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
 		CUdevice dstDevice)
@@ -4699,7 +4703,7 @@ VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilitie
 }
 VCUDA_LOCAL(cuDeviceGetP2PAtomicCapabilities);
 
-/* cuda.api:716: refused */
+/* cuda.api:714: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
 	(void)resource;
@@ -4708,7 +4712,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 }
 VCUDA_LOCAL(cuGraphicsUnregisterResource);
 
-/* cuda.api:718: refused */
+/* cuda.api:716: refused */
 VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 		CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
@@ -4721,7 +4725,7 @@ VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 }
 VCUDA_LOCAL(cuGraphicsSubResourceGetMappedArray);
 
-/* cuda.api:721: refused */
+/* cuda.api:719: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 		CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
@@ -4732,7 +4736,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedMipmappedArray);
 
-/* cuda.api:723: refused */
+/* cuda.api:721: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize,
 		CUgraphicsResource resource)
 {
@@ -4744,7 +4748,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer_v2);
 
-/* cuda.api:725: refused */
+/* cuda.api:723: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -4755,7 +4759,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resour
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags_v2);
 
-/* cuda.api:727: local */
+/* cuda.api:725: local */
 VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
@@ -4764,7 +4768,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cu
 }
 VCUDA_LOCAL(cuGetProcAddress_v2);
 
-/* cuda.api:729: refused */
+/* cuda.api:727: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4776,7 +4780,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpGetAttribute);
 
-/* cuda.api:731: refused */
+/* cuda.api:729: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4788,7 +4792,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, vo
 }
 VCUDA_LOCAL(cuCoredumpGetAttributeGlobal);
 
-/* cuda.api:733: refused */
+/* cuda.api:731: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4800,7 +4804,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpSetAttribute);
 
-/* cuda.api:735: refused */
+/* cuda.api:733: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4813,7 +4817,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, vo
 VCUDA_LOCAL(cuCoredumpSetAttributeGlobal);
 
 CUresult cuCoredumpRegisterStartCallback(void);
-/* cuda.api:737: refused */
+/* cuda.api:735: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterStartCallback,
@@ -4822,7 +4826,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterStartCallback);
 
 CUresult cuCoredumpRegisterCompleteCallback(void);
-/* cuda.api:739: refused */
+/* cuda.api:737: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterCompleteCallback,
@@ -4831,7 +4835,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterCompleteCallback);
 
 CUresult cuCoredumpDeregisterStartCallback(void);
-/* cuda.api:742: refused */
+/* cuda.api:740: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterStartCallback,
@@ -4840,7 +4844,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpDeregisterStartCallback);
 
 CUresult cuCoredumpDeregisterCompleteCallback(void);
-/* cuda.api:744: refused */
+/* cuda.api:742: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterCompleteCallback,
@@ -4848,7 +4852,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 }
 VCUDA_LOCAL(cuCoredumpDeregisterCompleteCallback);
 
-/* cuda.api:746: local */
+/* cuda.api:744: local */
 VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	shim_count(CALL_cuGetExportTable);
@@ -4856,7 +4860,7 @@ VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid 
 }
 VCUDA_LOCAL(cuGetExportTable);
 
-/* cuda.api:748: refused */
+/* cuda.api:746: refused */
 VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
 		unsigned int flags)
 {
@@ -4869,7 +4873,7 @@ VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc
 }
 VCUDA_LOCAL(cuGreenCtxCreate);
 
-/* cuda.api:750: refused */
+/* cuda.api:748: refused */
 VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
 	(void)hCtx;
@@ -4878,7 +4882,7 @@ VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuGreenCtxDestroy);
 
-/* cuda.api:751: refused */
+/* cuda.api:749: refused */
 VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
 	(void)pContext;
@@ -4888,7 +4892,7 @@ VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuCtxFromGreenCtx);
 
-/* cuda.api:753: refused */
+/* cuda.api:751: refused */
 VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4900,7 +4904,7 @@ VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *res
 }
 VCUDA_LOCAL(cuDeviceGetDevResource);
 
-/* cuda.api:755: refused */
+/* cuda.api:753: refused */
 VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4912,7 +4916,7 @@ VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resourc
 }
 VCUDA_LOCAL(cuCtxGetDevResource);
 
-/* cuda.api:757: refused */
+/* cuda.api:755: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4924,7 +4928,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *r
 }
 VCUDA_LOCAL(cuGreenCtxGetDevResource);
 
-/* cuda.api:759: refused */
+/* cuda.api:757: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
 		const CUdevResource *input, CUdevResource *remainder, unsigned int flags,
 		unsigned int minCount)
@@ -4941,7 +4945,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigne
 VCUDA_LOCAL(cuDevSmResourceSplitByCount);
 
 CUresult cuDevSmResourceSplit(void);
-/* cuda.api:762: refused */
+/* cuda.api:760: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 {
 	return shim_refused(CALL_cuDevSmResourceSplit, "cuDevSmResourceSplit",
@@ -4949,7 +4953,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 }
 VCUDA_LOCAL(cuDevSmResourceSplit);
 
-/* cuda.api:766: refused */
+/* cuda.api:764: refused */
 VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 		CUdevResource *resources, unsigned int nbResources)
 {
@@ -4961,7 +4965,7 @@ VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 }
 VCUDA_LOCAL(cuDevResourceGenerateDesc);
 
-/* cuda.api:768: refused */
+/* cuda.api:766: refused */
 VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -4971,7 +4975,7 @@ VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxRecordEvent);
 
-/* cuda.api:770: refused */
+/* cuda.api:768: refused */
 VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -4981,7 +4985,7 @@ VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxWaitEvent);
 
-/* cuda.api:772: refused */
+/* cuda.api:770: refused */
 VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 {
 	(void)hStream;
@@ -4991,7 +4995,7 @@ VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 }
 VCUDA_LOCAL(cuStreamGetGreenCtx);
 
-/* cuda.api:774: refused */
+/* cuda.api:772: refused */
 VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 		unsigned int flags, int priority)
 {
@@ -5004,7 +5008,7 @@ VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx gree
 }
 VCUDA_LOCAL(cuGreenCtxStreamCreate);
 
-/* cuda.api:776: refused */
+/* cuda.api:774: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
 {
 	(void)greenCtx;
@@ -5014,7 +5018,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *g
 }
 VCUDA_LOCAL(cuGreenCtxGetId);
 
-/* cuda.api:778: refused */
+/* cuda.api:776: refused */
 VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 		CUlogsCallbackHandle *callback_out)
 {
@@ -5026,7 +5030,7 @@ VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *
 }
 VCUDA_LOCAL(cuLogsRegisterCallback);
 
-/* cuda.api:780: refused */
+/* cuda.api:778: refused */
 VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	(void)callback;
@@ -5035,7 +5039,7 @@ VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 }
 VCUDA_LOCAL(cuLogsUnregisterCallback);
 
-/* cuda.api:782: refused */
+/* cuda.api:780: refused */
 VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
 	(void)iterator_out;
@@ -5044,7 +5048,7 @@ VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int fl
 }
 VCUDA_LOCAL(cuLogsCurrent);
 
-/* cuda.api:784: refused */
+/* cuda.api:782: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
 		unsigned int flags)
 {
@@ -5056,7 +5060,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path
 }
 VCUDA_LOCAL(cuLogsDumpToFile);
 
-/* cuda.api:786: refused */
+/* cuda.api:784: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 		unsigned int flags)
 {
@@ -5069,7 +5073,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, 
 }
 VCUDA_LOCAL(cuLogsDumpToMemory);
 
-/* cuda.api:790: refused */
+/* cuda.api:788: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -5080,50 +5084,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags);
 
-/* cuda.api:792: refused */
-VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options,
-		void **optionValues, CUlinkState *stateOut)
-{
-	(void)numOptions;
-	(void)options;
-	(void)optionValues;
-	(void)stateOut;
-	return shim_refused(CALL_cuLinkCreate, "cuLinkCreate", "links: not served yet");
-}
-VCUDA_LOCAL(cuLinkCreate);
-
-/* cuda.api:794: refused */
-VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data,
-		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
-		void **optionValues)
-{
-	(void)state;
-	(void)type;
-	(void)data;
-	(void)size;
-	(void)name;
-	(void)numOptions;
-	(void)options;
-	(void)optionValues;
-	return shim_refused(CALL_cuLinkAddData, "cuLinkAddData", "links: not served yet");
-}
-VCUDA_LOCAL(cuLinkAddData);
-
-/* cuda.api:797: refused */
-VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
-		unsigned int numOptions, CUjit_option *options, void **optionValues)
-{
-	(void)state;
-	(void)type;
-	(void)path;
-	(void)numOptions;
-	(void)options;
-	(void)optionValues;
-	return shim_refused(CALL_cuLinkAddFile, "cuLinkAddFile", "links: not served yet");
-}
-VCUDA_LOCAL(cuLinkAddFile);
-
-/* cuda.api:800: refused */
+/* cuda.api:798: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -5136,7 +5097,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v2);
 
-/* cuda.api:802: refused */
+/* cuda.api:800: refused */
 VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 {
 	(void)bytes;
@@ -5146,7 +5107,7 @@ VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceTotalMem);
 
-/* cuda.api:806: call */
+/* cuda.api:804: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate_v2);
@@ -5158,7 +5119,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevi
 }
 VCUDA_LOCAL(cuCtxCreate_v2);
 
-/* cuda.api:807: call */
+/* cuda.api:805: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray,
 		int numParams, unsigned int flags, CUdevice dev)
 {
@@ -5171,7 +5132,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *param
 }
 VCUDA_LOCAL(cuCtxCreate_v3);
 
-/* cuda.api:809: refused */
+/* cuda.api:807: refused */
 VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes,
 		CUmodule hmod, const char *name)
 {
@@ -5184,7 +5145,7 @@ VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *byte
 }
 VCUDA_LOCAL(cuModuleGetGlobal);
 
-/* cuda.api:812: refused */
+/* cuda.api:810: refused */
 VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
 	(void)free;
@@ -5194,7 +5155,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 }
 VCUDA_LOCAL(cuMemGetInfo);
 
-/* cuda.api:814: refused */
+/* cuda.api:812: refused */
 VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
 	(void)dptr;
@@ -5204,7 +5165,7 @@ VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAlloc);
 
-/* cuda.api:816: refused */
+/* cuda.api:814: refused */
 VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
 		unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
@@ -5218,7 +5179,7 @@ VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch
 }
 VCUDA_LOCAL(cuMemAllocPitch);
 
-/* cuda.api:819: refused */
+/* cuda.api:817: refused */
 VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 {
 	(void)dptr;
@@ -5227,7 +5188,7 @@ VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 }
 VCUDA_LOCAL(cuMemFree);
 
-/* cuda.api:821: refused */
+/* cuda.api:819: refused */
 VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize,
 		CUdeviceptr_v1 dptr)
 {
@@ -5239,7 +5200,7 @@ VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *
 }
 VCUDA_LOCAL(cuMemGetAddressRange);
 
-/* cuda.api:824: refused */
+/* cuda.api:822: refused */
 VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 {
 	(void)pp;
@@ -5249,7 +5210,7 @@ VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAllocHost);
 
-/* cuda.api:826: refused */
+/* cuda.api:824: refused */
 VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 		unsigned int Flags)
 {
@@ -5261,7 +5222,7 @@ VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 }
 VCUDA_LOCAL(cuMemHostGetDevicePointer);
 
-/* cuda.api:828: refused */
+/* cuda.api:826: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount)
 {
@@ -5273,7 +5234,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD);
 
-/* cuda.api:830: refused */
+/* cuda.api:828: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5285,7 +5246,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH);
 
-/* cuda.api:832: refused */
+/* cuda.api:830: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5297,7 +5258,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcD
 }
 VCUDA_LOCAL(cuMemcpyDtoD);
 
-/* cuda.api:835: refused */
+/* cuda.api:833: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 		CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
@@ -5309,7 +5270,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA);
 
-/* cuda.api:837: refused */
+/* cuda.api:835: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5321,7 +5282,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoD);
 
-/* cuda.api:839: refused */
+/* cuda.api:837: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount)
 {
@@ -5333,7 +5294,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA);
 
-/* cuda.api:841: refused */
+/* cuda.api:839: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount)
 {
@@ -5345,7 +5306,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int
 }
 VCUDA_LOCAL(cuMemcpyAtoH);
 
-/* cuda.api:843: refused */
+/* cuda.api:841: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5358,7 +5319,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUa
 }
 VCUDA_LOCAL(cuMemcpyAtoA);
 
-/* cuda.api:845: refused */
+/* cuda.api:843: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
@@ -5372,7 +5333,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync);
 
-/* cuda.api:847: refused */
+/* cuda.api:845: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5386,7 +5347,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigne
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync);
 
-/* cuda.api:849: refused */
+/* cuda.api:847: refused */
 VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5395,7 +5356,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D);
 
-/* cuda.api:851: refused */
+/* cuda.api:849: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5404,7 +5365,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned);
 
-/* cuda.api:853: refused */
+/* cuda.api:851: refused */
 VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5413,7 +5374,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D);
 
-/* cuda.api:855: refused */
+/* cuda.api:853: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5426,7 +5387,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync);
 
-/* cuda.api:858: refused */
+/* cuda.api:856: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5439,7 +5400,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync);
 
-/* cuda.api:861: refused */
+/* cuda.api:859: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5452,7 +5413,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync);
 
-/* cuda.api:864: refused */
+/* cuda.api:862: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5462,7 +5423,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync);
 
-/* cuda.api:866: refused */
+/* cuda.api:864: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5472,7 +5433,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync);
 
-/* cuda.api:868: refused */
+/* cuda.api:866: refused */
 VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
 	(void)dstDevice;
@@ -5483,7 +5444,7 @@ VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, uns
 }
 VCUDA_LOCAL(cuMemsetD8);
 
-/* cuda.api:870: refused */
+/* cuda.api:868: refused */
 VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
 	(void)dstDevice;
@@ -5494,7 +5455,7 @@ VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, u
 }
 VCUDA_LOCAL(cuMemsetD16);
 
-/* cuda.api:872: refused */
+/* cuda.api:870: refused */
 VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
 	(void)dstDevice;
@@ -5505,7 +5466,7 @@ VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, uns
 }
 VCUDA_LOCAL(cuMemsetD32);
 
-/* cuda.api:874: refused */
+/* cuda.api:872: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned char uc, unsigned int Width, unsigned int Height)
 {
@@ -5519,7 +5480,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D8);
 
-/* cuda.api:877: refused */
+/* cuda.api:875: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned short us, unsigned int Width, unsigned int Height)
 {
@@ -5533,7 +5494,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D16);
 
-/* cuda.api:880: refused */
+/* cuda.api:878: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned int ui, unsigned int Width, unsigned int Height)
 {
@@ -5547,7 +5508,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D32);
 
-/* cuda.api:883: refused */
+/* cuda.api:881: refused */
 VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5557,7 +5518,7 @@ VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArrayCreate);
 
-/* cuda.api:885: refused */
+/* cuda.api:883: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5568,7 +5529,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescr
 }
 VCUDA_LOCAL(cuArrayGetDescriptor);
 
-/* cuda.api:887: refused */
+/* cuda.api:885: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5578,7 +5539,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArray3DCreate);
 
-/* cuda.api:889: refused */
+/* cuda.api:887: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5589,7 +5550,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayD
 }
 VCUDA_LOCAL(cuArray3DGetDescriptor);
 
-/* cuda.api:891: refused */
+/* cuda.api:889: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr_v1 dptr, unsigned int bytes)
 {
@@ -5602,7 +5563,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTex
 }
 VCUDA_LOCAL(cuTexRefSetAddress);
 
-/* cuda.api:893: refused */
+/* cuda.api:891: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr, unsigned int Pitch)
 {
@@ -5615,7 +5576,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D);
 
-/* cuda.api:896: refused */
+/* cuda.api:894: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -5625,7 +5586,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress);
 
-/* cuda.api:898: refused */
+/* cuda.api:896: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr,
 		unsigned int *pSize, CUgraphicsResource resource)
 {
@@ -5637,7 +5598,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer);
 
-/* cuda.api:912: post */
+/* cuda.api:910: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5650,7 +5611,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2);
 
-/* cuda.api:912: post */
+/* cuda.api:910: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5663,7 +5624,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2_ptds);
 
-/* cuda.api:914: call */
+/* cuda.api:912: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpyDtoH_v2);
@@ -5675,7 +5636,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2);
 
-/* cuda.api:914: call */
+/* cuda.api:912: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5688,7 +5649,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2_ptds);
 
-/* cuda.api:916: post */
+/* cuda.api:914: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5701,7 +5662,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevi
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2);
 
-/* cuda.api:916: post */
+/* cuda.api:914: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5714,7 +5675,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2_ptds);
 
-/* cuda.api:918: refused */
+/* cuda.api:916: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5726,7 +5687,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevi
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2);
 
-/* cuda.api:918: refused */
+/* cuda.api:916: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		CUdeviceptr srcDevice, size_t ByteCount)
 {
@@ -5739,7 +5700,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2_ptds);
 
-/* cuda.api:920: refused */
+/* cuda.api:918: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5751,7 +5712,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, s
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2);
 
-/* cuda.api:920: refused */
+/* cuda.api:918: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5764,7 +5725,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArr
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2_ptds);
 
-/* cuda.api:922: refused */
+/* cuda.api:920: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5776,7 +5737,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const 
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2);
 
-/* cuda.api:922: refused */
+/* cuda.api:920: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount)
 {
@@ -5789,7 +5750,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2_ptds);
 
-/* cuda.api:924: refused */
+/* cuda.api:922: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5801,7 +5762,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t sr
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2);
 
-/* cuda.api:924: refused */
+/* cuda.api:922: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5814,7 +5775,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2_ptds);
 
-/* cuda.api:926: refused */
+/* cuda.api:924: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5827,7 +5788,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarra
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2);
 
-/* cuda.api:926: refused */
+/* cuda.api:924: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5841,7 +5802,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, C
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2_ptds);
 
-/* cuda.api:928: refused */
+/* cuda.api:926: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5855,7 +5816,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2);
 
-/* cuda.api:928: refused */
+/* cuda.api:926: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5869,7 +5830,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffs
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2_ptsz);
 
-/* cuda.api:930: refused */
+/* cuda.api:928: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5883,7 +5844,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2);
 
-/* cuda.api:930: refused */
+/* cuda.api:928: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
@@ -5897,7 +5858,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2_ptsz);
 
-/* cuda.api:932: call */
+/* cuda.api:930: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2);
@@ -5909,7 +5870,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2);
 
-/* cuda.api:932: call */
+/* cuda.api:930: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2_ptds);
@@ -5921,7 +5882,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2_ptds);
 
-/* cuda.api:933: call */
+/* cuda.api:931: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2);
@@ -5933,7 +5894,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2);
 
-/* cuda.api:933: call */
+/* cuda.api:931: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2_ptds);
@@ -5945,7 +5906,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2_ptds);
 
-/* cuda.api:934: call */
+/* cuda.api:932: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2);
@@ -5957,7 +5918,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2);
 
-/* cuda.api:934: call */
+/* cuda.api:932: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2_ptds);
@@ -5969,7 +5930,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2_ptds);
 
-/* cuda.api:935: post */
+/* cuda.api:933: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5982,7 +5943,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2);
 
-/* cuda.api:935: post */
+/* cuda.api:933: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5996,7 +5957,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const voi
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2_ptsz);
 
-/* cuda.api:937: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6009,7 +5970,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2);
 
-/* cuda.api:937: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6023,7 +5984,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDe
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2_ptsz);
 
-/* cuda.api:939: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6036,7 +5997,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2);
 
-/* cuda.api:939: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6050,7 +6011,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdevicep
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2_ptsz);
 
-/* cuda.api:941: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2);
@@ -6062,7 +6023,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2);
 
-/* cuda.api:941: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2_ptsz);
@@ -6074,7 +6035,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2_ptsz);
 
-/* cuda.api:943: post */
+/* cuda.api:941: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2);
@@ -6086,7 +6047,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2);
 
-/* cuda.api:943: post */
+/* cuda.api:941: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2_ptsz);
@@ -6098,7 +6059,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2_ptsz);
 
-/* cuda.api:945: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2);
@@ -6110,7 +6071,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, siz
 }
 VCUDA_LOCAL(cuMemsetD8_v2);
 
-/* cuda.api:945: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2_ptds);
@@ -6122,7 +6083,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc
 }
 VCUDA_LOCAL(cuMemsetD8_v2_ptds);
 
-/* cuda.api:947: post */
+/* cuda.api:945: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2);
@@ -6134,7 +6095,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, s
 }
 VCUDA_LOCAL(cuMemsetD16_v2);
 
-/* cuda.api:947: post */
+/* cuda.api:945: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2_ptds);
@@ -6146,7 +6107,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short 
 }
 VCUDA_LOCAL(cuMemsetD16_v2_ptds);
 
-/* cuda.api:949: post */
+/* cuda.api:947: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2);
@@ -6158,7 +6119,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, siz
 }
 VCUDA_LOCAL(cuMemsetD32_v2);
 
-/* cuda.api:949: post */
+/* cuda.api:947: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2_ptds);
@@ -6170,7 +6131,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui
 }
 VCUDA_LOCAL(cuMemsetD32_v2_ptds);
 
-/* cuda.api:951: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 		size_t Width, size_t Height)
 {
@@ -6183,7 +6144,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, un
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2);
 
-/* cuda.api:951: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height)
 {
@@ -6197,7 +6158,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2_ptds);
 
-/* cuda.api:953: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6210,7 +6171,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2);
 
-/* cuda.api:953: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6224,7 +6185,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2_ptds);
 
-/* cuda.api:955: post */
+/* cuda.api:953: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 		size_t Width, size_t Height)
 {
@@ -6237,7 +6198,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, u
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2);
 
-/* cuda.api:955: post */
+/* cuda.api:953: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height)
 {
@@ -6251,7 +6212,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2_ptds);
 
-/* cuda.api:957: call */
+/* cuda.api:955: call */
 VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy);
@@ -6263,7 +6224,7 @@ VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCoun
 }
 VCUDA_LOCAL(cuMemcpy);
 
-/* cuda.api:957: call */
+/* cuda.api:955: call */
 VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy_ptds);
@@ -6275,7 +6236,7 @@ VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpy_ptds);
 
-/* cuda.api:959: post */
+/* cuda.api:957: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6288,7 +6249,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpyAsync);
 
-/* cuda.api:959: post */
+/* cuda.api:957: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6302,7 +6263,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_
 }
 VCUDA_LOCAL(cuMemcpyAsync_ptsz);
 
-/* cuda.api:961: post */
+/* cuda.api:959: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6316,7 +6277,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 }
 VCUDA_LOCAL(cuMemcpyPeer);
 
-/* cuda.api:961: post */
+/* cuda.api:959: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6330,7 +6291,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeer_ptds);
 
-/* cuda.api:963: post */
+/* cuda.api:961: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6344,7 +6305,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync);
 
-/* cuda.api:963: post */
+/* cuda.api:961: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6358,7 +6319,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext ds
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync_ptsz);
 
-/* cuda.api:966: post */
+/* cuda.api:964: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer);
@@ -6370,7 +6331,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer);
 
-/* cuda.api:966: post */
+/* cuda.api:964: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer_ptds);
@@ -6382,7 +6343,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer_ptds);
 
-/* cuda.api:967: post */
+/* cuda.api:965: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeerAsync);
@@ -6394,7 +6355,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstr
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync);
 
-/* cuda.api:967: post */
+/* cuda.api:965: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 		CUstream hStream)
 {
@@ -6407,7 +6368,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync_ptsz);
 
-/* cuda.api:969: refused */
+/* cuda.api:967: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		size_t *failIdx, CUstream hStream)
@@ -6426,7 +6387,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync);
 
-/* cuda.api:969: refused */
+/* cuda.api:967: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, CUstream hStream)
@@ -6445,7 +6406,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *sr
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_ptsz);
 
-/* cuda.api:972: refused */
+/* cuda.api:970: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6459,7 +6420,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync);
 
-/* cuda.api:972: refused */
+/* cuda.api:970: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6473,7 +6434,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BAT
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_ptsz);
 
-/* cuda.api:975: refused */
+/* cuda.api:973: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		CUstream hStream)
@@ -6491,7 +6452,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2);
 
-/* cuda.api:975: refused */
+/* cuda.api:973: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, CUstream hStream)
@@ -6509,7 +6470,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr 
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2_ptsz);
 
-/* cuda.api:978: refused */
+/* cuda.api:976: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		unsigned long long flags, CUstream hStream)
 {
@@ -6522,7 +6483,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2);
 
-/* cuda.api:978: refused */
+/* cuda.api:976: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 		CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
@@ -6536,7 +6497,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2_ptsz);
 
 CUresult cuMemcpyWithAttributesAsync(void);
-/* cuda.api:981: refused */
+/* cuda.api:979: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync, "cuMemcpyWithAttributesAsync",
@@ -6545,7 +6506,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync);
 
 CUresult cuMemcpyWithAttributesAsync_ptsz(void);
-/* cuda.api:981: refused */
+/* cuda.api:979: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync_ptsz,
@@ -6554,7 +6515,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync_ptsz);
 
 CUresult cuMemcpy3DWithAttributesAsync(void);
-/* cuda.api:984: refused */
+/* cuda.api:982: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync, "cuMemcpy3DWithAttributesAsync",
@@ -6563,7 +6524,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync);
 
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(void);
-/* cuda.api:984: refused */
+/* cuda.api:982: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync_ptsz,
@@ -6571,7 +6532,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync_ptsz);
 
-/* cuda.api:986: post */
+/* cuda.api:984: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6584,7 +6545,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, s
 }
 VCUDA_LOCAL(cuMemsetD8Async);
 
-/* cuda.api:986: post */
+/* cuda.api:984: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6597,7 +6558,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char 
 }
 VCUDA_LOCAL(cuMemsetD8Async_ptsz);
 
-/* cuda.api:988: post */
+/* cuda.api:986: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6610,7 +6571,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us,
 }
 VCUDA_LOCAL(cuMemsetD16Async);
 
-/* cuda.api:988: post */
+/* cuda.api:986: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6624,7 +6585,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned shor
 }
 VCUDA_LOCAL(cuMemsetD16Async_ptsz);
 
-/* cuda.api:990: post */
+/* cuda.api:988: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6637,7 +6598,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, s
 }
 VCUDA_LOCAL(cuMemsetD32Async);
 
-/* cuda.api:990: post */
+/* cuda.api:988: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6651,7 +6612,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int 
 }
 VCUDA_LOCAL(cuMemsetD32Async_ptsz);
 
-/* cuda.api:992: post */
+/* cuda.api:990: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6664,7 +6625,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D8Async);
 
-/* cuda.api:992: post */
+/* cuda.api:990: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6678,7 +6639,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D8Async_ptsz);
 
-/* cuda.api:994: post */
+/* cuda.api:992: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6691,7 +6652,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16Async);
 
-/* cuda.api:994: post */
+/* cuda.api:992: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6705,7 +6666,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D16Async_ptsz);
 
-/* cuda.api:996: post */
+/* cuda.api:994: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6718,7 +6679,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D32Async);
 
-/* cuda.api:996: post */
+/* cuda.api:994: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6732,7 +6693,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D32Async_ptsz);
 
-/* cuda.api:998: local */
+/* cuda.api:996: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority);
@@ -6744,7 +6705,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority);
 
-/* cuda.api:998: local */
+/* cuda.api:996: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority_ptsz);
@@ -6756,7 +6717,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority_ptsz);
 
-/* cuda.api:999: local */
+/* cuda.api:997: local */
 VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId);
@@ -6768,7 +6729,7 @@ VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *stream
 }
 VCUDA_LOCAL(cuStreamGetId);
 
-/* cuda.api:999: local */
+/* cuda.api:997: local */
 VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId_ptsz);
@@ -6780,7 +6741,7 @@ VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *s
 }
 VCUDA_LOCAL(cuStreamGetId_ptsz);
 
-/* cuda.api:1000: local */
+/* cuda.api:998: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags);
@@ -6792,7 +6753,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 }
 VCUDA_LOCAL(cuStreamGetFlags);
 
-/* cuda.api:1000: local */
+/* cuda.api:998: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags_ptsz);
@@ -6804,7 +6765,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flag
 }
 VCUDA_LOCAL(cuStreamGetFlags_ptsz);
 
-/* cuda.api:1001: local */
+/* cuda.api:999: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice);
@@ -6816,7 +6777,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 }
 VCUDA_LOCAL(cuStreamGetDevice);
 
-/* cuda.api:1001: local */
+/* cuda.api:999: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice_ptsz);
@@ -6829,7 +6790,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 VCUDA_LOCAL(cuStreamGetDevice_ptsz);
 
 CUresult cuStreamGetDevResource(void);
-/* cuda.api:1002: refused */
+/* cuda.api:1000: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource, "cuStreamGetDevResource",
@@ -6838,7 +6799,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 VCUDA_LOCAL(cuStreamGetDevResource);
 
 CUresult cuStreamGetDevResource_ptsz(void);
-/* cuda.api:1002: refused */
+/* cuda.api:1000: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource_ptsz, "cuStreamGetDevResource_ptsz",
@@ -6846,7 +6807,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamGetDevResource_ptsz);
 
-/* cuda.api:1004: local */
+/* cuda.api:1002: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx);
@@ -6858,7 +6819,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx);
 
-/* cuda.api:1004: local */
+/* cuda.api:1002: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx_ptsz);
@@ -6870,7 +6831,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx_ptsz);
 
-/* cuda.api:1005: local */
+/* cuda.api:1003: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6883,7 +6844,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2);
 
-/* cuda.api:1005: local */
+/* cuda.api:1003: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6910,7 +6871,7 @@ static CUresult send_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigne
 	return shim_post(&call);
 }
 
-/* cuda.api:1007: post */
+/* cuda.api:1005: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamWaitEvent);
@@ -6922,7 +6883,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsign
 }
 VCUDA_LOCAL(cuStreamWaitEvent);
 
-/* cuda.api:1007: post */
+/* cuda.api:1005: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 		unsigned int Flags)
 {
@@ -6935,7 +6896,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 }
 VCUDA_LOCAL(cuStreamWaitEvent_ptsz);
 
-/* cuda.api:1009: post */
+/* cuda.api:1007: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6948,7 +6909,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback cal
 }
 VCUDA_LOCAL(cuStreamAddCallback);
 
-/* cuda.api:1009: post */
+/* cuda.api:1007: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6962,7 +6923,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallbac
 }
 VCUDA_LOCAL(cuStreamAddCallback_ptsz);
 
-/* cuda.api:1011: refused */
+/* cuda.api:1009: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
 		unsigned int flags)
 {
@@ -6975,7 +6936,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr,
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync);
 
-/* cuda.api:1011: refused */
+/* cuda.api:1009: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr,
 		size_t length, unsigned int flags)
 {
@@ -6988,7 +6949,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr 
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync_ptsz);
 
-/* cuda.api:1013: call */
+/* cuda.api:1011: call */
 VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery);
@@ -7000,7 +6961,7 @@ VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery);
 
-/* cuda.api:1013: call */
+/* cuda.api:1011: call */
 VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery_ptsz);
@@ -7012,7 +6973,7 @@ VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery_ptsz);
 
-/* cuda.api:1014: call */
+/* cuda.api:1012: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize);
@@ -7024,7 +6985,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize);
 
-/* cuda.api:1014: call */
+/* cuda.api:1012: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize_ptsz);
@@ -7036,7 +6997,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize_ptsz);
 
-/* cuda.api:1015: post */
+/* cuda.api:1013: post */
 VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord);
@@ -7048,7 +7009,7 @@ VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord);
 
-/* cuda.api:1015: post */
+/* cuda.api:1013: post */
 VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord_ptsz);
@@ -7060,7 +7021,7 @@ VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord_ptsz);
 
-/* cuda.api:1016: post */
+/* cuda.api:1014: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7073,7 +7034,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 }
 VCUDA_LOCAL(cuEventRecordWithFlags);
 
-/* cuda.api:1016: post */
+/* cuda.api:1014: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7087,7 +7048,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStre
 }
 VCUDA_LOCAL(cuEventRecordWithFlags_ptsz);
 
-/* cuda.api:1018: post */
+/* cuda.api:1016: post */
 VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 		unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 		unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
@@ -7103,7 +7064,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsign
 }
 VCUDA_LOCAL(cuLaunchKernel);
 
-/* cuda.api:1018: post */
+/* cuda.api:1016: post */
 VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7120,7 +7081,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 }
 VCUDA_LOCAL(cuLaunchKernel_ptsz);
 
-/* cuda.api:1022: post */
+/* cuda.api:1020: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7133,7 +7094,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction 
 }
 VCUDA_LOCAL(cuLaunchKernelEx);
 
-/* cuda.api:1022: post */
+/* cuda.api:1020: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7146,7 +7107,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunc
 }
 VCUDA_LOCAL(cuLaunchKernelEx_ptsz);
 
-/* cuda.api:1024: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc);
@@ -7158,7 +7119,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *user
 }
 VCUDA_LOCAL(cuLaunchHostFunc);
 
-/* cuda.api:1024: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc_ptsz);
@@ -7171,7 +7132,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void 
 VCUDA_LOCAL(cuLaunchHostFunc_ptsz);
 
 CUresult cuLaunchHostFunc_v2(void);
-/* cuda.api:1026: refused */
+/* cuda.api:1024: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2, "cuLaunchHostFunc_v2",
@@ -7180,7 +7141,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 VCUDA_LOCAL(cuLaunchHostFunc_v2);
 
 CUresult cuLaunchHostFunc_v2_ptsz(void);
-/* cuda.api:1026: refused */
+/* cuda.api:1024: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2_ptsz, "cuLaunchHostFunc_v2_ptsz",
@@ -7188,7 +7149,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 }
 VCUDA_LOCAL(cuLaunchHostFunc_v2_ptsz);
 
-/* cuda.api:1028: refused */
+/* cuda.api:1026: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources,
 		CUstream hStream)
 {
@@ -7200,7 +7161,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResou
 }
 VCUDA_LOCAL(cuGraphicsMapResources);
 
-/* cuda.api:1028: refused */
+/* cuda.api:1026: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7212,7 +7173,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsMapResources_ptsz);
 
-/* cuda.api:1030: refused */
+/* cuda.api:1028: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7224,7 +7185,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsUnmapResources);
 
-/* cuda.api:1030: refused */
+/* cuda.api:1028: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7251,7 +7212,7 @@ static CUresult send_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1043: post */
+/* cuda.api:1041: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7264,7 +7225,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue32_v2);
 
-/* cuda.api:1043: post */
+/* cuda.api:1041: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7293,7 +7254,7 @@ static CUresult send_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1045: post */
+/* cuda.api:1043: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7306,7 +7267,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue32_v2);
 
-/* cuda.api:1045: post */
+/* cuda.api:1043: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7335,7 +7296,7 @@ static CUresult send_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1047: post */
+/* cuda.api:1045: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7348,7 +7309,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue64_v2);
 
-/* cuda.api:1047: post */
+/* cuda.api:1045: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7377,7 +7338,7 @@ static CUresult send_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1049: post */
+/* cuda.api:1047: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7390,7 +7351,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue64_v2);
 
-/* cuda.api:1049: post */
+/* cuda.api:1047: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7422,7 +7383,7 @@ static CUresult send_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	return shim_post(&call);
 }
 
-/* cuda.api:1051: post */
+/* cuda.api:1049: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7435,7 +7396,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2);
 
-/* cuda.api:1051: post */
+/* cuda.api:1049: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7449,7 +7410,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int c
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2_ptsz);
 
-/* cuda.api:1053: refused */
+/* cuda.api:1051: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 		CUstream hStream)
 {
@@ -7462,7 +7423,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdev
 }
 VCUDA_LOCAL(cuMemPrefetchAsync);
 
-/* cuda.api:1053: refused */
+/* cuda.api:1051: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 		CUdevice dstDevice, CUstream hStream)
 {
@@ -7475,7 +7436,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_ptsz);
 
-/* cuda.api:1055: refused */
+/* cuda.api:1053: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7489,7 +7450,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2);
 
-/* cuda.api:1055: refused */
+/* cuda.api:1053: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7503,7 +7464,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t coun
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2_ptsz);
 
-/* cuda.api:1058: refused */
+/* cuda.api:1056: refused */
 VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUdevice device)
 {
@@ -7515,7 +7476,7 @@ VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise
 }
 VCUDA_LOCAL(cuMemAdvise);
 
-/* cuda.api:1060: refused */
+/* cuda.api:1058: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 		unsigned long long flags, CUstream hStream)
@@ -7533,7 +7494,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync);
 
-/* cuda.api:1060: refused */
+/* cuda.api:1058: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7551,7 +7512,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *s
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1064: refused */
+/* cuda.api:1062: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		unsigned long long flags, CUstream hStream)
 {
@@ -7565,7 +7526,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, 
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync);
 
-/* cuda.api:1064: refused */
+/* cuda.api:1062: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, unsigned long long flags, CUstream hStream)
 {
@@ -7579,7 +7540,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *si
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync_ptsz);
 
-/* cuda.api:1067: refused */
+/* cuda.api:1065: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7597,7 +7558,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync);
 
-/* cuda.api:1067: refused */
+/* cuda.api:1065: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7615,7 +7576,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs,
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1071: post */
+/* cuda.api:1069: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7631,7 +7592,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridD
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel);
 
-/* cuda.api:1071: post */
+/* cuda.api:1069: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7648,7 +7609,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int 
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel_ptsz);
 
-/* cuda.api:1075: refused */
+/* cuda.api:1073: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
@@ -7663,7 +7624,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore 
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync);
 
-/* cuda.api:1075: refused */
+/* cuda.api:1073: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 		const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
@@ -7679,7 +7640,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1078: refused */
+/* cuda.api:1076: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7693,7 +7654,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *e
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync);
 
-/* cuda.api:1078: refused */
+/* cuda.api:1076: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7708,7 +7669,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemapho
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1081: refused */
+/* cuda.api:1079: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	(void)hStream;
@@ -7717,7 +7678,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamBeginCapture);
 
-/* cuda.api:1081: refused */
+/* cuda.api:1079: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
 	(void)hStream;
@@ -7726,7 +7687,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamBeginCapture_ptsz);
 
-/* cuda.api:1082: refused */
+/* cuda.api:1080: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
 	(void)hStream;
@@ -7736,7 +7697,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureM
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2);
 
-/* cuda.api:1082: refused */
+/* cuda.api:1080: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
 	(void)hStream;
@@ -7746,7 +7707,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCap
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2_ptsz);
 
-/* cuda.api:1084: refused */
+/* cuda.api:1082: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7762,7 +7723,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGra
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph);
 
-/* cuda.api:1084: refused */
+/* cuda.api:1082: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7779,7 +7740,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph_ptsz);
 
 CUresult cuStreamBeginRecaptureToGraph(void);
-/* cuda.api:1088: refused */
+/* cuda.api:1086: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph, "cuStreamBeginRecaptureToGraph",
@@ -7788,7 +7749,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph);
 
 CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
-/* cuda.api:1088: refused */
+/* cuda.api:1086: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph_ptsz,
@@ -7797,7 +7758,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph_ptsz);
 
 CUresult cuFabricCpyBatchAsync(void);
-/* cuda.api:1091: refused */
+/* cuda.api:1089: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync",
@@ -7806,7 +7767,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 VCUDA_LOCAL(cuFabricCpyBatchAsync);
 
 CUresult cuFabricCpyBatchAsync_ptsz(void);
-/* cuda.api:1091: refused */
+/* cuda.api:1089: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync_ptsz, "cuFabricCpyBatchAsync_ptsz",
@@ -7814,7 +7775,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuFabricCpyBatchAsync_ptsz);
 
-/* cuda.api:1094: refused */
+/* cuda.api:1092: refused */
 VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	(void)hStream;
@@ -7824,7 +7785,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 }
 VCUDA_LOCAL(cuStreamEndCapture);
 
-/* cuda.api:1094: refused */
+/* cuda.api:1092: refused */
 VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
 	(void)hStream;
@@ -7834,7 +7795,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph
 }
 VCUDA_LOCAL(cuStreamEndCapture_ptsz);
 
-/* cuda.api:1096: local */
+/* cuda.api:1094: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7847,7 +7808,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing);
 
-/* cuda.api:1096: local */
+/* cuda.api:1094: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7861,7 +7822,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing_ptsz);
 
-/* cuda.api:1098: local */
+/* cuda.api:1096: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7874,7 +7835,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo);
 
-/* cuda.api:1098: local */
+/* cuda.api:1096: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7888,7 +7849,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_ptsz);
 
-/* cuda.api:1100: local */
+/* cuda.api:1098: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7904,7 +7865,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2);
 
-/* cuda.api:1100: local */
+/* cuda.api:1098: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7921,7 +7882,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2_ptsz);
 
-/* cuda.api:1103: local */
+/* cuda.api:1101: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7937,7 +7898,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3);
 
-/* cuda.api:1103: local */
+/* cuda.api:1101: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7954,7 +7915,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3_ptsz);
 
-/* cuda.api:1106: refused */
+/* cuda.api:1104: refused */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
@@ -7969,7 +7930,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddKernelNode);
 
-/* cuda.api:1109: refused */
+/* cuda.api:1107: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7980,7 +7941,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams);
 
-/* cuda.api:1111: refused */
+/* cuda.api:1109: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7991,7 +7952,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams);
 
-/* cuda.api:1113: refused */
+/* cuda.api:1111: refused */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -8003,7 +7964,7 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams);
 
-/* cuda.api:1115: refused */
+/* cuda.api:1113: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -8015,7 +7976,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams);
 
-/* cuda.api:1115: refused */
+/* cuda.api:1113: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec,
 		CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -8027,7 +7988,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams_ptsz);
 
-/* cuda.api:1118: refused */
+/* cuda.api:1116: refused */
 VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
@@ -8040,7 +8001,7 @@ VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 }
 VCUDA_LOCAL(cuGraphExecUpdate);
 
-/* cuda.api:1121: refused */
+/* cuda.api:1119: refused */
 VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
 	(void)hGraph;
@@ -8049,7 +8010,7 @@ VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload);
 
-/* cuda.api:1121: refused */
+/* cuda.api:1119: refused */
 VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	(void)hGraph;
@@ -8059,7 +8020,7 @@ VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload_ptsz);
 
-/* cuda.api:1123: refused */
+/* cuda.api:1121: refused */
 VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
 	(void)hGraph;
@@ -8068,7 +8029,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch);
 
-/* cuda.api:1123: refused */
+/* cuda.api:1121: refused */
 VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	(void)hGraph;
@@ -8078,7 +8039,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch_ptsz);
 
-/* cuda.api:1125: refused */
+/* cuda.api:1123: refused */
 VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		size_t *numEdges)
 {
@@ -8090,7 +8051,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraph
 }
 VCUDA_LOCAL(cuGraphGetEdges);
 
-/* cuda.api:1127: refused */
+/* cuda.api:1125: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
 		size_t *numDependencies)
 {
@@ -8102,7 +8063,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies);
 
-/* cuda.api:1129: refused */
+/* cuda.api:1127: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
@@ -8114,7 +8075,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes);
 
-/* cuda.api:1131: refused */
+/* cuda.api:1129: refused */
 VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8127,7 +8088,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *
 }
 VCUDA_LOCAL(cuGraphAddDependencies);
 
-/* cuda.api:1133: refused */
+/* cuda.api:1131: refused */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8140,7 +8101,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNod
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies);
 
-/* cuda.api:1135: refused */
+/* cuda.api:1133: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUgraphNodeParams *nodeParams)
@@ -8166,7 +8127,7 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 	return shim_post(&call);
 }
 
-/* cuda.api:1138: post */
+/* cuda.api:1136: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes);
@@ -8178,7 +8139,7 @@ VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStr
 }
 VCUDA_LOCAL(cuStreamCopyAttributes);
 
-/* cuda.api:1138: post */
+/* cuda.api:1136: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes_ptsz);
@@ -8211,7 +8172,7 @@ static CUresult send_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_end(&call);
 }
 
-/* cuda.api:1139: call */
+/* cuda.api:1137: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8224,7 +8185,7 @@ VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamGetAttribute);
 
-/* cuda.api:1139: call */
+/* cuda.api:1137: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8254,7 +8215,7 @@ static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_learned(&call);
 }
 
-/* cuda.api:1141: learned */
+/* cuda.api:1139: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8267,7 +8228,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamSetAttribute);
 
-/* cuda.api:1141: learned */
+/* cuda.api:1139: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8280,7 +8241,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID
 }
 VCUDA_LOCAL(cuStreamSetAttribute_ptsz);
 
-/* cuda.api:1143: refused */
+/* cuda.api:1141: refused */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {
@@ -8292,7 +8253,7 @@ VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle hand
 }
 VCUDA_LOCAL(cuIpcOpenMemHandle);
 
-/* cuda.api:1145: refused */
+/* cuda.api:1143: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8306,7 +8267,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphInstantiate);
 
-/* cuda.api:1148: refused */
+/* cuda.api:1146: refused */
 VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8320,7 +8281,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hG
 }
 VCUDA_LOCAL(cuGraphInstantiate_v2);
 
-/* cuda.api:1151: refused */
+/* cuda.api:1149: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8332,7 +8293,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned i
 }
 VCUDA_LOCAL(cuMemMapArrayAsync);
 
-/* cuda.api:1151: refused */
+/* cuda.api:1149: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8344,7 +8305,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsig
 }
 VCUDA_LOCAL(cuMemMapArrayAsync_ptsz);
 
-/* cuda.api:1153: post */
+/* cuda.api:1151: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync);
@@ -8356,7 +8317,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync);
 
-/* cuda.api:1153: post */
+/* cuda.api:1151: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync_ptsz);
@@ -8368,7 +8329,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync_ptsz);
 
-/* cuda.api:1154: post */
+/* cuda.api:1152: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync);
@@ -8380,7 +8341,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstre
 }
 VCUDA_LOCAL(cuMemAllocAsync);
 
-/* cuda.api:1154: post */
+/* cuda.api:1152: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync_ptsz);
@@ -8392,7 +8353,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, C
 }
 VCUDA_LOCAL(cuMemAllocAsync_ptsz);
 
-/* cuda.api:1156: post */
+/* cuda.api:1154: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8405,7 +8366,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync);
 
-/* cuda.api:1156: post */
+/* cuda.api:1154: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8419,7 +8380,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t byt
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync_ptsz);
 
-/* cuda.api:1158: refused */
+/* cuda.api:1156: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8432,7 +8393,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies);
 
-/* cuda.api:1158: refused */
+/* cuda.api:1156: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8445,7 +8406,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_ptsz);
 
-/* cuda.api:1161: refused */
+/* cuda.api:1159: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8460,7 +8421,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2);
 
-/* cuda.api:1161: refused */
+/* cuda.api:1159: refused */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8476,7 +8437,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2_ptsz);
 
 CUresult cuStreamBeginCaptureToCig(void);
-/* cuda.api:1164: refused */
+/* cuda.api:1162: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig, "cuStreamBeginCaptureToCig",
@@ -8485,7 +8446,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig);
 
 CUresult cuStreamBeginCaptureToCig_ptsz(void);
-/* cuda.api:1164: refused */
+/* cuda.api:1162: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig_ptsz,
@@ -8494,7 +8455,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig_ptsz);
 
 CUresult cuStreamEndCaptureToCig(void);
-/* cuda.api:1167: refused */
+/* cuda.api:1165: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig, "cuStreamEndCaptureToCig",
@@ -8503,7 +8464,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 VCUDA_LOCAL(cuStreamEndCaptureToCig);
 
 CUresult cuStreamEndCaptureToCig_ptsz(void);
-/* cuda.api:1167: refused */
+/* cuda.api:1165: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig_ptsz, "cuStreamEndCaptureToCig_ptsz",
@@ -8511,7 +8472,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamEndCaptureToCig_ptsz);
 
-/* cuda.api:1168: refused */
+/* cuda.api:1166: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8525,7 +8486,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArr
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync);
 
-/* cuda.api:1168: refused */
+/* cuda.api:1166: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8539,7 +8500,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *para
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync_ptsz);
 
-/* cuda.api:1171: local */
+/* cuda.api:1169: local */
 VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags)
 {
@@ -8548,7 +8509,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaV
 }
 VCUDA_LOCAL(cuGetProcAddress);
 
-/* cuda.api:1173: refused */
+/* cuda.api:1171: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
 	(void)pid;
@@ -8558,7 +8519,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 }
 VCUDA_LOCAL(cuCheckpointProcessGetRestoreThreadId);
 
-/* cuda.api:1175: refused */
+/* cuda.api:1173: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
 	(void)pid;
@@ -8568,7 +8529,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state
 }
 VCUDA_LOCAL(cuCheckpointProcessGetState);
 
-/* cuda.api:1177: refused */
+/* cuda.api:1175: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
 	(void)pid;
@@ -8578,7 +8539,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arg
 }
 VCUDA_LOCAL(cuCheckpointProcessLock);
 
-/* cuda.api:1179: refused */
+/* cuda.api:1177: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	(void)pid;
@@ -8588,7 +8549,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpo
 }
 VCUDA_LOCAL(cuCheckpointProcessCheckpoint);
 
-/* cuda.api:1181: refused */
+/* cuda.api:1179: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
 	(void)pid;
@@ -8599,7 +8560,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArg
 VCUDA_LOCAL(cuCheckpointProcessRestore);
 
 CUresult cuCheckpointOperationComplete(void);
-/* cuda.api:1183: refused */
+/* cuda.api:1181: refused */
 VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 {
 	return shim_refused(CALL_cuCheckpointOperationComplete, "cuCheckpointOperationComplete",
@@ -8607,7 +8568,7 @@ VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 }
 VCUDA_LOCAL(cuCheckpointOperationComplete);
 
-/* cuda.api:1185: refused */
+/* cuda.api:1183: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
 	(void)pid;
@@ -8618,7 +8579,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 VCUDA_LOCAL(cuCheckpointProcessUnlock);
 
 CUresult cuProfilerInitialize(void);
-/* cuda.api:1189: refused */
+/* cuda.api:1187: refused */
 VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 {
 	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
@@ -8627,7 +8588,7 @@ VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 VCUDA_LOCAL(cuProfilerInitialize);
 
 CUresult cuProfilerStart(void);
-/* cuda.api:1191: refused */
+/* cuda.api:1189: refused */
 VCUDA_EXPORT CUresult cuProfilerStart(void)
 {
 	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
@@ -8636,14 +8597,14 @@ VCUDA_EXPORT CUresult cuProfilerStart(void)
 VCUDA_LOCAL(cuProfilerStart);
 
 CUresult cuProfilerStop(void);
-/* cuda.api:1192: refused */
+/* cuda.api:1190: refused */
 VCUDA_EXPORT CUresult cuProfilerStop(void)
 {
 	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");
 }
 VCUDA_LOCAL(cuProfilerStop);
 
-/* cuda.api:788: local */
+/* cuda.api:786: local */
 VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister);
@@ -8655,7 +8616,48 @@ VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int F
 }
 VCUDA_LOCAL(cuMemHostRegister);
 
-/* cuda.api:804: call */
+/* cuda.api:790: call */
+VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options,
+		void **optionValues, CUlinkState *stateOut)
+{
+	CUresult entered = shim_enter(CALL_cuLinkCreate);
+
+	if (entered)
+		return entered;
+
+	return hand_cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
+}
+VCUDA_LOCAL(cuLinkCreate);
+
+/* cuda.api:792: call */
+VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data,
+		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
+		void **optionValues)
+{
+	CUresult entered = shim_enter(CALL_cuLinkAddData);
+
+	if (entered)
+		return entered;
+
+	return hand_cuLinkAddData_v2(state, type, data, size, name, numOptions, options,
+			optionValues);
+}
+VCUDA_LOCAL(cuLinkAddData);
+
+/* cuda.api:795: call */
+VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
+		unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	CUresult entered = shim_enter(CALL_cuLinkAddFile);
+
+	if (entered)
+		return entered;
+
+	return hand_cuLinkAddFile_v2(state, type, path, numOptions, options, optionValues);
+}
+VCUDA_LOCAL(cuLinkAddFile);
+
+/* cuda.api:802: call */
 VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate);
@@ -8667,7 +8669,7 @@ VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice 
 }
 VCUDA_LOCAL(cuCtxCreate);
 
-/* cuda.api:900: post */
+/* cuda.api:898: post */
 VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDestroy);
@@ -8679,7 +8681,7 @@ VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxDestroy);
 
-/* cuda.api:901: local */
+/* cuda.api:899: local */
 VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPopCurrent);
@@ -8691,7 +8693,7 @@ VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 }
 VCUDA_LOCAL(cuCtxPopCurrent);
 
-/* cuda.api:902: local */
+/* cuda.api:900: local */
 VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPushCurrent);
@@ -8703,7 +8705,7 @@ VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxPushCurrent);
 
-/* cuda.api:903: post */
+/* cuda.api:901: post */
 VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy);
@@ -8715,7 +8717,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamDestroy);
 
-/* cuda.api:904: post */
+/* cuda.api:902: post */
 VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy);
@@ -8727,7 +8729,7 @@ VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventDestroy);
 
-/* cuda.api:905: call */
+/* cuda.api:903: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime);
@@ -8739,7 +8741,7 @@ VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, C
 }
 VCUDA_LOCAL(cuEventElapsedTime);
 
-/* cuda.api:907: local */
+/* cuda.api:905: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRelease);
@@ -8751,7 +8753,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxRelease);
 
-/* cuda.api:908: call */
+/* cuda.api:906: call */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxReset);
@@ -8763,7 +8765,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxReset);
 
-/* cuda.api:909: local */
+/* cuda.api:907: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxSetFlags);
@@ -8775,7 +8777,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flag
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags);
 
-/* cuda.api:911: local */
+/* cuda.api:909: local */
 VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetUuid);
@@ -8787,7 +8789,7 @@ VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceGetUuid);
 
-/* cuda.api:1032: post */
+/* cuda.api:1030: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8800,7 +8802,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue32);
 
-/* cuda.api:1032: post */
+/* cuda.api:1030: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8814,7 +8816,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue32_ptsz);
 
-/* cuda.api:1034: post */
+/* cuda.api:1032: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8827,7 +8829,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue32);
 
-/* cuda.api:1034: post */
+/* cuda.api:1032: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8841,7 +8843,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue32_ptsz);
 
-/* cuda.api:1036: post */
+/* cuda.api:1034: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8854,7 +8856,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue64);
 
-/* cuda.api:1036: post */
+/* cuda.api:1034: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8868,7 +8870,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue64_ptsz);
 
-/* cuda.api:1038: post */
+/* cuda.api:1036: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8881,7 +8883,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue64);
 
-/* cuda.api:1038: post */
+/* cuda.api:1036: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8895,7 +8897,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue64_ptsz);
 
-/* cuda.api:1040: post */
+/* cuda.api:1038: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -8908,7 +8910,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp);
 
-/* cuda.api:1040: post */
+/* cuda.api:1038: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {

@@ -40,6 +40,11 @@ CUresult serve_vcudaNvmlFacts(struct worker *w, struct request *r);
 CUresult serve_vcudaNvmlText(struct worker *w, struct request *r);
 CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r);
 CUresult serve_vcudaCublasClose(struct worker *w, struct request *r);
+CUresult serve_vcudaLinkCreate(struct worker *w, struct request *r);
+CUresult serve_vcudaLinkAdd(struct worker *w, struct request *r);
+CUresult serve_vcudaLinkComplete(struct worker *w, struct request *r);
+CUresult serve_vcudaLinkRead(struct worker *w, struct request *r);
+CUresult serve_vcudaLinkDestroy(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 
 #endif

@@ -39,6 +39,11 @@ enum vcuda_op {
 	OP_vcudaNvmlText = 49,
 	OP_vcudaCublasOpen = 50,
 	OP_vcudaCublasClose = 51,
+	OP_vcudaLinkCreate = 90,
+	OP_vcudaLinkAdd = 91,
+	OP_vcudaLinkComplete = 92,
+	OP_vcudaLinkRead = 93,
+	OP_vcudaLinkDestroy = 94,
 };
 
 #endif
