@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "gpu-agent/cudnn.h"
 #include "gpu-agent/worker_state.h"
 
 CUresult serve_vcudaContextCreate(struct worker *w, struct request *r)
@@ -50,6 +51,7 @@ static void context_forget(struct worker *w, uint16_t context)
 	}
 	/* cuModuleUnload wants it, and the poll may have left another. */
 	worker_use(w, context);
+	cudnn_forget(context);
 	for (uint32_t i = 0; i < w->name_count; i++) {
 		struct name *name = &w->names[i];
 

@@ -9,6 +9,7 @@ AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
 AGENT_WORKER_SRCS := $(filter-out $(AGENT_FRONT_SRCS),$(wildcard gpu-agent/*.c)) \
 	protocol/generated/cuda_serve.c protocol/generated/cuda_driver.c \
 	protocol/generated/cublas_serve.c protocol/generated/cublas_library.c \
+	protocol/generated/cudnn_serve.c protocol/generated/cudnn_library.c \
 	protocol/generated/cublaslt_serve.c protocol/generated/cublaslt_library.c
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
 AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -lzstd -ldl

@@ -12,6 +12,16 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* Whether the answer says in its first word that the library refused. */
+static bool failed(const struct front_frame *frame, const void *reply)
+{
+	uint32_t status = 0;
+
+	if (frame->status_first && frame->reply_bytes >= sizeof(status))
+		memcpy(&status, reply, sizeof(status));
+	return status != 0;
+}
+
 /* How much of an answer of so many bytes the front gets. */
 static size_t reply_take(const struct front_frame *frame, uint32_t bytes)
 {
@@ -53,7 +63,7 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 			      : shim_wait(&call, frame->reply_bytes);
 	if (reply && frame->reply)
 		memcpy(frame->reply, reply, reply_take(frame, call.reply_bytes));
-	if (frame->learned && !call.status)
+	if (frame->learned && !call.status && !(reply && failed(frame, reply)))
 		shim_learn(&call);
 	return shim_end(&call);
 }

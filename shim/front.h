@@ -21,6 +21,8 @@ struct front_frame {
 	bool post;	   /* never awaited */
 	bool learned;	   /* posted once the same key has succeeded; else awaited */
 	bool cached;	   /* answered from what the same key was answered before */
+	bool status_first; /* the reply begins with 32 bits; a call is learned where they are 0
+			    */
 	uint32_t key_from; /* the key: body[key_from, key_to) */
 	uint32_t key_to;   /* 0: the whole body */
 	const void *body;  /* the fixed struct, at most FRAME_BODY_MAX */

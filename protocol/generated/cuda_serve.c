@@ -12,6 +12,7 @@
 #include "gpu-agent/worker.h"
 #include "protocol/generated/cublas_library.h"
 #include "protocol/generated/cublaslt_library.h"
+#include "protocol/generated/cudnn_library.h"
 #include "protocol/generated/cuda_driver.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -732,6 +733,19 @@ static const struct serve_entry entries[] = {
 	 "vcudaCublasOpen"},
 	{OP_vcudaCublasClose, sizeof(struct wire_vcudaCublasClose), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaCublasClose, "vcudaCublasClose"},
+	{OP_vcudaCudnnOpen, sizeof(struct wire_vcudaCudnnOpen),
+	 sizeof(struct wire_vcudaCudnnOpen_reply), SERVE_CALL, serve_vcudaCudnnOpen,
+	 "vcudaCudnnOpen"},
+	{OP_vcudaCudnnClose, sizeof(struct wire_vcudaCudnnClose), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaCudnnClose, "vcudaCudnnClose"},
+	{OP_vcudaCudnnVersion, sizeof(struct wire_vcudaCudnnVersion),
+	 sizeof(struct wire_vcudaCudnnVersion_reply), SERVE_CALL | SERVE_NO_CONTEXT,
+	 serve_vcudaCudnnVersion, "vcudaCudnnVersion"},
+	{OP_vcudaCudnnAsk, sizeof(struct wire_vcudaCudnnAsk),
+	 sizeof(struct wire_vcudaCudnnAsk_reply), SERVE_CALL, serve_vcudaCudnnAsk,
+	 "vcudaCudnnAsk"},
+	{OP_vcudaCudnnPlanClose, sizeof(struct wire_vcudaCudnnPlanClose), 0,
+	 SERVE_POST | SERVE_CALL, serve_vcudaCudnnPlanClose, "vcudaCudnnPlanClose"},
 	{OP_vcudaLinkCreate, sizeof(struct wire_vcudaLinkCreate), 0, SERVE_CALL,
 	 serve_vcudaLinkCreate, "vcudaLinkCreate"},
 	{OP_vcudaLinkAdd, sizeof(struct wire_vcudaLinkAdd),
@@ -857,6 +871,8 @@ const struct serve_entry *serve_find(uint16_t op)
 		return cublas_serve_find(op);
 	if (op >= 2000 && op <= 2099)
 		return cublaslt_serve_find(op);
+	if (op >= 2100 && op <= 2499)
+		return cudnn_serve_find(op);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

@@ -346,7 +346,70 @@ struct wire_vcudaCublasClose {
 };
 _Static_assert(sizeof(struct wire_vcudaCublasClose) == 8, "");
 
-/* vcuda.api:113: call 90 */
+/* vcuda.api:113: call 65 */
+struct wire_vcudaCudnnOpen {
+	uint64_t handle; /* KIND_cudnnHandle, minted by the shim */
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnOpen) == 16, "");
+struct wire_vcudaCudnnOpen_reply {
+	uint32_t status;
+	uint32_t version;
+	uint32_t cudart;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnOpen_reply) == 16, "");
+
+/* vcuda.api:115: post 66 */
+struct wire_vcudaCudnnClose {
+	uint64_t handle; /* KIND_cudnnHandle, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnClose) == 8, "");
+
+/* vcuda.api:117: call 67 */
+struct wire_vcudaCudnnVersion {
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnVersion) == 8, "");
+struct wire_vcudaCudnnVersion_reply {
+	uint32_t status;
+	uint32_t version;
+	uint32_t cudart;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnVersion_reply) == 16, "");
+
+/* vcuda.api:123: call 68 */
+struct wire_vcudaCudnnAsk {
+	uint64_t handle;
+	uint64_t plan;
+	struct wire_run digest; /* 32 x byte */
+	uint32_t attribute;
+	uint32_t type;
+	uint64_t first;
+	uint64_t wanted;
+	uint32_t tree_bytes;
+	struct wire_run tree; /* tree_bytes x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnAsk) == 64, "");
+struct wire_vcudaCudnnAsk_reply {
+	uint32_t status;
+	uint32_t count;
+	uint64_t total;
+	struct wire_run answer; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnAsk_reply) == 24, "");
+
+/* vcuda.api:126: post 69 */
+struct wire_vcudaCudnnPlanClose {
+	uint64_t plan; /* KIND_cudnnPlan, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
+
+/* vcuda.api:130: call 90 */
 struct wire_vcudaLinkCreate {
 	uint64_t state; /* KIND_CUlinkState, minted by the shim */
 	struct wire_run jit; /* jit_bytes x byte */
@@ -355,7 +418,7 @@ struct wire_vcudaLinkCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkCreate) == 24, "");
 
-/* vcuda.api:115: call 91 */
+/* vcuda.api:132: call 91 */
 struct wire_vcudaLinkAdd {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	struct wire_run digest; /* 32 x byte */
@@ -373,7 +436,7 @@ struct wire_vcudaLinkAdd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkAdd_reply) == 16, "");
 
-/* vcuda.api:118: call 92 */
+/* vcuda.api:135: call 92 */
 struct wire_vcudaLinkComplete {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 };
@@ -384,7 +447,7 @@ struct wire_vcudaLinkComplete_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkComplete_reply) == 16, "");
 
-/* vcuda.api:120: call 93 */
+/* vcuda.api:137: call 93 */
 struct wire_vcudaLinkRead {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	uint64_t offset;
@@ -393,7 +456,7 @@ struct wire_vcudaLinkRead {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
 
-/* vcuda.api:122: post 94 */
+/* vcuda.api:139: post 94 */
 struct wire_vcudaLinkDestroy {
 	uint64_t state; /* KIND_CUlinkState, not valid after this */
 };

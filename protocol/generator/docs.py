@@ -5,7 +5,9 @@ from .api import VERBS, abis
 TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
           "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)",
           "cublas": "libcublas.so.12 and libcublas.so.13: cuBLAS (cublas_v2.h)",
-          "cublaslt": "libcublasLt.so.12 and libcublasLt.so.13: cuBLASLt (cublasLt.h)"}
+          "cublaslt": "libcublasLt.so.12 and libcublasLt.so.13: cuBLASLt (cublasLt.h)",
+
+          "cudnn": "libcudnn.so.8 and libcudnn.so.9: cuDNN (cudnn.h)"}
 
 
 def row(entry):
@@ -13,7 +15,8 @@ def row(entry):
     if entry.since > 13000:
         notes.append(f"CUDA {entry.since // 1000}.{entry.since % 1000 // 10}")
     if len(abis(entry)) == 1:
-        notes.append(f"CUDA {abis(entry)[0]} only")
+        what = "cuDNN" if entry.family == "cudnn" else "CUDA"
+        notes.append(f"{what} {abis(entry)[0]} only")
     if entry.has("same"):
         notes.append(f"as {entry.options['same']}")
     if entry.has("wide"):
