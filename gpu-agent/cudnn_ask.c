@@ -116,11 +116,9 @@ static cudnnStatus_t read_knobs(
 	for (uint32_t i = 0; !status && i < ELEMENTS_MAX; i++)
 		if (!a->knob[i])
 			status = ask_new(a, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &a->knob[i]);
-	if (status)
-		return status;
-	/* One that has none may say so, or refuse the question. */
-	if (ask_get(a, from, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-		    ELEMENTS_MAX, &count, a->knob))
+	/* A library that knows no knobs has none; one that has none may refuse the question. */
+	if (status || ask_get(a, from, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+			      CUDNN_TYPE_BACKEND_DESCRIPTOR, ELEMENTS_MAX, &count, a->knob))
 		return CUDNN_STATUS_SUCCESS;
 	for (int64_t i = 0; !status && i < count && i < ELEMENTS_MAX; i++) {
 		status = ask_get(a, a->knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,

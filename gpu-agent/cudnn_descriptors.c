@@ -225,8 +225,10 @@ static cudnnStatus_t cudnn_set_rnn6(
 	const struct cudnn_library *l = f->library;
 	cudnnStatus_t status;
 
-	if (!l->cudnnSetRNNDescriptor_v6 || !l->cudnnSetRNNMatrixMathType)
+	if (!l->cudnnSetRNNDescriptor_v6 || !l->cudnnSetRNNMatrixMathType) {
+		worker_lacks(f->w, "cudnnSetRNNDescriptor_v6"); /* gone in 9 */
 		return CUDNN_STATUS_NOT_SUPPORTED;
+	}
 	status = l->cudnnSetRNNDescriptor_v6(f->handle, d, (int)words->hidden,
 		(int)words->layers, dropout, (int)words->input, (int)words->direction,
 		(int)words->cell, (int)words->algo, (int)words->precision);

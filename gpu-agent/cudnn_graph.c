@@ -107,6 +107,10 @@ void cudnn_graph_forget(uint16_t context)
 			made = older;
 		}
 	}
+	/* Plans whose names go with the context: they are never found again. */
+	for (struct graph_made *made = newest; made; made = made->older)
+		if (made->context == context)
+			made->context = CONTEXT_NONE;
 	for (struct builder **at = &builders; *at;) {
 		struct builder *b = *at;
 

@@ -184,6 +184,7 @@ cudnnStatus_t hand_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
 {
 	struct backend *b = backend_of(descriptor);
 	struct backend *const *others = arrayOfElements;
+	cudnnStatus_t status;
 	bool pack;
 
 	if (!b)
@@ -198,6 +199,9 @@ cudnnStatus_t hand_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
 		(uint64_t)elementCount > CUDNN_TREE_BYTES)
 		return cudnn_fault(CUDNN_STATUS_NOT_SUPPORTED,
 			"an attribute of an unknown type, or too long");
+	status = attribute_check(b->type, (uint32_t)attributeName, (uint32_t)attributeType);
+	if (status)
+		return status;
 	pack = b->type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR;
 	if (attributeType == CUDNN_TYPE_BACKEND_DESCRIPTOR)
 		for (int64_t i = 0; i < elementCount; i++) {

@@ -40,6 +40,8 @@ struct backend_attribute *backend_find(const struct backend *b, uint32_t name);
 /* Replaces it; `elements` of descriptors are struct backend *, and are held. */
 cudnnStatus_t backend_set(
 	struct backend *b, uint32_t name, uint32_t type, uint32_t count, const void *elements);
+/* Whether such a descriptor takes such an attribute, as far as is known here. */
+cudnnStatus_t attribute_check(uint32_t kind, uint32_t name, uint32_t type);
 /* What an agent's tree says, into `b`, whose type is that of the root. */
 cudnnStatus_t backend_read(struct backend *b, const uint32_t *words, uint32_t count);
 

@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "shim", "refusing"))
 import generate  # noqa: E402
 from generator import api, library, shim  # noqa: E402
 
+import cudnn  # noqa: E402
 import header  # noqa: E402
 import refusing  # noqa: E402
 
@@ -262,6 +263,11 @@ def main():
         ours["cublaslt.api against cublasLt.h"] = blaslt(description, cache)
     else:
         print("skip - cublaslt.api against cublasLt.h: tools/fetch-cublas.sh has not been run")
+    if os.path.exists(os.path.join(cache, "cudnn-9", "names")):
+        ours["cudnn.api and cudnn.h against cuDNN's headers"] = cudnn.differences(
+            description, cache, generate.HERE)
+    else:
+        print("skip - cudnn.api against cuDNN's headers: tools/fetch_cudnn.py has not been run")
     for what, differences in {**as_is, **ours}.items():
         print(f"{'not ok' if differences else 'ok'} - {what}")
         for line in differences:
