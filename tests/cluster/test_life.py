@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sidecar that is killed, a pod that ends, an agent that is replaced."""
+import time
+
+from cluster import (CHART, SYSTEM, annotations, apply, container, eventually, execute, get, helm, k,
+                     kubectl, pod, pod_spec, put_app, ready, restarts, start)
+import node
+
+RIGHT = "sums are right"
+
+
+def sidecar_pid(name):
+    """The sidecar's process, as the node sees it."""
+    status = get("pod", name)["status"]["initContainerStatuses"]
+    number = [c["containerID"] for c in status if c["name"] == "vcuda-client"][0].split("//")[1]
+    tasks = node.run("ctr", "-a", node.path("containerd.sock"), "-n", "k8s.io", "tasks", "ls")
+    return [int(line.split()[1]) for line in tasks.split("\n") if line.startswith(number)][0]
+
+
+def test_a_killed_sidecar_comes_back_and_the_program_is_told():
+    apply(pod("killed", wanted=annotations()))
+    ready("killed")
+    put_app("killed")
+    app = start("killed", "/tmp/app", "calls")
+    assert "calling" in app.stdout.readline()
+    node.run("kill", "-KILL", str(sidecar_pid("killed")))
+    out, _ = app.communicate(timeout=20)
+    assert "error 911" in out, out
+    eventually(lambda: restarts("killed", "vcuda-client") == (1, True), 40, "the sidecar is back")
+    assert restarts("killed", "app") == (0, True)
+    _, out = execute("killed", "vectorAdd")
+    assert RIGHT in out, out
+
+
+def test_at_the_end_of_a_pod_programs_go_on_and_new_ones_are_refused():
+    # The program computes for three seconds after SIGTERM; meanwhile another one is started.
+    script = ("trap 'vectorAdd >/tmp/late 2>&1; echo late=$? >>/proc/1/fd/1; cat /tmp/late >>/proc/1/fd/1' TERM; "
+              "cat >/tmp/app; chmod +x /tmp/app; ")
+    spec = pod_spec(container(command=["sh", "-c",
+                                       "until [ -x /tmp/app ]; do sleep 0.1; done; sleep 0.3; "
+                                       "(sleep 1000 | /tmp/app bystander 4096 >/tmp/out 2>&1) & "
+                                       "trap 'sleep 2; vectorAdd; echo late=$?; tail -2 /tmp/out; "
+                                       "pkill -x sleep; sleep 1; tail -2 /tmp/out; exit 0' TERM; "
+                                       "while :; do sleep 0.1; done"]),
+                    terminationGracePeriodSeconds=30)
+    del script
+    apply(pod("ending", spec, annotations()))
+    ready("ending")
+    put_app("ending")
+    eventually(lambda: "started" in execute("ending", "cat", "/tmp/out", check=False)[1], 20, "it runs")
+    log = start_log("ending")
+    k("delete", "pod", "ending", "--wait=false")
+    out, _ = log.communicate(timeout=40)
+    assert "late=" in out and "late=0" not in out, out
+    assert "draining" in out or "802" in out or "system not yet" in out, out
+    assert "rounds right" in out and "gave" not in out, out
+
+
+def start_log(name):
+    import subprocess
+    from cluster import SPACE, environment
+    return subprocess.Popen(["kubectl", "-n", SPACE, "logs", "-f", name, "-c", "app"],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env=environment())
+
+
+def test_an_upgrade_lets_running_sessions_end_first():
+    apply(pod("running", wanted=annotations()))
+    ready("running")
+    put_app("running")
+    app = start("running", "/tmp/app", "bystander", "4096")
+    assert "started" in app.stdout.readline()
+    old = get("pods", space=SYSTEM)["items"][0]["metadata"]["name"]
+    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set", "agent.logLevel=debug")
+    eventually(lambda: get("pod", old, SYSTEM)["metadata"].get("deletionTimestamp"), 20,
+               "the old agent is asked to end")
+    time.sleep(2)
+    assert app.poll() is None, app.stdout.read()
+    app.stdin.close()
+    out = app.stdout.read()
+    assert app.wait(20) == 0 and "rounds right" in out, out
+    eventually(lambda: old not in [p["metadata"]["name"] for p in get("pods", space=SYSTEM)["items"]],
+               30, "the old agent is gone")
+    kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=60s")
+    eventually(lambda: RIGHT in execute("running", "vectorAdd", check=False)[1], 20,
+               "the new agent serves the same pod")
