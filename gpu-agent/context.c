@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "gpu-agent/cudnn.h"
 #include "gpu-agent/worker_state.h"
 
 CUresult serve_vcudaContextCreate(struct worker *w, struct request *r)
@@ -50,6 +51,7 @@ static void context_forget(struct worker *w, uint16_t context)
 	}
 	/* cuModuleUnload wants it, and the poll may have left another. */
 	worker_use(w, context);
+	cudnn_forget(context);
 	for (uint32_t i = 0; i < w->name_count; i++) {
 		struct name *name = &w->names[i];
 
@@ -59,6 +61,8 @@ static void context_forget(struct worker *w, uint16_t context)
 			w->cuda.cuEventDestroy(name->object);
 		else if (name->kind == KIND_CUmodule)
 			w->cuda.cuModuleUnload(name->object);
+		else if (name->kind == KIND_CUgraph || name->kind == KIND_CUgraphExec)
+			graph_forget(w, (enum handle_kind)name->kind, name->object);
 	}
 	names_drop_context(w, context);
 }

@@ -10,11 +10,11 @@ import argparse
 import os
 import sys
 
-from generator import agent, api, docs, library, procs, runtime, shim, text, wire
+from generator import agent, api, descriptors, docs, library, procs, runtime, shim, text, wire
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api", "cublas.api",
-         "cublaslt.api")
+         "cublaslt.api", "cudnn.api")
 
 
 def load(folder=HERE):
@@ -46,6 +46,7 @@ def outputs(description):
     out.update(runtime.files(description))
     for family in api.LIBRARIES:
         out.update(library.files(description, family))
+    out.update(descriptors.files(description))
     out[".clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"
     return out
 

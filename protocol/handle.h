@@ -28,6 +28,8 @@ enum handle_kind {
 	KIND_CUmemGenericAllocationHandle = 15,
 	KIND_cublasHandle = 16,
 	KIND_cublasLtHandle = 17,
+	KIND_cudnnHandle = 20,
+	KIND_cudnnPlan = 21,
 	KIND_LAST
 };
 

@@ -4,13 +4,26 @@
  */
 #include "shim/front.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/engine.h"
 #include "shim/handle.h"
 #include "shim/session.h"
 
 #define EXPORT __attribute__((visibility("default")))
+
+/* Whether the answer says in its first word that the library refused. */
+static bool failed(const struct front_frame *frame, const void *reply)
+{
+	uint32_t status = 0;
+
+	if (frame->status_first && frame->reply_bytes >= sizeof(status))
+		memcpy(&status, reply, sizeof(status));
+	return status != 0;
+}
 
 /* How much of an answer of so many bytes the front gets. */
 static size_t reply_take(const struct front_frame *frame, uint32_t bytes)
@@ -53,7 +66,7 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 			      : shim_wait(&call, frame->reply_bytes);
 	if (reply && frame->reply)
 		memcpy(frame->reply, reply, reply_take(frame, call.reply_bytes));
-	if (frame->learned && !call.status)
+	if (frame->learned && !call.status && !(reply && failed(frame, reply)))
 		shim_learn(&call);
 	return shim_end(&call);
 }
@@ -92,6 +105,18 @@ EXPORT CUresult vcuda_front_refused(unsigned call, const char *name, const char 
 {
 	shim_count(call);
 	return shim_refused(call, name, reason);
+}
+
+EXPORT void vcuda_front_missing(const char *call, const char *library, int *said)
+{
+	int saved = errno;
+
+	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED))
+		dprintf(STDERR_FILENO,
+			"vcuda: %s failed: the agent has no usable %s (its log and "
+			"/readyz?verbose say more)\n",
+			call, library);
+	errno = saved;
 }
 
 EXPORT void vcuda_front_debug(const char *text)

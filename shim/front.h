@@ -21,6 +21,8 @@ struct front_frame {
 	bool post;	   /* never awaited */
 	bool learned;	   /* posted once the same key has succeeded; else awaited */
 	bool cached;	   /* answered from what the same key was answered before */
+	bool status_first; /* the reply begins with 32 bits; a call is learned where they are 0
+			    */
 	uint32_t key_from; /* the key: body[key_from, key_to) */
 	uint32_t key_to;   /* 0: the whole body */
 	const void *body;  /* the fixed struct, at most FRAME_BODY_MAX */
@@ -44,6 +46,9 @@ void *vcuda_front_object(uint64_t handle, uint32_t kind);
 bool vcuda_front_release(uint64_t handle);
 
 CUresult vcuda_front_refused(unsigned call, const char *name, const char *reason);
+/* CALL failed since the agent has no LIBRARY ("libcublas.so.12"): told on stderr, once where
+ * SAID, the caller's, is 0 at first. A status alone would not say what to do. */
+void vcuda_front_missing(const char *call, const char *library, int *said);
 /* A line for VCUDA_DEBUG. */
 void vcuda_front_debug(const char *text);
 void vcuda_count(unsigned call);

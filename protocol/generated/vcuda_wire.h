@@ -346,4 +346,252 @@ struct wire_vcudaCublasClose {
 };
 _Static_assert(sizeof(struct wire_vcudaCublasClose) == 8, "");
 
+/* vcuda.api:113: call 65 */
+struct wire_vcudaCudnnOpen {
+	uint64_t handle; /* KIND_cudnnHandle, minted by the shim */
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnOpen) == 16, "");
+struct wire_vcudaCudnnOpen_reply {
+	uint32_t status;
+	uint32_t version;
+	uint32_t cudart;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnOpen_reply) == 16, "");
+
+/* vcuda.api:115: post 66 */
+struct wire_vcudaCudnnClose {
+	uint64_t handle; /* KIND_cudnnHandle, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnClose) == 8, "");
+
+/* vcuda.api:117: call 67 */
+struct wire_vcudaCudnnVersion {
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnVersion) == 8, "");
+struct wire_vcudaCudnnVersion_reply {
+	uint32_t status;
+	uint32_t version;
+	uint32_t cudart;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnVersion_reply) == 16, "");
+
+/* vcuda.api:123: call 68 */
+struct wire_vcudaCudnnAsk {
+	uint64_t handle;
+	uint64_t plan;
+	struct wire_run digest; /* 32 x byte */
+	uint32_t attribute;
+	uint32_t type;
+	uint64_t first;
+	uint64_t wanted;
+	uint32_t tree_bytes;
+	struct wire_run tree; /* tree_bytes x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnAsk) == 64, "");
+struct wire_vcudaCudnnAsk_reply {
+	uint32_t status;
+	uint32_t count;
+	uint64_t total;
+	struct wire_run answer; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnAsk_reply) == 24, "");
+
+/* vcuda.api:126: post 69 */
+struct wire_vcudaCudnnPlanClose {
+	uint64_t plan; /* KIND_cudnnPlan, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
+
+/* vcuda.api:133: post 75 */
+struct wire_vcudaCaptureBegin {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t existing;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
+
+/* vcuda.api:136: call 76 */
+struct wire_vcudaCaptureEnd {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureEnd) == 16, "");
+struct wire_vcudaCaptureEnd_reply {
+	uint32_t nodes;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureEnd_reply) == 8, "");
+
+/* vcuda.api:138: call 77 */
+struct wire_vcudaCaptureTail {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t first;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureTail) == 24, "");
+struct wire_vcudaCaptureTail_reply {
+	uint32_t nodes;
+	uint32_t total;
+	uint32_t count;
+	struct wire_run list; /* at most 1900 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureTail_reply) == 24, "");
+
+/* vcuda.api:141: post 78 */
+struct wire_vcudaCaptureUpdate {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t flags;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
+
+/* vcuda.api:146: call 79 */
+struct wire_vcudaGraphInstantiate {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
+	uint64_t flags;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphInstantiate) == 24, "");
+struct wire_vcudaGraphInstantiate_reply {
+	uint32_t status;
+	uint32_t result;
+	uint32_t node;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 16, "");
+
+/* vcuda.api:149: call 80 */
+struct wire_vcudaGraphUpdate {
+	uint64_t exec; /* KIND_KIND_CUgraphExec */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphUpdate) == 16, "");
+struct wire_vcudaGraphUpdate_reply {
+	uint32_t status;
+	uint32_t result;
+	uint32_t node;
+	uint32_t from;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
+
+/* vcuda.api:152: both 81 */
+struct wire_vcudaGraphMake {
+	uint64_t graph; /* KIND_CUgraph, minted by the shim */
+	uint32_t what;
+	uint32_t pad_0;
+	uint64_t of;
+	uint32_t node;
+	uint32_t pad_1;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphMake) == 32, "");
+struct wire_vcudaGraphMake_reply {
+	uint32_t nodes;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
+
+/* vcuda.api:155: post 82 */
+struct wire_vcudaGraphGone {
+	uint64_t handle;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
+
+/* vcuda.api:157: post 83 */
+struct wire_vcudaGraphAdd {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t type;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+	uint32_t bytes;
+	struct wire_run params; /* bytes x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
+
+/* vcuda.api:160: both 84 */
+struct wire_vcudaGraphSet {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+	uint64_t exec;
+	uint32_t type;
+	uint32_t bytes;
+	struct wire_run params; /* bytes x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
+
+/* vcuda.api:162: call 85 */
+struct wire_vcudaGraphGet {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphGet) == 16, "");
+struct wire_vcudaGraphGet_reply {
+	uint32_t type;
+	uint32_t bytes;
+	struct wire_run params; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
+
+/* vcuda.api:165: call 86 */
+struct wire_vcudaGraphList {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t what;
+	uint32_t first;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphList) == 16, "");
+struct wire_vcudaGraphList_reply {
+	uint32_t total;
+	uint32_t count;
+	struct wire_run list; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
+
+/* vcuda.api:168: post 87 */
+struct wire_vcudaGraphEdges {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t remove;
+	uint32_t count;
+	struct wire_run edges; /* 16*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
+
+/* vcuda.api:170: post 88 */
+struct wire_vcudaGraphRemove {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
+
+/* vcuda.api:172: call 89 */
+struct wire_vcudaGraphDot {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t flags;
+	uint32_t pad_0;
+	uint64_t first;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphDot) == 24, "");
+struct wire_vcudaGraphDot_reply {
+	uint64_t total;
+	uint32_t count;
+	struct wire_run text; /* at most 1900 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
+
 #endif

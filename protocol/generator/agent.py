@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's side: the driver's function pointers, serve functions and the table by opcode."""
 from . import text
-from .api import LIBRARIES, ApiError
+from .api import DESCRIBED, LIBRARIES, ApiError
 from .wire import crossing, on_the_wire, padded, reply_fields, request_fields
 
 
@@ -210,7 +210,7 @@ def serve_source(api):
         "refuses once if anything was a lie, and calls the driver.  serve_vcuda… stand in\n"
         "gpu-agent/, written by hand; the libraries' functions have tables of their own.", None,
         ["<string.h>", "", '"gpu-agent/worker.h"'] +
-        [f'"protocol/generated/{family}_library.h"' for family in LIBRARIES] +
+        [f'"protocol/generated/{family}_library.h"' for family in [*LIBRARIES, DESCRIBED]] +
         [f'"protocol/generated/{n}.h"' for n in ("cuda_driver", "cuda_ops", "cuda_wire", "serve_hand",
                                                 "vcuda_ops", "vcuda_wire")])
     out += """
@@ -240,7 +240,7 @@ const struct serve_entry *serve_find(uint16_t op)
 	size_t high = sizeof(entries) / sizeof(entries[0]);
 
 """
-    for family in LIBRARIES:
+    for family in [*LIBRARIES, DESCRIBED]:
         if family in api.ops:
             first, last = api.ops[family]
             out += f"\tif (op >= {first} && op <= {last})\n"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
-         "scalar", "result", "info")
+         "scalar", "result", "info", "each", "ints", "perf")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since", "abi",
            "no_context", "straight", "opaque", "old", "proc", "wide")
 
@@ -17,6 +17,8 @@ OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since
 # Families of functions that run on the agent, in its library, and the type of their handles:
 # generator/library.py.
 LIBRARIES = {"cublas": "cublasHandle_t", "cublaslt": "cublasLtHandle_t"}
+# The one whose calls carry descriptors by content: generator/descriptors.py.
+DESCRIBED = "cudnn"
 
 
 class ApiError(Exception):
@@ -135,7 +137,7 @@ def closing(text, at):
 
 def parse_param(text, number):
     mark, size = "", ""
-    match = re.match(r"(in|out\?|out|inout|str|new|gone|device|host|scalar|result|info)\b(?!\s*[,)])|out\?", text)
+    match = re.match(r"(in|out\?|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf)\b(?!\s*[,)])|out\?", text)
     if match and match.group(0) in MARKS:
         mark = match.group(0)
         text = text[match.end():].strip()
@@ -206,6 +208,8 @@ def parse_type(words, where):
     name, wire, rest = " ".join(words[:at]), words[at], words[at + 1:]
     if wire in ("struct", "bytes"):
         return Type(name, wire, int(rest[0]), int(rest[1]) if wire == "struct" else 1)
+    if wire == "descriptor":
+        return Type(name, wire, 0, 0, rest[0])
     if wire == "handle":
         return Type(name, wire, 8, 8, rest[0])
     size = {"u32": 4, "i32": 4, "enum": 4, "f32": 4}.get(wire, 8)  # i64 u64 f64
@@ -213,7 +217,7 @@ def parse_type(words, where):
 
 
 WIRES = ("u32", "i32", "enum", "u64", "i64", "f32", "f64", "stream", "function", "handle", "struct",
-         "bytes")
+         "bytes", "descriptor")
 
 
 def read(path, shown, api):
@@ -279,6 +283,8 @@ def check(api):
             raise ApiError(f"{where}: a refused entry, and no other, has a reason")
         if e.verb in ("local", "refused") and e.op:
             raise ApiError(f"{where}: {e.verb} entries do not cross and have no opcode")
+        if e.family == DESCRIBED and e.verb not in ("local", "refused") and not e.op:
+            raise ApiError(f"{where}: a {e.verb} needs an opcode")
         simple = e.verb not in ("local", "refused") and not e.hand("shim") and not e.has("same")
         if simple and not e.op:
             raise ApiError(f"{where}: a generated {e.verb} needs an opcode")
@@ -296,6 +302,8 @@ def check_param(api, entry, param, where):
     """What must hold for a parameter that crosses."""
     if param.mark in ("new", "gone", "host"):
         return
+    if entry.family == DESCRIBED:
+        return  # generator/descriptors.py looks at them
     if entry.family in LIBRARIES and entry.hand("agent"):
         return
     if entry.family in LIBRARIES and (param.mark or param.base == LIBRARIES[entry.family]):
@@ -314,6 +322,8 @@ def check_param(api, entry, param, where):
 
 
 def abis(entry):
-    """The runtime majors that have the entry."""
+    """The majors of its library that have the entry."""
     text = entry.options.get("abi", "")
-    return [int(a) for a in text.split(",")] if text else [12, 13]
+    if text:
+        return [int(a) for a in text.split(",")]
+    return [8, 9] if entry.family == DESCRIBED else [12, 13]

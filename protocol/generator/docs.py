@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/COVERAGE.md: what is served, function by function."""
+import os
+import sys
+
 from .api import VERBS, abis
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "shim", "refusing"))
+import refusing  # noqa: E402
 
 TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
           "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)",
           "cublas": "libcublas.so.12 and libcublas.so.13: cuBLAS (cublas_v2.h)",
-          "cublaslt": "libcublasLt.so.12 and libcublasLt.so.13: cuBLASLt (cublasLt.h)"}
+          "cublaslt": "libcublasLt.so.12 and libcublasLt.so.13: cuBLASLt (cublasLt.h)",
+
+          "cudnn": "libcudnn.so.8 and libcudnn.so.9: cuDNN (cudnn.h)"}
 
 
 def row(entry):
@@ -13,7 +21,8 @@ def row(entry):
     if entry.since > 13000:
         notes.append(f"CUDA {entry.since // 1000}.{entry.since % 1000 // 10}")
     if len(abis(entry)) == 1:
-        notes.append(f"CUDA {abis(entry)[0]} only")
+        what = "cuDNN" if entry.family == "cudnn" else "CUDA"
+        notes.append(f"{what} {abis(entry)[0]} only")
     if entry.has("same"):
         notes.append(f"as {entry.options['same']}")
     if entry.has("wide"):
@@ -48,4 +57,16 @@ def coverage(api):
             out += f"- {reason} ({count})\n"
         out += "\n| function | verb | notes |\n|---|---|---|\n"
         out += "".join(row(e) for e in entries)
+    return out + without_a_front()
+
+
+def without_a_front():
+    out = "\n## Libraries without a front\n\n"
+    out += "Exported, so that what is linked with them loads; the first call says on stderr that\n"
+    out += "vcuda has no front for the library yet, and every call answers its own status. Versions\n"
+    out += "and properties are answered. The names: `shim/refusing/*.txt`.\n\n"
+    out += "| library | functions | every call answers |\n|---|---|---|\n"
+    for soname in refusing.sonames():
+        front = refusing.Library(soname)
+        out += f"| {soname} | {len(front.names)} | {front.word} |\n"
     return out

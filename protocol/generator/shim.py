@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
 from . import text
-from .api import LIBRARIES, abis, split_top
+from .api import DESCRIBED, LIBRARIES, abis, split_top
 
 
 def handled(entry):
@@ -254,7 +254,7 @@ def wide_exported(entries):
 
 def every_exported(api):
     every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
-    for family in LIBRARIES:
+    for family in [*LIBRARIES, DESCRIBED]:
         every += [(e, name, False) for e, name in wide_exported(api.of(family))]
     return every
 
@@ -268,7 +268,7 @@ def calls_header(api):
     first = "CALL_RUNTIME_FIRST"
     for i, (_, name, _) in enumerate(runtime_exported(api.of("cudart"))):
         out += f"\t{first},\n\tCALL_{name} = {first},\n" if not i else f"\tCALL_{name},\n"
-    for family in LIBRARIES:
+    for family in [*LIBRARIES, DESCRIBED]:
         for _, name in wide_exported(api.of(family)):
             out += f"\tCALL_{name},\n"
     every = every_exported(api)

@@ -12,6 +12,7 @@ test-deploy: all ## the chart: lint, unit tests, many values against schemas, ge
 test-apiserver: ## injection of 53 pods by a real kube-apiserver, Pod Security included
 	$(Q)$(DEPLOY)/tools.sh yaml helm
 	$(Q)timeout 300 $(DEPLOY_PYTHON) $(DEPLOY)/injection.py map
+	$(Q)timeout 120 $(DEPLOY_PYTHON) $(DEPLOY)/admission.py
 
 test-kyverno: ## the same by Kyverno's MutatingPolicy and ClusterPolicy
 	$(Q)$(DEPLOY)/tools.sh yaml helm kyverno

@@ -88,4 +88,5 @@ def main():
     print(f"schemas.py: {len(list(folder.glob('*.json')))} kinds")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuDNN's library and handles: see cudnn.h.  The library is opened when the first handle of
+ * that major is made (for 8, that of 9 where only it is there), from where the loader and
+ * `library_path` look, or beside the software GPU.
+ */
+#include "gpu-agent/cudnn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "gpu-agent/cudnn_graph.h"
+#include "gpu-agent/worker_state.h"
+
+#define CUDNN_OLDEST 8
+#define CUDNN_NEWEST 9
+
+static struct cudnn_library libraries[CUDNN_NEWEST - CUDNN_OLDEST + 1];
+static uint32_t majors[CUDNN_NEWEST - CUDNN_OLDEST + 1]; /* what was found for it */
+static bool failed[CUDNN_NEWEST - CUDNN_OLDEST + 1];
+
+CUresult cudnn_result(cudnnStatus_t status)
+{
+	switch (status / 1000) {
+	case 0: return CUDA_SUCCESS;
+	case 1: return CUDA_ERROR_NOT_INITIALIZED;
+	case 2: return CUDA_ERROR_INVALID_VALUE;
+	case 3: return CUDA_ERROR_NOT_SUPPORTED;
+	case 4:
+		return status == CUDNN_STATUS_ALLOC_FAILED ||
+				       status ==
+					       CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
+			       ? CUDA_ERROR_OUT_OF_MEMORY
+			       : CUDA_ERROR_OPERATING_SYSTEM;
+	/* Not LAUNCH_FAILED: whether the context is lost is for the driver to say. */
+	default: return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	}
+}
+
+cudnnStatus_t cudnn_nine(const struct cudnn_served *served, cudnnStatus_t status)
+{
+	return served->major == 8 ? cudnn_status_from_8(status) : status;
+}
+
+static bool cudnn_try(
+	const struct worker *w, struct cudnn_library *library, uint32_t major, bool last)
+{
+	char path[AGENT_PATH + 64];
+	struct error error = {0};
+	const char *slash = strrchr(w->config->driver_path, '/');
+
+	if (w->config->driver == DRIVER_SOFTWARE && slash)
+		snprintf(path, sizeof(path), "%.*s/libvcuda-softgpu-cudnn.so",
+			(int)(slash - w->config->driver_path), w->config->driver_path);
+	else
+		snprintf(path, sizeof(path), "libcudnn.so.%u", major);
+	if (!cudnn_library_open(library, path, &error)) {
+		log_info("library.open", "path=\"%s\" version=%zu", path,
+			library->cudnnGetVersion());
+		return true;
+	}
+	if (last)
+		log_error("library.missing", "name=libcudnn.so.%u error=\"%s\"", major,
+			error.text);
+	return false;
+}
+
+const struct cudnn_library *cudnn_library_of(
+	const struct worker *w, uint32_t major, uint32_t *found)
+{
+	uint32_t at = major - CUDNN_OLDEST;
+
+	if (major < CUDNN_OLDEST || major > CUDNN_NEWEST || failed[at])
+		return NULL;
+	for (uint32_t m = major; !majors[at] && m <= CUDNN_NEWEST; m++)
+		if (cudnn_try(w, &libraries[at], m, m == CUDNN_NEWEST))
+			majors[at] = libraries[at].cudnnGetVersion() < 10000 ? 8 : 9;
+	failed[at] = !majors[at];
+	*found = majors[at];
+	return failed[at] ? NULL : &libraries[at];
+}
+
+CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCudnnVersion *req = (const void *)r->body;
+	struct wire_vcudaCudnnVersion_reply *answer = (void *)r->answer;
+	const struct cudnn_library *library;
+	uint32_t found = 0;
+
+	if (req->major < CUDNN_OLDEST || req->major > CUDNN_NEWEST)
+		return CUDA_ERROR_INVALID_VALUE;
+	library = cudnn_library_of(w, req->major, &found);
+	if (!library) {
+		answer->status = CUDNN_STATUS_NOT_INITIALIZED;
+		return CUDA_SUCCESS;
+	}
+	answer->version = (uint32_t)library->cudnnGetVersion();
+	if (library->cudnnGetCudartVersion)
+		answer->cudart = (uint32_t)library->cudnnGetCudartVersion();
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaCudnnOpen(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCudnnOpen *req = (const void *)r->body;
+	struct wire_vcudaCudnnOpen_reply *answer = (void *)r->answer;
+	struct cudnn_served *served;
+	cudnnStatus_t status;
+
+	if (req->major < CUDNN_OLDEST || req->major > CUDNN_NEWEST)
+		return CUDA_ERROR_INVALID_VALUE;
+	served = calloc(1, sizeof(*served));
+	if (!served)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	served->library = cudnn_library_of(w, req->major, &served->major);
+	if (!served->library) {
+		free(served);
+		answer->status = CUDNN_STATUS_NOT_INITIALIZED;
+		return CUDA_SUCCESS;
+	}
+	served->context = r->header.context;
+	status = cudnn_nine(served, served->library->cudnnCreate(&served->handle));
+	if (!status) {
+		worker_bind(w, r, req->handle, KIND_cudnnHandle, served);
+		if (r->refused)
+			served->library->cudnnDestroy(served->handle);
+	}
+	answer->version = (uint32_t)served->library->cudnnGetVersion();
+	if (status || r->refused) {
+		free(served);
+		answer->status = (uint32_t)status;
+		return r->refused;
+	}
+	if (served->library->cudnnGetCudartVersion)
+		answer->cudart = (uint32_t)served->library->cudnnGetCudartVersion();
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaCudnnClose(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCudnnClose *req = (const void *)r->body;
+	struct cudnn_served *served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
+	cudnnStatus_t status;
+
+	if (!served)
+		return r->refused;
+	worker_unbind(w, r, req->handle, KIND_cudnnHandle);
+	/* It belongs to the context that it was made in. */
+	r->refused = worker_use(w, served->context);
+	if (r->refused)
+		return r->refused;
+	status = cudnn_nine(served, served->library->cudnnDestroy(served->handle));
+	free(served);
+	return cudnn_result(status);
+}
+
+struct cudnn_served *cudnn_use(
+	struct worker *w, struct request *r, uint64_t handle, uint64_t stream)
+{
+	struct cudnn_served *s = worker_handle(w, r, handle, KIND_cudnnHandle);
+	CUstream real = worker_stream(w, r, stream);
+
+	if (s && s->context != r->header.context)
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	if (worker_refused(r))
+		return NULL;
+	if (real != s->stream || !s->stream_set) {
+		cudnnStatus_t status =
+			cudnn_nine(s, s->library->cudnnSetStream(s->handle, real));
+
+		s->stream_set = !status;
+		s->stream = real;
+		if (status) {
+			worker_refuse(r, cudnn_result(status));
+			return NULL;
+		}
+	}
+	return s;
+}
+
+void cudnn_forget(uint16_t context)
+{
+	cudnn_graph_forget(context);
+	cudnn_descriptors_forget(context);
+}

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cuDNN (api.DESCRIBED): a library on the agent whose calls carry descriptors by content, as a
+sequence of items (protocol/cudnn_body.h) that both ends read in the order of the parameters.  Made
+here: stubs for each major, prototypes, the agent's function table and what calls it.
+"""
+from . import text
+from .api import DESCRIBED, ApiError, abis
+from .shim import version_map
+
+F = DESCRIBED
+MAJORS = (8, 9)
+# How a number travels: representation -> the word that names it in cudnn_put_… and cudnn_take_….
+NUMBERS = {"i32": "int", "u32": "int", "enum": "int", "i64": "long", "u64": "long",
+           "f32": "float", "f64": "double"}
+
+
+def files(api):
+    out = {
+        f"{F}_ops.h": ops_header(api),
+        f"{F}_api.h": api_header(api),
+        f"{F}_hand.h": hand_header(api),
+        f"{F}_library.h": library_header(api),
+        f"{F}_library.c": library_source(api),
+        f"{F}_serve.c": serve_source(api),
+    }
+    for major in MAJORS:
+        out[f"{F}_stubs{major}.c"] = stubs(api, major)
+        out[f"lib{F}{major}.map"] = version_map(
+            f"lib{F}.so.{major}", {e.name for e in api.of(F) if major in abis(e)})
+    return out
+
+
+def crossing(api):
+    return [e for e in api.of(F) if e.op]
+
+
+def is_handle(param):
+    return param.type.strip() == f"{F}Handle_t"
+
+
+def descriptor_kind(api, param):
+    kind = api.types.get(param.base)
+    return kind.kind if kind and kind.wire == "descriptor" else ""
+
+
+def number(api, entry, param):
+    kind = api.types.get(param.base)
+    if not kind or kind.wire not in NUMBERS or param.stars:
+        raise ApiError(f"{entry.origin}: {entry.name}: how {param.name} travels is not said")
+    return NUMBERS[kind.wire]
+
+
+def items_of(entry):
+    return [p.declaration for p in entry.params] or ["void"]
+
+
+def by_hand(entry):
+    return entry.verb == "local" or entry.hand("shim")
+
+
+def ops_header(api):
+    first, last = api.ops[F]
+    out = text.head(f"Opcodes of {F}.api: {first} to {last}.",
+                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_OPS_H")
+    out += f"\nenum {F}_op {{\n"
+    out += "".join(f"\tOP_{e.name} = {e.op},\n" for e in crossing(api))
+    return out + "};\n\n#endif\n"
+
+
+def api_header(api):
+    out = text.head(f"The functions that lib{F} exports; no header of NVIDIA's is needed.  What only\n"
+                    f"8 has, or only 9, is declared in any case.",
+                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_API_H", [f'"protocol/{F}.h"'])
+    out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+    for e in api.of(F):
+        if e.declared():
+            out += text.prototype(e.result, e.name, items_of(e)) + "\n"
+    return out + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
+
+
+def hand_header(api):
+    out = text.head(f"What shim/{F}/ writes by hand.",
+                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_HAND_H", [f'"protocol/{F}.h"'])
+    for e in api.of(F):
+        if by_hand(e) and e.verb != "refused":
+            out += "\n" + text.prototype(e.result, f"hand_{e.name}", items_of(e))
+    return out + "\n\n#endif\n"
+
+
+def put_lines(api, entry):
+    """What the stub puts into the call, in the order of the parameters."""
+    lines = []
+    for p in entry.params:
+        n, kind = p.name, descriptor_kind(api, p)
+        if is_handle(p):
+            continue
+        if p.mark == "each":
+            items = ["&call", n, p.size, kind]
+            lines.append(text.wrap(f"\t{F}_put_each(", items, ");"))
+        elif kind:
+            lines.append(f"\t{F}_put_descriptor(&call, {n}, {kind});")
+        elif p.mark == "device":
+            lines.append(f"\t{F}_put_device(&call, {n});")
+        elif p.mark == "scalar":
+            lines.append(text.wrap(f"\t{F}_put_scalar(", ["&call", n, p.size], ");"))
+        elif p.mark == "ints":
+            lines.append(text.wrap(f"\t{F}_put_ints(", ["&call", n, p.size], ");"))
+        elif p.mark == "out":
+            lines.append(f"\t{F}_out(&call, {n}, sizeof(*{n}));")
+        elif p.mark == "perf":
+            lines.append(f"\t{F}_out_perf(&call, {n}, {p.size});")
+        else:
+            word = number(api, entry, p)
+            cast = {"int": "(uint32_t)", "long": "(uint64_t)"}.get(word, "")
+            lines.append(f"\t{F}_put_{word}(&call, {cast}{n});")
+    return lines
+
+
+def stub(api, entry):
+    handle = next(p.name for p in entry.params if is_handle(p))
+    out = text.prototype(f"VCUDA_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
+    out += f"\tstruct {F}_call call;\n\n"
+    out += text.wrap(f"\t{F}_begin(", ["&call", f"CALL_{entry.name}", f"OP_{entry.name}", handle,
+                                       f"CUDNN_{entry.verb.upper()}"], ");") + "\n"
+    out += "\n".join(put_lines(api, entry)) + "\n"
+    return out + f"\treturn {F}_send(&call);\n}}\n"
+
+
+def stubs(api, major):
+    out = text.head(
+        f"The functions that lib{F}.so.{major} exports.  What crosses is put together with\n"
+        f"shim/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
+        [f'"protocol/generated/{n}.h"' for n in ("cuda_calls", f"{F}_api", f"{F}_hand", f"{F}_ops")]
+        + [f'"shim/{F}/{F}.h"'])
+    out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
+    for e in api.of(F):
+        if major not in abis(e):
+            continue
+        out += f"\n/* {e.origin}: {e.verb} */\n"
+        if e.verb == "refused":
+            out += text.prototype(e.result, e.name, ["void"]) + "\n"
+            out += text.prototype(f"VCUDA_EXPORT {e.result}", e.name, ["void"], "\n{\n")
+            call = text.wrap(f"\treturn {F}_refused(",
+                             [f"CALL_{e.name}", f'"{e.name}"', f'"{e.reason}"'], ");")
+            out += call + "\n}\n"
+        elif by_hand(e):
+            out += text.prototype(f"VCUDA_EXPORT {e.result}", e.name, items_of(e), "\n{\n")
+            out += f"\t{F}_count(CALL_{e.name});\n"
+            args = [p.name for p in e.params]
+            if e.result == f"{F}Status_t":
+                out += text.wrap(f"\treturn {F}_told(hand_{e.name}(", args, "));") + "\n}\n"
+            else:
+                give = "" if e.result == "void" else "return "
+                out += text.wrap(f"\t{give}hand_{e.name}(", args, ");") + "\n}\n"
+        else:
+            out += stub(api, e)
+    return out
+
+
+def offered(api):
+    """What the agent asks of the library."""
+    return [e for e in api.of(F) if e.verb != "refused"]
+
+
+def library_header(api):
+    out = text.head(f"The agent's lib{F}, opened at run time: its functions by name.",
+                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_LIBRARY_H",
+                    ['"common/error.h"', '"gpu-agent/worker.h"', f'"protocol/{F}.h"'])
+    out += f"\nstruct {F}_library {{\n\tvoid *library;\n"
+    for e in offered(api):
+        gap = "" if e.result.endswith("*") else " "
+        out += text.wrap(f"\t{e.result}{gap}(*{e.name})(", items_of(e), ");", "\t\t\t") + "\n"
+    out += "};\n\n"
+    out += "/* Opens LIBRARY with dlopen and fills in what it exports; a function that it lacks is\n"
+    out += " * NULL.  0, or -errno with *error naming the library. */\n"
+    out += text.prototype("int", f"{F}_library_open",
+                          [f"struct {F}_library *l", "const char *library",
+                           "struct error *error"]) + "\n\n"
+    out += "/* As serve_find, for this family's opcodes. */\n"
+    out += f"const struct serve_entry *{F}_serve_find(uint16_t op);\n\n"
+    out += f"struct {F}_frame;\n"
+    out += f"typedef {F}Status_t (*{F}_run)(struct {F}_frame *f);\n"
+    out += "/* What calls the library for an opcode that is served. */\n"
+    out += f"{F}_run {F}_run_of(uint16_t op);\n\n"
+    out += "/* Those written by hand. */\n"
+    for e in crossing(api):
+        if e.hand("agent"):
+            out += f"{F}Status_t run_{e.name}(struct {F}_frame *f);\n"
+    return out + "\n#endif\n"
+
+
+def library_source(api):
+    out = text.head(f"Opens a lib{F}.", None,
+                    ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
+                     f'"protocol/generated/{F}_library.h"'])
+    out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
+    for e in offered(api):
+        out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {F}_library, {e.name})"],
+                         "},", "\t ") + "\n"
+    out += "};\n\n"
+    out += text.prototype("int", f"{F}_library_open",
+                          [f"struct {F}_library *l", "const char *library",
+                           "struct error *error"], "")
+    return out + f"""
+{{
+	memset(l, 0, sizeof(*l));
+	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	if (!l->library)
+		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {{
+		void *symbol = dlsym(l->library, functions[i].name);
+
+		memcpy((char *)l + functions[i].offset, &symbol, sizeof(symbol));
+	}}
+	if (!l->{F}Create || !l->{F}Destroy || !l->{F}SetStream || !l->{F}GetVersion) {{
+		dlclose(l->library);
+		l->library = NULL;
+		return error_set(error, ENOSYS, "%s is no lib{F}", library);
+	}}
+	return 0;
+}}
+"""
+
+
+def take_lines(api, entry):
+    """Declarations that read what the stub put, in the same order; the call's arguments."""
+    lines, args = [], []
+    for p in entry.params:
+        n, kind = p.name, descriptor_kind(api, p)
+        if is_handle(p):
+            args.append("f->handle")
+            continue
+        args.append(n)
+        if p.mark == "each":
+            lines.append(f"\tconst {p.base} *{n} = (const {p.base} *)\n"
+                         f"\t\t{F}_take_each(f, {p.size}, {kind});")
+        elif kind:
+            lines.append(f"\t{p.base} {n} = {F}_take_descriptor(f, {kind});")
+        elif p.mark in ("device", "scalar"):
+            what = "int" if p.base in ("int", "int32_t") else "void"
+            lines.append(f"\t{what} *{n} = {F}_take_{p.mark}(f);")
+        elif p.mark == "out":
+            lines.append(f"\t{p.base} *{n} = {F}_take_out(f);")
+        elif p.mark == "perf":
+            lines.append(f"\tstruct {F}_perf *{n} = {F}_take_perf(f, {p.size});")
+        elif p.mark == "ints":
+            raise ApiError(f"{entry.origin}: {entry.name}: ints are checked by hand(agent)")
+        else:
+            kind = p.type.replace("const", "").strip()
+            lines.append(f"\t{kind} {n} = ({kind}){F}_take_{number(api, entry, p)}(f);")
+    return lines, args
+
+
+def serve_one(api, entry):
+    lines, args = take_lines(api, entry)
+    out = f"/* {entry.origin}: {entry.verb} */\n"
+    out += f"static {F}Status_t run_{entry.name}(struct {F}_frame *f)\n{{\n"
+    out += "\n".join(lines) + "\n\n"
+    out += text.wrap(f"\tif ({F}_stop(", ["f", f"!f->library->{entry.name}",
+                                          f'"{entry.name}"'], "))", "\t\t    ") + "\n"
+    out += "\t\treturn f->status;\n"
+    return out + text.wrap(f"\treturn f->library->{entry.name}(", args, ");") + "\n}\n\n"
+
+
+def serve_source(api):
+    first = api.ops[F][0]
+    out = text.head(
+        f"What calls the agent's lib{F}: each takes the call's items in the order in which the stub\n"
+        f"put them (gpu-agent/{F}.h), refuses once, and calls.", None,
+        [f'"gpu-agent/{F}.h"', '"gpu-agent/worker.h"'] +
+        [f'"protocol/generated/{F}_{n}.h"' for n in ("library", "ops")]) + "\n"
+    every = crossing(api)
+    out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
+    out += f"static const {F}_run runs[] = {{\n"
+    out += "".join(f"\t[OP_{e.name} - {first}] = run_{e.name},\n" for e in every)
+    out += "};\n\nstatic const struct serve_entry entries[] = {\n"
+    for e in every:
+        reply = f"sizeof(struct {F}_reply)"
+        if any(p.mark == "perf" for p in e.params):
+            reply = f"sizeof(struct {F}_perf_reply)"
+        flags = "SERVE_POST | SERVE_CALL" if e.verb == "learned" else "SERVE_CALL"
+        out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
+                         [f"OP_{e.name}", f"sizeof(struct {F}_body)", reply, flags,
+                          f"{F}_serve", f'"{e.name}"'], "},", "\t\t") + "\n"
+    out += "};\n\n"
+    out += text.prototype("const struct serve_entry *", f"{F}_serve_find", ["uint16_t op"], "")
+    return out + f"""
+{{
+	unsigned at = (unsigned)op - {first}u;
+
+	if (at >= sizeof(entries) / sizeof(entries[0]) || !entries[at].serve)
+		return NULL;
+	return &entries[at];
+}}
+
+{F}_run {F}_run_of(uint16_t op)
+{{
+	return runs[op - {first}];
+}}
+"""

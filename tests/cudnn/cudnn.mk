@@ -1,0 +1,44 @@
+# tests/cudnn: programs with cuDNN and the driver API.  build/cudnn/9/NAME needs libcuda.so.1 and
+# libcudnn.so.9, natively NVIDIA's; build/tests/dnn/NAME is the same on the software libraries.
+
+.PHONY: test-cudnn test-softdnn cudnn-programs
+
+# Until the front has landed.
+ifneq ($(wildcard protocol/generated/cudnn_api.h),)
+
+CUDNN_TEST_NAMES := $(patsubst tests/cudnn/%.c,%,$(wildcard tests/cudnn/*.c))
+CUDNN_TESTS := $(foreach abi,8 9,$(addprefix $(BUILD)/cudnn/$(abi)/,$(CUDNN_TEST_NAMES)))
+CUDNN_TEST_HEADERS := $(wildcard tests/cudnn/*.h) $(wildcard protocol/cudnn*.h) \
+	protocol/generated/cudnn_api.h
+CUDNN_TEST_CC = $(CC) -std=gnu17 -O2 -g $(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
+	-isystem $(CUDA13)/include
+MAP.libcuda.so.1 := protocol/generated/libcuda.map
+
+define cudnn_test
+$$(BUILD)/cudnn/$(1)/%: tests/cudnn/%.c $$(CUDNN_TEST_HEADERS) $$(OBJ)/link/libcudnn.so.$(1) \
+		$$(OBJ)/link/libcuda.so.1
+	$$(call say,CC,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CUDNN_TEST_CC) -DCUDNN_ABI=$(1) -o $$@ $$< $$(OBJ)/link/libcudnn.so.$(1) \
+		$$(OBJ)/link/libcuda.so.1 -Wl,--allow-shlib-undefined -lm
+endef
+$(foreach abi,8 9,$(eval $(call cudnn_test,$(abi))))
+
+cudnn-programs: $(CUDNN_TESTS)
+test: test-cudnn
+test-cudnn: all $(CUDNN_TESTS) ## cuDNN through the whole stack, on the software GPU
+	$(Q)timeout 240 tests/cublas/run.py --build $(BUILD) --family cudnn
+
+# Without the stack: the software library alone.
+DNN_TESTS := $(addprefix $(BUILD)/tests/dnn/,$(filter-out steady,$(CUDNN_TEST_NAMES)))
+$(DNN_TESTS): $(BUILD)/tests/dnn/%: tests/cudnn/%.c $(CUDNN_TEST_HEADERS) $(DNN_LIB) $(SOFTGPU_LIB)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDNN_TEST_CC) $(SANFLAGS) -o $@ $< $(DNN_LIB) $(SOFTGPU_LIB) \
+		-Wl,-rpath,$(abspath $(LIB)) -lm
+
+test: test-softdnn
+test-softdnn: $(DNN_TESTS) ## the software cuDNN alone
+	$(Q)for test in $^; do timeout 120 $$test || exit 1; done
+
+endif
