@@ -220,15 +220,12 @@ static void refusals(void)
 	cublasLtMatmulHeuristicResult_t best;
 	uint64_t rows = 9;
 
-	BLAS_IS(cublasLtMatmul(NULL, d.op, &one, m.device, d.a, m.device, d.b, &zero, m.device,
-			d.c, m.device, d.d, NULL, NULL, 0, NULL),
-		CUBLAS_STATUS_NOT_INITIALIZED);
-	BLAS_IS(cublasLtMatmul(handle, NULL, &one, m.device, d.a, m.device, d.b, &zero,
-			m.device, d.c, m.device, d.d, NULL, NULL, 0, NULL),
-		CUBLAS_STATUS_INVALID_VALUE);
-	BLAS_IS(cublasLtMatmul(handle, d.op, NULL, m.device, d.a, m.device, d.b, &zero,
-			m.device, d.c, m.device, d.d, NULL, NULL, 0, NULL),
-		CUBLAS_STATUS_INVALID_VALUE);
+	REFUSED(cublasLtMatmul(NULL, d.op, &one, m.device, d.a, m.device, d.b, &zero, m.device,
+		d.c, m.device, d.d, NULL, NULL, 0, NULL));
+	REFUSED(cublasLtMatmul(handle, NULL, &one, m.device, d.a, m.device, d.b, &zero,
+		m.device, d.c, m.device, d.d, NULL, NULL, 0, NULL));
+	REFUSED(cublasLtMatmul(handle, d.op, NULL, m.device, d.a, m.device, d.b, &zero,
+		m.device, d.c, m.device, d.d, NULL, NULL, 0, NULL));
 	/* Sizes that do not go together, and the program goes on. */
 	SET_LAYOUT(d.a, ROWS, rows);
 	if (!descs_algo(handle, &d, &best))
