@@ -195,7 +195,7 @@ def library_source(api):
                      f'"protocol/generated/{F}_library.h"'])
     out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
     for e in offered(api):
-        out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {F}_library, {e.name})"],
+        out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {F}_library", f"{e.name})"],
                          "},", "\t ") + "\n"
     out += "};\n\n"
     out += text.prototype("int", f"{F}_library_open",
@@ -236,7 +236,7 @@ def take_lines(api, entry):
             lines.append(f"\tconst {p.base} *{n} = (const {p.base} *)\n"
                          f"\t\t{F}_take_each(f, {p.size}, {kind});")
         elif kind:
-            lines.append(f"\t{p.base} {n} = {F}_take_descriptor(f, {kind});")
+            lines.append(text.wrap(f"\t{p.base} {n} =", [f"{F}_take_descriptor(f, {kind})"], ";"))
         elif p.mark in ("device", "scalar"):
             what = "int" if p.base in ("int", "int32_t") else "void"
             lines.append(f"\t{what} *{n} = {F}_take_{p.mark}(f);")
@@ -255,7 +255,8 @@ def take_lines(api, entry):
 def serve_one(api, entry):
     lines, args = take_lines(api, entry)
     out = f"/* {entry.origin}: {entry.verb} */\n"
-    out += f"static {F}Status_t run_{entry.name}(struct {F}_frame *f)\n{{\n"
+    out += text.prototype(f"static {F}Status_t", f"run_{entry.name}",
+                          [f"struct {F}_frame *f"], "\n{\n")
     out += "\n".join(lines) + "\n\n"
     out += text.wrap(f"\tif ({F}_stop(", ["f", f"!f->library->{entry.name}",
                                           f'"{entry.name}"'], "))", "\t\t    ") + "\n"
