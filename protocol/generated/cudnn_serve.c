@@ -1468,7 +1468,8 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct c
 	cudnnConvolutionDescriptor_t convDesc =
 		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnFilterDescriptor_t gradDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionBwdFilterAlgo_t algo = (cudnnConvolutionBwdFilterAlgo_t)cudnn_take_int(f);
+	cudnnConvolutionBwdFilterAlgo_t algo =
+		(cudnnConvolutionBwdFilterAlgo_t)cudnn_take_int(f);
 	size_t *sizeInBytes = cudnn_take_out(f);
 
 	if (cudnn_stop(f, !f->library->cudnnGetConvolutionBackwardFilterWorkspaceSize,
@@ -1488,7 +1489,8 @@ static cudnnStatus_t run_cudnnConvolutionBackwardFilter(struct cudnn_frame *f)
 	void *dy = cudnn_take_device(f);
 	cudnnConvolutionDescriptor_t convDesc =
 		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnConvolutionBwdFilterAlgo_t algo = (cudnnConvolutionBwdFilterAlgo_t)cudnn_take_int(f);
+	cudnnConvolutionBwdFilterAlgo_t algo =
+		(cudnnConvolutionBwdFilterAlgo_t)cudnn_take_int(f);
 	void *workSpace = cudnn_take_device(f);
 	size_t workSpaceSizeInBytes = (size_t)cudnn_take_long(f);
 	void *beta = cudnn_take_scalar(f);
@@ -1854,7 +1856,8 @@ static const cudnn_run runs[] = {
 	[OP_cudnnActivationForward - 2100] = run_cudnnActivationForward,
 	[OP_cudnnLRNCrossChannelForward - 2100] = run_cudnnLRNCrossChannelForward,
 	[OP_cudnnDivisiveNormalizationForward - 2100] = run_cudnnDivisiveNormalizationForward,
-	[OP_cudnnBatchNormalizationForwardInference - 2100] = run_cudnnBatchNormalizationForwardInference,
+	[OP_cudnnBatchNormalizationForwardInference - 2100] =
+		run_cudnnBatchNormalizationForwardInference,
 	[OP_cudnnNormalizationForwardInference - 2100] = run_cudnnNormalizationForwardInference,
 	[OP_cudnnSpatialTfGridGeneratorForward - 2100] = run_cudnnSpatialTfGridGeneratorForward,
 	[OP_cudnnSpatialTfSamplerForward - 2100] = run_cudnnSpatialTfSamplerForward,
@@ -1866,19 +1869,28 @@ static const cudnn_run runs[] = {
 	[OP_cudnnActivationBackward - 2100] = run_cudnnActivationBackward,
 	[OP_cudnnLRNCrossChannelBackward - 2100] = run_cudnnLRNCrossChannelBackward,
 	[OP_cudnnDivisiveNormalizationBackward - 2100] = run_cudnnDivisiveNormalizationBackward,
-	[OP_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize - 2100] = run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
-	[OP_cudnnGetBatchNormalizationBackwardExWorkspaceSize - 2100] = run_cudnnGetBatchNormalizationBackwardExWorkspaceSize,
-	[OP_cudnnGetBatchNormalizationTrainingExReserveSpaceSize - 2100] = run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
-	[OP_cudnnBatchNormalizationForwardTraining - 2100] = run_cudnnBatchNormalizationForwardTraining,
-	[OP_cudnnBatchNormalizationForwardTrainingEx - 2100] = run_cudnnBatchNormalizationForwardTrainingEx,
+	[OP_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize - 2100] =
+		run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
+	[OP_cudnnGetBatchNormalizationBackwardExWorkspaceSize - 2100] =
+		run_cudnnGetBatchNormalizationBackwardExWorkspaceSize,
+	[OP_cudnnGetBatchNormalizationTrainingExReserveSpaceSize - 2100] =
+		run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
+	[OP_cudnnBatchNormalizationForwardTraining - 2100] =
+		run_cudnnBatchNormalizationForwardTraining,
+	[OP_cudnnBatchNormalizationForwardTrainingEx - 2100] =
+		run_cudnnBatchNormalizationForwardTrainingEx,
 	[OP_cudnnBatchNormalizationBackward - 2100] = run_cudnnBatchNormalizationBackward,
 	[OP_cudnnBatchNormalizationBackwardEx - 2100] = run_cudnnBatchNormalizationBackwardEx,
-	[OP_cudnnGetNormalizationForwardTrainingWorkspaceSize - 2100] = run_cudnnGetNormalizationForwardTrainingWorkspaceSize,
-	[OP_cudnnGetNormalizationBackwardWorkspaceSize - 2100] = run_cudnnGetNormalizationBackwardWorkspaceSize,
-	[OP_cudnnGetNormalizationTrainingReserveSpaceSize - 2100] = run_cudnnGetNormalizationTrainingReserveSpaceSize,
+	[OP_cudnnGetNormalizationForwardTrainingWorkspaceSize - 2100] =
+		run_cudnnGetNormalizationForwardTrainingWorkspaceSize,
+	[OP_cudnnGetNormalizationBackwardWorkspaceSize - 2100] =
+		run_cudnnGetNormalizationBackwardWorkspaceSize,
+	[OP_cudnnGetNormalizationTrainingReserveSpaceSize - 2100] =
+		run_cudnnGetNormalizationTrainingReserveSpaceSize,
 	[OP_cudnnNormalizationForwardTraining - 2100] = run_cudnnNormalizationForwardTraining,
 	[OP_cudnnNormalizationBackward - 2100] = run_cudnnNormalizationBackward,
-	[OP_cudnnSpatialTfGridGeneratorBackward - 2100] = run_cudnnSpatialTfGridGeneratorBackward,
+	[OP_cudnnSpatialTfGridGeneratorBackward - 2100] =
+		run_cudnnSpatialTfGridGeneratorBackward,
 	[OP_cudnnSpatialTfSamplerBackward - 2100] = run_cudnnSpatialTfSamplerBackward,
 	[OP_cudnnDropoutBackward - 2100] = run_cudnnDropoutBackward,
 	[OP_cudnnGetRNNTempSpaceSizes - 2100] = run_cudnnGetRNNTempSpaceSizes,
@@ -1891,26 +1903,42 @@ static const cudnn_run runs[] = {
 	[OP_cudnnCTCLoss_v8 - 2100] = run_cudnnCTCLoss_v8,
 	[OP_cudnnGetCTCLossWorkspaceSize - 2100] = run_cudnnGetCTCLossWorkspaceSize,
 	[OP_cudnnGetCTCLossWorkspaceSize_v8 - 2100] = run_cudnnGetCTCLossWorkspaceSize_v8,
-	[OP_cudnnGetConvolutionForwardAlgorithmMaxCount - 2100] = run_cudnnGetConvolutionForwardAlgorithmMaxCount,
-	[OP_cudnnGetConvolutionForwardAlgorithm_v7 - 2100] = run_cudnnGetConvolutionForwardAlgorithm_v7,
-	[OP_cudnnFindConvolutionForwardAlgorithm - 2100] = run_cudnnFindConvolutionForwardAlgorithm,
-	[OP_cudnnFindConvolutionForwardAlgorithmEx - 2100] = run_cudnnFindConvolutionForwardAlgorithmEx,
+	[OP_cudnnGetConvolutionForwardAlgorithmMaxCount - 2100] =
+		run_cudnnGetConvolutionForwardAlgorithmMaxCount,
+	[OP_cudnnGetConvolutionForwardAlgorithm_v7 - 2100] =
+		run_cudnnGetConvolutionForwardAlgorithm_v7,
+	[OP_cudnnFindConvolutionForwardAlgorithm - 2100] =
+		run_cudnnFindConvolutionForwardAlgorithm,
+	[OP_cudnnFindConvolutionForwardAlgorithmEx - 2100] =
+		run_cudnnFindConvolutionForwardAlgorithmEx,
 	[OP_cudnnIm2Col - 2100] = run_cudnnIm2Col,
 	[OP_cudnnReorderFilterAndBias - 2100] = run_cudnnReorderFilterAndBias,
-	[OP_cudnnGetConvolutionForwardWorkspaceSize - 2100] = run_cudnnGetConvolutionForwardWorkspaceSize,
+	[OP_cudnnGetConvolutionForwardWorkspaceSize - 2100] =
+		run_cudnnGetConvolutionForwardWorkspaceSize,
 	[OP_cudnnConvolutionForward - 2100] = run_cudnnConvolutionForward,
-	[OP_cudnnConvolutionBiasActivationForward - 2100] = run_cudnnConvolutionBiasActivationForward,
-	[OP_cudnnGetConvolutionBackwardDataAlgorithmMaxCount - 2100] = run_cudnnGetConvolutionBackwardDataAlgorithmMaxCount,
-	[OP_cudnnFindConvolutionBackwardDataAlgorithm - 2100] = run_cudnnFindConvolutionBackwardDataAlgorithm,
-	[OP_cudnnFindConvolutionBackwardDataAlgorithmEx - 2100] = run_cudnnFindConvolutionBackwardDataAlgorithmEx,
-	[OP_cudnnGetConvolutionBackwardDataAlgorithm_v7 - 2100] = run_cudnnGetConvolutionBackwardDataAlgorithm_v7,
-	[OP_cudnnGetConvolutionBackwardDataWorkspaceSize - 2100] = run_cudnnGetConvolutionBackwardDataWorkspaceSize,
+	[OP_cudnnConvolutionBiasActivationForward - 2100] =
+		run_cudnnConvolutionBiasActivationForward,
+	[OP_cudnnGetConvolutionBackwardDataAlgorithmMaxCount - 2100] =
+		run_cudnnGetConvolutionBackwardDataAlgorithmMaxCount,
+	[OP_cudnnFindConvolutionBackwardDataAlgorithm - 2100] =
+		run_cudnnFindConvolutionBackwardDataAlgorithm,
+	[OP_cudnnFindConvolutionBackwardDataAlgorithmEx - 2100] =
+		run_cudnnFindConvolutionBackwardDataAlgorithmEx,
+	[OP_cudnnGetConvolutionBackwardDataAlgorithm_v7 - 2100] =
+		run_cudnnGetConvolutionBackwardDataAlgorithm_v7,
+	[OP_cudnnGetConvolutionBackwardDataWorkspaceSize - 2100] =
+		run_cudnnGetConvolutionBackwardDataWorkspaceSize,
 	[OP_cudnnConvolutionBackwardData - 2100] = run_cudnnConvolutionBackwardData,
-	[OP_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount - 2100] = run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount,
-	[OP_cudnnFindConvolutionBackwardFilterAlgorithm - 2100] = run_cudnnFindConvolutionBackwardFilterAlgorithm,
-	[OP_cudnnFindConvolutionBackwardFilterAlgorithmEx - 2100] = run_cudnnFindConvolutionBackwardFilterAlgorithmEx,
-	[OP_cudnnGetConvolutionBackwardFilterAlgorithm_v7 - 2100] = run_cudnnGetConvolutionBackwardFilterAlgorithm_v7,
-	[OP_cudnnGetConvolutionBackwardFilterWorkspaceSize - 2100] = run_cudnnGetConvolutionBackwardFilterWorkspaceSize,
+	[OP_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount - 2100] =
+		run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount,
+	[OP_cudnnFindConvolutionBackwardFilterAlgorithm - 2100] =
+		run_cudnnFindConvolutionBackwardFilterAlgorithm,
+	[OP_cudnnFindConvolutionBackwardFilterAlgorithmEx - 2100] =
+		run_cudnnFindConvolutionBackwardFilterAlgorithmEx,
+	[OP_cudnnGetConvolutionBackwardFilterAlgorithm_v7 - 2100] =
+		run_cudnnGetConvolutionBackwardFilterAlgorithm_v7,
+	[OP_cudnnGetConvolutionBackwardFilterWorkspaceSize - 2100] =
+		run_cudnnGetConvolutionBackwardFilterWorkspaceSize,
 	[OP_cudnnConvolutionBackwardFilter - 2100] = run_cudnnConvolutionBackwardFilter,
 	[OP_cudnnConvolutionBackwardBias - 2100] = run_cudnnConvolutionBackwardBias,
 	[OP_cudnnGetRNNWorkspaceSize - 2100] = run_cudnnGetRNNWorkspaceSize,

@@ -243,12 +243,14 @@ def take_lines(api, entry):
         elif p.mark == "out":
             lines.append(f"\t{p.base} *{n} = {F}_take_out(f);")
         elif p.mark == "perf":
-            lines.append(f"\tstruct {F}_perf *{n} = {F}_take_perf(f, {p.size});")
+            lines.append(text.wrap(f"\tstruct {F}_perf *{n} =", [f"{F}_take_perf(f, {p.size})"],
+                                   ";"))
         elif p.mark == "ints":
             raise ApiError(f"{entry.origin}: {entry.name}: ints are checked by hand(agent)")
         else:
             kind = p.type.replace("const", "").strip()
-            lines.append(f"\t{kind} {n} = ({kind}){F}_take_{number(api, entry, p)}(f);")
+            take = f"({kind}){F}_take_{number(api, entry, p)}(f)"
+            lines.append(text.wrap(f"\t{kind} {n} =", [take], ";"))
     return lines, args
 
 
@@ -274,7 +276,8 @@ def serve_source(api):
     every = crossing(api)
     out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
     out += f"static const {F}_run runs[] = {{\n"
-    out += "".join(f"\t[OP_{e.name} - {first}] = run_{e.name},\n" for e in every)
+    out += "".join(text.wrap(f"\t[OP_{e.name} - {first}] =", [f"run_{e.name}"], ",") + "\n"
+                   for e in every)
     out += "};\n\nstatic const struct serve_entry entries[] = {\n"
     for e in every:
         reply = f"sizeof(struct {F}_reply)"
