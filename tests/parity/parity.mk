@@ -19,9 +19,9 @@ test-parity: $(PARITY)/generated $(PARITY_LIBS) | $(CACHE)/.complete
 	$(Q)timeout 60 $(PARITY)/generated
 
 # What the test does not bring, the hand-written halves, aborts if it is called.
-$(PARITY)/hand.c: $(PARITY_OBJS)
+$(PARITY)/hand.c: $(PARITY_OBJS) tests/parity/parity.mk
 	$(Q)mkdir -p $(@D)
-	$(Q)nm $^ | awk '$$2 ~ /[TDRB]/ {has[$$3]} $$1 == "U" {wants[$$2]} \
+	$(Q)nm $(PARITY_OBJS) | awk '$$2 ~ /[TDRB]/ {has[$$3]} $$1 == "U" {wants[$$2]} \
 		END {for (name in wants) if (!(name in has)) print name}' | sort | \
 		grep -E '^(hand|serve|run|cublas|cublaslt|cudnn)_' | \
 		sed 's/.*/void &(void);\nvoid &(void)\n{\n\t__builtin_trap();\n}/' > $@
