@@ -68,7 +68,7 @@ include $(MODULES)
 
 # Their prerequisites are the folders'.
 all: ## every binary and library: build/bin, build/lib
-test: ## every test-… but test-sanitize, on the software GPU; needs nothing else
+test: ## every test-… but test-sanitize and test-torch, on the software GPU; needs nothing else
 fuzz: ## libFuzzer on every parser, FUZZ_SECONDS each (make test replays the corpora)
 
 help: ## this list
@@ -89,7 +89,7 @@ $(OBJ)/%.o: %.c | $(CACHE)/.complete
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-dist: all programs cublas-programs cudnn-programs bench-programs ## binaries, libraries and programs under .dist/, for a machine without ours
+dist: all programs cublas-programs cublaslt-programs cudnn-programs bench-programs ## binaries, libraries and programs under .dist/, for a machine without ours
 	$(Q)tools/dist.sh $(BUILD) .dist $(CACHE)
 
 install: all ## into DESTDIR/PREFIX

@@ -43,7 +43,12 @@ int main(int argc, char **argv)
 	};
 	struct error error;
 
+	const char *name = argc ? strrchr(argv[0], '/') : NULL;
+
 	log_open("vcuda");
+	name = name ? name + 1 : argc ? argv[0] : "";
+	if (!strcmp(name, "nvidia-smi"))
+		return command_smi(argc, argv);
 	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
 		fputs(usage, stdout);
 		return argc < 2 ? 2 : 0;

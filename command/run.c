@@ -104,6 +104,13 @@ static int set_environment(const char *socket, struct error *error)
 		return error_set(error, ENOMEM, "run");
 	if (setenv("LD_PRELOAD", preload, 1) || setenv("VCUDA_SOCKET", socket, 1))
 		return error_set(error, errno, "run");
+	/* Triton links what it compiles with the libcuda.so.1 that ldconfig knows, or with
+	 * this. */
+	if (spawn_library("libcuda.so.1", list, sizeof(list)) == 0) {
+		*strrchr(list, '/') = 0;
+		if (setenv("TRITON_LIBCUDA_PATH", list, 0))
+			return error_set(error, errno, "run");
+	}
 	return 0;
 }
 

@@ -15,6 +15,10 @@
 #include "common/cleanup.h"
 #include "common/wait.h"
 
+/* Where a pod's containers find what vcuda-client installed; a single file of it may be mounted
+ * elsewhere, as /usr/local/bin/nvidia-smi. */
+#define POD_FOLDER "/lib/vcuda"
+
 /* The folder of this command's file, without a slash at the end. */
 static int own_folder(char folder[PATH_MAX])
 {
@@ -31,35 +35,43 @@ static int own_folder(char folder[PATH_MAX])
 	return 0;
 }
 
-int spawn_beside(const char *name, char *path, size_t n, struct error *error)
+/* NAME in the folder RELATIVE to this command's, or, where that begins with a slash, there. */
+static int find(const char *relative, const char *name, int mode, char *path, size_t n)
 {
-	char folder[PATH_MAX];
-	int ret = own_folder(folder);
+	char folder[PATH_MAX], raw[PATH_MAX + 300], real[PATH_MAX];
+	int ret = *relative == '/' ? 0 : own_folder(folder);
 
 	if (ret < 0)
-		return error_set(error, -ret, "/proc/self/exe");
-	if (snprintf(path, n, "%s/%s", folder, name) >= (int)n)
-		return error_set(error, ENAMETOOLONG, "%s", name);
-	if (access(path, X_OK))
-		return error_set(error, errno, "%s (it belongs beside vcuda)", path);
-	return 0;
+		return ret;
+	snprintf(raw, sizeof(raw), "%s%s%s", *relative == '/' ? "" : folder,
+		*relative == '/' ? "" : "/", relative);
+	if (!realpath(raw, real))
+		return -errno;
+	if (snprintf(path, n, "%s/%s", real, name) >= (int)n)
+		return -ENAMETOOLONG;
+	return access(path, mode) ? -errno : 0;
+}
+
+int spawn_beside(const char *name, char *path, size_t n, struct error *error)
+{
+	char here[PATH_MAX + 300];
+	int ret = find(".", name, X_OK, path, n);
+
+	if (!ret || !find(POD_FOLDER, name, X_OK, here, sizeof(here))) {
+		if (ret && snprintf(path, n, "%s", here) >= (int)n)
+			return error_set(error, ENAMETOOLONG, "%s", name);
+		return 0;
+	}
+	return error_set(error, -ret, "%s (it belongs beside vcuda)", path);
 }
 
 int spawn_library(const char *name, char *path, size_t n)
 {
-	static const char *const places[] = {"../lib", "../lib/vcuda"};
-	char folder[PATH_MAX], raw[PATH_MAX + 300], real[PATH_MAX];
-	int ret = own_folder(folder);
+	static const char *const places[] = {"../lib", "../lib/vcuda", ".", POD_FOLDER};
 
-	if (ret < 0)
-		return ret;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(raw, sizeof(raw), "%s/%s", folder, places[i]);
-		if (!realpath(raw, real) || snprintf(path, n, "%s/%s", real, name) >= (int)n)
-			continue;
-		if (!access(path, R_OK))
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (!find(places[i], name, R_OK, path, n))
 			return 0;
-	}
 	return -ENOENT;
 }
 

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "gpu-agent/worker_state.h"
+#include "gpu-agent/graph.h"
 
 struct host_func {
 	struct worker *w;
@@ -17,20 +17,24 @@ struct host_func {
 	struct host_func *next;
 };
 
+/* The process's one: a node's argument is its ticket, so it has no room for it. */
+static struct worker *callback_worker;
+
 int callback_open(struct worker *w)
 {
 	struct callbacks *c = &w->callbacks;
 
+	callback_worker = w;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->done, NULL);
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return c->wake < 0 ? -1 : 0;
 }
 
-/* On a thread of the driver's. */
-static void CUDA_CB callback_run(void *argument)
+/* On a thread of the driver's, until the app has run it. */
+static void callback_wait(struct host_func *f)
 {
-	struct host_func *f = argument, **at;
+	struct host_func **at;
 	struct callbacks *c = &f->w->callbacks;
 	uint64_t one = 1;
 
@@ -45,7 +49,21 @@ static void CUDA_CB callback_run(void *argument)
 		;
 	*at = f->next;
 	pthread_mutex_unlock(&c->lock);
-	free(f);
+}
+
+static void CUDA_CB callback_run(void *argument)
+{
+	callback_wait(argument);
+	free(argument);
+}
+
+/* A host node: it runs as often as its graph does, and more than once at a time where several
+ * executable graphs have it, so that what waits lives here on the stack. */
+void CUDA_CB callback_run_node(void *ticket)
+{
+	struct host_func f = {.w = callback_worker, .ticket = (uint64_t)(uintptr_t)ticket};
+
+	callback_wait(&f);
 }
 
 CUresult serve_vcudaHostFunc(struct worker *w, struct request *r)
@@ -58,6 +76,9 @@ CUresult serve_vcudaHostFunc(struct worker *w, struct request *r)
 
 	if (worker_refused(r))
 		return r->refused;
+	if (capture_of(w, object))
+		return w->cuda.cuLaunchHostFunc(
+			object->stream, callback_run_node, (void *)(uintptr_t)req->ticket);
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -61,6 +61,8 @@ static void context_forget(struct worker *w, uint16_t context)
 			w->cuda.cuEventDestroy(name->object);
 		else if (name->kind == KIND_CUmodule)
 			w->cuda.cuModuleUnload(name->object);
+		else if (name->kind == KIND_CUgraph || name->kind == KIND_CUgraphExec)
+			graph_forget(w, (enum handle_kind)name->kind, name->object);
 	}
 	names_drop_context(w, context);
 }

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "gpu-agent/worker_state.h"
+#include "gpu-agent/graph.h"
 
 /* Bytes from the first to behind the last byte of depth x height rows of `width`; refuses
  * nonsense (a pitch below the width, a slice that overlaps, an overflow). */
@@ -197,6 +197,25 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 		return w->cuda.cuMemcpy3DPeerAsync(&peer, stream);
 	}
 	return w->cuda.cuMemcpy3DAsync(&c, stream);
+}
+
+void copy_describe(
+	struct worker *w, struct request *r, const struct graph_copy *from, CUDA_MEMCPY3D *copy)
+{
+	uint64_t dst = copy_extent(
+		r, from->dst_pitch, from->dst_slice, from->width, from->height, from->depth);
+	uint64_t src = copy_extent(
+		r, from->src_pitch, from->src_slice, from->width, from->height, from->depth);
+
+	worker_range(w, r, from->dst, dst);
+	worker_range(w, r, from->src, src);
+	*copy = copy_shape(from->width, from->height, from->depth);
+	copy->srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy->dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy_device_side(&copy->srcDevice, &copy->srcPitch, &copy->srcHeight, from->src,
+		from->src_pitch, from->src_slice, from->width, from->height);
+	copy_device_side(&copy->dstDevice, &copy->dstPitch, &copy->dstHeight, from->dst,
+		from->dst_pitch, from->dst_slice, from->width, from->height);
 }
 
 CUresult serve_vcudaFill(struct worker *w, struct request *r)

@@ -233,7 +233,12 @@ cublasStatus_t cublaslt_make(const struct cublaslt_library *l,
 	const struct cublaslt_problem *problem, const uint64_t pointers[CUBLASLT_POINTERS],
 	uint64_t bit_count, struct cublaslt_made *made)
 {
-	cublasStatus_t status = make_product(l, problem, pointers, bit_count, &made->desc);
+	const uint32_t needed = 1u << CUBLASLT_A | 1u << CUBLASLT_B | 1u << CUBLASLT_D;
+	cublasStatus_t status;
+
+	if ((problem->layouts & needed) != needed)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	status = make_product(l, problem, pointers, bit_count, &made->desc);
 
 	for (int i = 0; !status && i < CUBLASLT_MATRICES; i++) {
 		made->layout[i] = NULL;

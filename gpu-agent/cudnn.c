@@ -182,6 +182,6 @@ struct cudnn_served *cudnn_use(
 
 void cudnn_forget(uint16_t context)
 {
-	graph_forget(context);
+	cudnn_graph_forget(context);
 	cudnn_descriptors_forget(context);
 }

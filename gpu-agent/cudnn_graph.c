@@ -89,7 +89,7 @@ static void graph_trim(void)
 	}
 }
 
-void graph_forget(uint16_t context)
+void cudnn_graph_forget(uint16_t context)
 {
 	bool again = true;
 

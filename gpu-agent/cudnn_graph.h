@@ -60,6 +60,6 @@ cudnnStatus_t plan_name(struct cudnn_frame *f, uint64_t name, const struct graph
 	struct graph_made *made);
 
 /* Forgets all that belongs to a context that is going. */
-void graph_forget(uint16_t context);
+void cudnn_graph_forget(uint16_t context);
 
 #endif

@@ -101,6 +101,15 @@ static CUresult fence_record(
 {
 	CUresult status;
 
+	if (capture_of(w, stream)) {
+		/* What it had to do before; nothing of that: it is done. */
+		at->event = stream->before;
+		at->stream = stream;
+		at->context = stream->context;
+		at->work = stream->before_work;
+		at->ours = false;
+		return CUDA_SUCCESS;
+	}
 	status = fence_event(w, stream->context, &at->event);
 	if (status)
 		return status;
@@ -123,7 +132,7 @@ CUresult fence_stream(struct worker *w, struct pending *p, struct worker_stream 
 	p->context = stream->context;
 	if (!status)
 		status = fence_record(w, &p->one, stream);
-	if (!status)
+	if (!status && p->one.event)
 		p->event_count = 1;
 	return status;
 }
@@ -152,7 +161,8 @@ CUresult fence_context(struct worker *w, struct pending *p, uint16_t context)
 			status = fence_record(w, &p->events[p->event_count], stream);
 		if (status)
 			return status;
-		p->event_count++;
+		if (p->events[p->event_count].event)
+			p->event_count++;
 	}
 	return CUDA_SUCCESS;
 }

@@ -30,6 +30,9 @@ CUresult stream_drop(struct worker *w, struct worker_stream *stream)
 {
 	CUresult status = worker_use(w, stream->context);
 
+	capture_stream_gone(w, stream);
+	if (stream->before && !fence_adopt(w, stream->before))
+		fence_event_give(w, stream->context, stream->before);
 	stream_forget(w, stream);
 	if (!status)
 		status = w->cuda.cuStreamDestroy(stream->stream);
@@ -65,6 +68,7 @@ CUresult serve_vcudaStreamCreate(struct worker *w, struct request *r)
 		return status;
 	}
 	stream->context = r->header.context;
+	stream->flags = req->flags;
 	stream_link(w, stream);
 	return CUDA_SUCCESS;
 }

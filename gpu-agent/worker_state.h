@@ -88,6 +88,10 @@ struct worker_stream {
 	uint16_t context;
 	uint64_t work;	/* times that work was put on it */
 	uint64_t clean; /* `work` when it was last seen to be done */
+	uint32_t flags;
+	struct worker_graph *capture; /* that it began */
+	CUevent before; /* while it captures: behind what it had to do until then */
+	uint64_t before_work;
 	struct worker_stream *next, **link;
 };
 
@@ -156,6 +160,7 @@ struct known_range { /* device memory that lies outside the windows: modules' gl
 };
 
 struct host_func;
+struct worker_graph;
 
 struct worker {
 	const struct agent_config *config;
@@ -174,6 +179,9 @@ struct worker {
 
 	struct name *names;
 	uint32_t name_count;
+
+	uint32_t captures; /* open ones */
+	int dot;	   /* the text of a graph, while it is fetched; 0: none */
 
 	struct known_range *ranges;
 	uint32_t range_count, range_room;
@@ -354,6 +362,14 @@ void worker_know_range(struct worker *w, uint64_t address, uint64_t bytes);
 /* stream.c */
 /* Destroys it; nobody waits on it any more. */
 CUresult stream_drop(struct worker *w, struct worker_stream *stream);
+
+/* capture.c */
+/* Nothing can be recorded in it now: it is part of a capture, or would be drawn into one. */
+bool capture_of(struct worker *w, const struct worker_stream *stream);
+void capture_stream_gone(struct worker *w, struct worker_stream *stream);
+
+/* graph.c: a graph or an executable graph whose context goes */
+void graph_forget(struct worker *w, enum handle_kind kind, void *object);
 
 /* callback.c */
 int callback_open(struct worker *w);

@@ -12,6 +12,8 @@
 #include <library_types.h>
 #include <stdint.h>
 
+#include "protocol/frame.h"
+
 typedef struct cublasContext *cublasHandle_t;
 typedef int cublasStatus_t;
 typedef int cublasOperation_t;
@@ -68,6 +70,30 @@ _Static_assert(sizeof(struct cublas_state) == 32, "");
 struct cublas_value {
 	uint64_t words[CUBLAS_VALUE_WORDS];
 };
+
+/* Products in groups: the frame's two runs are, for each group, what it is learned by, and
+ * behind all of them the scalars. */
+struct cublas_group {
+	int32_t transa, transb, m, n, k, lda, ldb, ldc;
+	int32_t size; /* products of the group */
+	uint32_t reserved;
+};
+struct cublas_group_scalars {
+	uint64_t alpha, beta; /* bytes of the scalars' type */
+};
+enum cublas_grouped { CUBLAS_GROUPED_EX, CUBLAS_GROUPED_S, CUBLAS_GROUPED_D };
+#define CUBLAS_GROUPS_MAX 512 /* in one frame */
+
+struct wire_cublasGemmGroupedBatchedEx {
+	struct cublas_state state;
+	uint32_t which; /* enum cublas_grouped */
+	uint32_t groups;
+	int32_t a_type, b_type, c_type, compute;
+	struct wire_run shapes;	 /* struct cublas_group: what it is learned by ends with them */
+	struct wire_run scalars; /* struct cublas_group_scalars */
+	struct wire_run places;	 /* uint64_t [3]: arrays of addresses, A, B, C */
+};
+_Static_assert(sizeof(struct wire_cublasGemmGroupedBatchedEx) == 80, "");
 
 /* Bytes of one value of a data type; 0: unknown. */
 static inline uint32_t cublas_data_bytes(cudaDataType type)

@@ -5,6 +5,7 @@
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
+#include "shim/capture.h"
 #include "shim/context.h"
 #include "shim/engine.h"
 #include "shim/memory.h"
@@ -17,11 +18,15 @@
 CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	struct context *context = context_current();
+	CUresult status;
 
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	status = capture_unsafe();
+	if (status)
+		return status;
 	return memory_take(context->device, bytesize, false, dptr);
 }
 
@@ -47,8 +52,13 @@ CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Width
 
 CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 {
+	CUresult status;
+
 	if (!dptr)
 		return CUDA_SUCCESS;
+	status = capture_unsafe();
+	if (status)
+		return status;
 	pool_forget(dptr);
 	return memory_give(dptr);
 }

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,6 +241,28 @@ void *attach_map(const struct channel_answer *answer, int fd, uint64_t size)
 
 /* ---- finding and starting a sidecar ---- */
 
+/* The path as a name of the network namespace: where the containers of a pod share no volume
+ * (the seeds' pods), their sidecar listens there. Anybody of the namespace can take such a
+ * name, hence only root's or one's own will do. False: errno is ENOENT. */
+static bool dial_announced(int fd, const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(peer);
+	size_t n = strlen(path);
+
+	if (n + 1 <= sizeof(address.sun_path)) {
+		memcpy(address.sun_path + 1, path, n);
+		if (!connect(fd, (struct sockaddr *)&address,
+			    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) &&
+			!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) &&
+			(!peer.uid || peer.uid == geteuid()))
+			return true;
+	}
+	errno = ENOENT;
+	return false;
+}
+
 static int dial(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -251,7 +274,10 @@ static int dial(const char *path)
 	}
 	strcpy(address.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+	if (fd < 0)
+		return -1;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) &&
+		(errno != ENOENT || !dial_announced(fd, path)))
 		return -1;
 	return take_fd(&fd);
 }

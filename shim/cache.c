@@ -38,15 +38,22 @@ static const unsigned char *key_of(const struct shim_call *call, uint32_t *bytes
 	return call->body + call->key_from;
 }
 
+/* A word at a time: keys of hundreds of bytes (cuBLASLt) are looked up at each call. */
 static uint64_t key_hash(const struct shim_call *call)
 {
-	uint64_t hash = 0xcbf29ce484222325u ^ call->op ^ (uint64_t)call->context << 16;
+	uint64_t hash = 0xcbf29ce484222325u ^ call->op ^ (uint64_t)call->context << 16, word;
 	uint32_t bytes;
 	const unsigned char *key = key_of(call, &bytes);
 
-	for (uint32_t i = 0; i < bytes; i++)
-		hash = (hash ^ key[i]) * 0x100000001b3u;
-	return hash;
+	for (; bytes >= sizeof(word); key += sizeof(word), bytes -= (uint32_t)sizeof(word)) {
+		memcpy(&word, key, sizeof(word));
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 32;
+	}
+	word = 0;
+	memcpy(&word, key, bytes);
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 32;
 }
 
 /* With the lock held. */

@@ -13,7 +13,9 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/callback.h"
+#include "shim/capture.h"
 #include "shim/engine.h"
+#include "shim/graph.h"
 #include "shim/session.h"
 #include "shim/thread.h"
 
@@ -27,6 +29,10 @@ struct callback {
 	CUstreamCallback on_stream;
 	CUstream stream;
 	void *argument;
+	/* Of a graph's host node: it stays until no graph has it and all launches have run. */
+	bool node;
+	bool dropped;
+	uint64_t launches;
 };
 
 static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,19 +46,79 @@ bool callback_outstanding(void)
 	return atomic_load(&outstanding) != 0;
 }
 
-static struct callback *callback_take(uint64_t ticket)
+/* With the lock held. */
+static struct callback **callback_at(uint64_t ticket)
 {
 	struct callback **at = &waiting[ticket % CALLBACK_BUCKETS];
-	struct callback *found;
 
-	pthread_mutex_lock(&callback_lock);
 	while (*at && (*at)->ticket != ticket)
 		at = &(*at)->next;
+	return at;
+}
+
+/* A node's stays where it is. */
+static struct callback *callback_take(uint64_t ticket)
+{
+	struct callback **at, *found;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
 	found = *at;
-	if (found)
+	if (found && !found->node)
 		*at = found->next;
 	pthread_mutex_unlock(&callback_lock);
 	return found;
+}
+
+/* With the lock held: nothing needs the node's function any more. */
+static void callback_node_end(struct callback **at)
+{
+	struct callback *callback = *at;
+
+	if (!callback->dropped || callback->launches)
+		return;
+	*at = callback->next;
+	free(callback);
+}
+
+void callback_node_launched(uint64_t ticket)
+{
+	struct callback **at;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	if (*at) {
+		(*at)->launches++;
+		atomic_fetch_add(&outstanding, 1);
+	}
+	pthread_mutex_unlock(&callback_lock);
+}
+
+void callback_node_drop(uint64_t ticket)
+{
+	struct callback **at;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	if (*at) {
+		(*at)->dropped = true;
+		callback_node_end(at);
+	}
+	pthread_mutex_unlock(&callback_lock);
+}
+
+/* One launch of it has run. */
+static void callback_node_ran(uint64_t ticket)
+{
+	struct callback **at;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	if (*at && (*at)->launches) {
+		(*at)->launches--;
+		callback_node_end(at);
+	}
+	pthread_mutex_unlock(&callback_lock);
 }
 
 static void callback_run(uint64_t ticket)
@@ -69,7 +135,10 @@ static void callback_run(uint64_t ticket)
 			callback->function(callback->argument);
 		thread_self.in_callback = false;
 		atomic_fetch_sub(&outstanding, 1);
-		free(callback);
+		if (callback->node)
+			callback_node_ran(ticket);
+		else
+			free(callback);
 	}
 	body = shim_begin(&call, OP_vcudaHostFuncDone, sizeof(*body));
 	body->ticket = ticket;
@@ -122,10 +191,9 @@ static CUresult callback_start(void)
 	return CUDA_SUCCESS;
 }
 
-static CUresult callback_add(struct callback *callback, CUstream stream)
+/* Gives it a ticket; frees it where that fails. */
+static CUresult callback_keep(struct callback *callback)
 {
-	struct shim_call call;
-	struct wire_vcudaHostFunc *body;
 	uint64_t ticket;
 	CUresult status;
 
@@ -136,13 +204,65 @@ static CUresult callback_add(struct callback *callback, CUstream stream)
 		callback->ticket = ticket;
 		callback->next = waiting[ticket % CALLBACK_BUCKETS];
 		waiting[ticket % CALLBACK_BUCKETS] = callback;
-		atomic_fetch_add(&outstanding, 1);
+		if (!callback->node)
+			atomic_fetch_add(&outstanding, 1);
 	}
 	pthread_mutex_unlock(&callback_lock);
-	if (status) {
+	if (status)
 		free(callback);
+	return status;
+}
+
+CUresult callback_node_new(CUhostFn function, void *argument, struct part **out)
+{
+	struct callback *callback = calloc(1, sizeof(*callback));
+	struct part *part = part_new(PART_HOST);
+	CUresult status;
+
+	if (!callback || !part) {
+		free(callback);
+		free(part);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	callback->function = function;
+	callback->argument = argument;
+	callback->node = true;
+	status = callback_keep(callback);
+	if (status) {
+		free(part);
 		return status;
 	}
+	part->number = callback->ticket;
+	*out = part;
+	return CUDA_SUCCESS;
+}
+
+bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument)
+{
+	struct callback **at;
+	bool found;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	found = *at != NULL;
+	if (found) {
+		*function = (*at)->function;
+		*argument = (*at)->argument;
+	}
+	pthread_mutex_unlock(&callback_lock);
+	return found;
+}
+
+static CUresult callback_add(struct callback *callback, CUstream stream)
+{
+	struct shim_call call;
+	struct wire_vcudaHostFunc *body;
+	uint64_t ticket;
+	CUresult status = callback_keep(callback);
+
+	if (status)
+		return status;
+	ticket = callback->ticket;
 	body = shim_begin(&call, OP_vcudaHostFunc, sizeof(*body));
 	body->stream = shim_stream(&call, stream);
 	body->ticket = ticket;
@@ -154,12 +274,42 @@ static CUresult callback_add(struct callback *callback, CUstream stream)
 	return status;
 }
 
+/* The stream captures: the worker makes a node of it. */
+static CUresult callback_captured(
+	struct graph *graph, uint64_t stream, CUhostFn fn, void *argument)
+{
+	struct wire_vcudaHostFunc *body;
+	struct shim_call call;
+	struct part *part;
+	CUresult status = callback_node_new(fn, argument, &part);
+
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_vcudaHostFunc, sizeof(*body));
+	body->stream = stream;
+	body->ticket = part->number;
+	status = shim_post(&call);
+	if (!status && parts_add(&graph->parts, part, graph->handle, GRAPH_NO_NODE))
+		return CUDA_SUCCESS;
+	part_drop(part);
+	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
 	struct callback *callback;
+	struct graph *graph;
+	uint64_t stream;
+	CUresult status;
 
 	if (!fn)
 		return CUDA_ERROR_INVALID_VALUE;
+	status = stream_number(hStream, &stream);
+	if (status)
+		return status;
+	graph = capture_graph(stream);
+	if (graph)
+		return callback_captured(graph, stream, fn, userData);
 	callback = calloc(1, sizeof(*callback));
 	if (!callback)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -172,9 +322,16 @@ CUresult hand_cuStreamAddCallback(
 	CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
 	struct callback *added;
+	uint64_t number;
+	CUresult status;
 
 	if (!callback || flags)
 		return CUDA_ERROR_INVALID_VALUE;
+	status = stream_number(hStream, &number);
+	if (!status)
+		status = capture_refuse(number);
+	if (status)
+		return status;
 	added = calloc(1, sizeof(*added));
 	if (!added)
 		return CUDA_ERROR_OUT_OF_MEMORY;

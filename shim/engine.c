@@ -168,7 +168,8 @@ static void doorbell(void)
 CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 {
 	struct channel_page *page = session.page;
-	uint64_t start = wait_now();
+	uint64_t start = wait_now(), counted = stats_start();
+	CUresult status = CUDA_SUCCESS;
 
 	stats_event(STATS_STALLS);
 	while (!done(argument)) {
@@ -187,10 +188,13 @@ CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 		atomic_fetch_sub(&page->want_progress, 1);
 		if (done(argument))
 			break;
-		if (session_check())
-			return session_status();
+		if (session_check()) {
+			status = session_status();
+			break;
+		}
 	}
-	return CUDA_SUCCESS;
+	stats_time(STATS_STALL_NS, counted);
+	return status;
 }
 
 static bool head_moved(void *argument)
@@ -455,10 +459,14 @@ static bool slot_answered(struct channel_slot *slot)
 const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes)
 {
 	struct channel_slot *slot = call->slot;
+	uint64_t counted = stats_start();
+	bool answered;
 
 	if (call->status)
 		return NULL;
-	if (!slot_answered(slot)) {
+	answered = slot_answered(slot);
+	stats_time(STATS_ANSWER_NS, counted);
+	if (!answered) {
 		call->status = session_status();
 		/* The slot is never used again: the sidecar may still write to it. */
 		call->slot = NULL;

@@ -10,6 +10,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/capture.h"
 #include "shim/engine.h"
 #include "shim/handle.h"
 #include "shim/stream.h"
@@ -79,6 +80,8 @@ static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flag
 	struct event *event = event_of(hEvent);
 	struct shim_call call;
 	struct wire_cuEventRecordWithFlags *body;
+	bool captured = false;
+	uint64_t stream;
 	CUresult status;
 
 	if (!event)
@@ -90,10 +93,14 @@ static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flag
 	body->hStream = shim_stream(&call, hStream);
 	if (op != OP_cuEventRecord)
 		body->flags = flags;
-	atomic_store(&event->stream, body->hStream);
+	stream = body->hStream;
+	if (!call.status)
+		captured = capture_record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL);
 	status = shim_post(&call);
-	if (!status)
+	if (!status && !captured) {
+		atomic_store(&event->stream, stream);
 		atomic_store(&event->recorded, call.seq);
+	}
 	return status;
 }
 
@@ -107,6 +114,24 @@ CUresult hand_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned 
 	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	return event_record(hEvent, hStream, flags, OP_cuEventRecordWithFlags);
+}
+
+CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	struct event *event = event_of(hEvent);
+	struct wire_cuStreamWaitEvent *body;
+	struct shim_call call;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	body = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*body));
+	body->hStream = shim_stream(&call, hStream);
+	body->hEvent = event->handle;
+	body->Flags = Flags;
+	if (!call.status)
+		call.status = capture_wait(
+			event, body->hStream, Flags & (unsigned)CU_EVENT_WAIT_EXTERNAL);
+	return shim_post(&call);
 }
 
 /* Do earlier synchronisations prove that the recording is done? */
@@ -131,6 +156,11 @@ CUresult hand_cuEventQuery(CUevent hEvent)
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	status = capture_unsafe();
+	if (!status)
+		status = capture_event(event);
+	if (status)
+		return status;
 	recorded = atomic_load(&event->recorded);
 	if (shim_perf & PERF_PUSH && event_known(event, recorded))
 		return CUDA_SUCCESS;
@@ -151,6 +181,9 @@ CUresult hand_cuEventSynchronize(CUevent hEvent)
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	status = capture_event(event);
+	if (status)
+		return status;
 	recorded = atomic_load(&event->recorded);
 	if (shim_perf & PERF_PUSH && event_known(event, recorded))
 		return CUDA_SUCCESS;

@@ -18,7 +18,7 @@ PRELOAD_CFLAGS ?= -std=gnu17 $(CFLAGS) $(WARNINGS) -fPIC -fvisibility=hidden \
 ifeq ($(SAN),thread)
 PRELOAD_CFLAGS += -Wno-tsan
 endif
-PRELOAD_LDFLAGS ?= -shared -Wl,--hash-style=gnu -Wl,-z,relro -Wl,-rpath,'$$ORIGIN'
+PRELOAD_LDFLAGS ?= -shared -Wl,--hash-style=gnu -Wl,-z,relro
 
 SHIM_SRCS := $(wildcard shim/*.c)
 SHIM_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(SHIM_SRCS) $(addprefix protocol/generated/, \
@@ -28,8 +28,9 @@ CUDA_LIB := $(LIB)/libvcuda-cuda.so
 FRONT12_LIB := $(LIB)/libvcuda-12.so
 FRONT13_LIB := $(LIB)/libvcuda-13.so
 
-# An empty library whose SONAME is a file name of ours: what is linked with it needs that file, and
-# is built without waiting for it.
+# An empty library whose SONAME says where a file of ours is: what is linked with it needs that
+# file, beside it, and is built without waiting for it. With $ORIGIN in it the loader does not
+# search, and sees at once that a library is the one that LD_PRELOAD names.
 stub = $(addprefix $(OBJ)/preload-stub/,$(notdir $(1)))
 CUDA_STUB := $(call stub,$(CUDA_LIB))
 
@@ -39,11 +40,11 @@ FRONT12_NAMES :=
 FRONT13_NAMES :=
 include $(wildcard shim/*/*.mk)
 
-$(OBJ)/preload-stub/%.so: | $(CACHE)/.complete
+$(OBJ)/preload-stub/%.so: shim/module.mk | $(CACHE)/.complete
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)echo 'extern int vcuda_stub; int vcuda_stub;' | $(PRELOAD_CC) -shared -fPIC -x c - \
-		-Wl,-soname,$(@F) -o $@
+		-Wl,-soname,'$$ORIGIN/$(@F)' -o $@
 
 ##### The driver front #####
 
@@ -81,8 +82,7 @@ $(foreach abi,12 13,$(eval $(call front_library,$(abi))))
 
 ##### Names #####
 
-HOLD := ld -shared -T shim/holder.ld --hash-style=gnu --enable-new-dtags -rpath '$$ORIGIN' \
-	-z norelro -z nodelete --no-as-needed
+HOLD := ld -shared -T shim/holder.ld --hash-style=gnu -z norelro -z nodelete --no-as-needed
 
 # holder(FILE,NAME,LIBRARY,MAP): FILE holds NAME for LIBRARY, which has the version nodes of MAP.
 define holder
@@ -108,8 +108,20 @@ endef
 FRONT_HOLDERS :=
 $(foreach abi,12 13,$(foreach name,$(FRONT$(abi)_NAMES),$(eval $(call \
 	front_name,$(name),$(FRONT$(abi)_LIB),$(call map_of,$(name))))))
-$(eval $(call holder,$(LIB)/libcuda.so.1,libcuda.so.1,$(CUDA_LIB),protocol/generated/libcuda.map))
 $(eval $(call holder,$(LIB)/libnvidia-ml.so.1,libnvidia-ml.so.1,$(NVML_LIB),$(NVML_MAP)))
+
+# Copied by itself into a folder that the loader knows (/usr/local/nvidia/lib, Triton looks there),
+# it finds the front where images have it.
+$(LIB)/libcuda.so.1: protocol/generated/libcuda.map shim/front.py shim/holder.ld
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) $(OBJ)/plain-stub
+	$(Q)$(CC) -shared -nostdlib -x c /dev/null -Wl,-soname,$(notdir $(CUDA_LIB)) \
+		-o $(OBJ)/plain-stub/libcuda.so
+	$(Q)$(PYTHON) shim/front.py nodes $< >$(OBJ)/$(@F).map
+	$(Q)rm -f $@
+	$(Q)$(HOLD) -soname $(@F) --version-script=$(OBJ)/$(@F).map --enable-new-dtags \
+		-rpath '$$ORIGIN:/lib/vcuda:/usr/local/lib/vcuda' $(OBJ)/plain-stub/libcuda.so -o $@
+all: $(LIB)/libcuda.so.1
 
 # A library to link a test with: the SONAME and the names of NVIDIA's, and nothing behind them.
 $(OBJ)/link/%: shim/front.py

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
@@ -96,6 +97,22 @@ CUresult order_join_slow(struct context *context, struct stream *stream)
 		atomic_store(&stream->joined, loose);
 	pthread_mutex_unlock(&order_lock);
 	return status;
+}
+
+CUresult order_settle(struct context *context, uint64_t stream)
+{
+	uint64_t at;
+	bool left;
+
+	pthread_mutex_lock(&order_lock);
+	at = context->loose_stream;
+	left = (at == stream || !at) && atomic_load(&context->loose) &&
+	       !order_known_done(context, atomic_load(&context->loose));
+	pthread_mutex_unlock(&order_lock);
+	if (!left)
+		return CUDA_SUCCESS;
+	return at ? hand_cuStreamSynchronize((CUstream)(uintptr_t)at)
+		  : hand_cuStreamSynchronize(CU_STREAM_LEGACY);
 }
 
 void order_stream_gone(struct context *context, uint64_t stream)

@@ -23,6 +23,8 @@ static inline CUresult order_join(struct context *context, struct stream *stream
 		return CUDA_SUCCESS;
 	return order_join_slow(context, stream);
 }
+/* The stream is about to capture: nothing of this is left to do on it, or on the legacy one. */
+CUresult order_settle(struct context *context, uint64_t stream);
 /* The stream is about to be destroyed. */
 void order_stream_gone(struct context *context, uint64_t stream);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/wait.h"
 #include "protocol/generated/cuda_calls.h"
 #include "shim/engine.h"
 #include "shim/session.h"
@@ -25,7 +26,7 @@ static const char *where;
 static const char *const copy_names[] = {
 	"host_to_device", "device_to_host", "device_to_device"};
 static const char *const event_names[] = {
-	"round_trips", "local_round_trips", "stalls", "errors"};
+	"round_trips", "local_round_trips", "stalls", "errors", "answer_wait_ns", "stall_ns"};
 
 void stats_open(void)
 {
@@ -50,6 +51,18 @@ void stats_event(enum stats_event event)
 {
 	if (shim_counting)
 		atomic_fetch_add_explicit(&events[event], 1, memory_order_relaxed);
+}
+
+uint64_t stats_start(void)
+{
+	return shim_counting ? wait_now() : 0;
+}
+
+void stats_time(enum stats_event event, uint64_t start)
+{
+	if (start && shim_counting)
+		atomic_fetch_add_explicit(
+			&events[event], wait_now() - start, memory_order_relaxed);
 }
 
 void stats_copy(enum stats_copy direction, uint64_t bytes)

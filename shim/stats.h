@@ -19,12 +19,18 @@ enum stats_event {
 	STATS_LOCAL_ROUND_TRIPS, /* … of the sidecar alone */
 	STATS_STALLS,		 /* … for room or for memory that is being unmapped */
 	STATS_ERRORS,		 /* calls that returned an error that is not NOT_READY */
+	STATS_ANSWER_NS,	 /* time that calls waited for answers */
+	STATS_STALL_NS,		 /* … and in stalls */
 	STATS_EVENTS
 };
 
 /* Reads VCUDA_STATS. */
 void stats_open(void);
 void stats_event(enum stats_event event);
+/* When a wait began, as wait_now says; 0 where nothing is counted. */
+uint64_t stats_start(void);
+/* Adds what has passed since. */
+void stats_time(enum stats_event event, uint64_t start);
 void stats_copy(enum stats_copy direction, uint64_t bytes);
 /* Prints once, at exit. */
 void stats_close(void);

@@ -10,6 +10,7 @@
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/capture.h"
 #include "shim/engine.h"
 #include "shim/handle.h"
 #include "shim/order.h"
@@ -73,13 +74,14 @@ static CUresult stream_create(
 	return CUDA_SUCCESS;
 }
 
-CUresult stream_number(CUstream stream, uint64_t *number)
+/* *FOUND: NULL for the legacy stream. */
+static CUresult stream_resolve(CUstream stream, uint64_t *number, struct stream **found)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)stream;
 	struct context *context = context_current();
-	struct stream *found;
 
 	*number = 0;
+	*found = NULL;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!handle || stream == CU_STREAM_LEGACY)
@@ -96,11 +98,34 @@ CUresult stream_number(CUstream stream, uint64_t *number)
 		}
 		handle = *number;
 	}
-	found = shim_object_of(handle, KIND_CUstream);
-	if (!found)
+	*found = shim_object_of(handle, KIND_CUstream);
+	if (!*found)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*number = handle;
-	return order_join(found->context, found);
+	return CUDA_SUCCESS;
+}
+
+CUresult stream_plain(CUstream stream, uint64_t *number)
+{
+	struct stream *found;
+
+	return stream_resolve(stream, number, &found);
+}
+
+CUresult stream_number(CUstream stream, uint64_t *number)
+{
+	struct stream *found;
+	CUresult status = stream_resolve(stream, number, &found);
+
+	if (status)
+		return status;
+	if (capture_any()) {
+		status = capture_use(context_current(), found);
+		/* What came before a capture is before every launch of its graph. */
+		if (status || (found && found->capture))
+			return status;
+	}
+	return found ? order_join(found->context, found) : CUDA_SUCCESS;
 }
 
 struct stream *stream_find(uint64_t number)
@@ -135,6 +160,7 @@ static CUresult stream_destroy(struct stream *stream)
 	struct shim_call call;
 	struct wire_vcudaStreamDestroy *body;
 
+	capture_stream_gone(stream);
 	if (!handle_release(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	order_stream_gone(stream->context, handle);
@@ -188,6 +214,7 @@ void stream_reset(struct context *context)
 	static const enum handle_kind kinds[] = {KIND_CUstream, KIND_CUevent};
 	struct gone gone;
 
+	capture_reset(context);
 	for (int k = 0; k < 2; k++) {
 		do {
 			gone = (struct gone){.context = context, .kind = kinds[k]};
@@ -247,7 +274,7 @@ static struct stream *stream_object(CUstream hStream, CUresult *status)
 	uint64_t number;
 	struct stream *stream;
 
-	*status = stream_number(hStream, &number);
+	*status = stream_plain(hStream, &number);
 	if (*status)
 		return NULL;
 	stream = stream_find(number);
@@ -326,57 +353,4 @@ CUresult hand_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *p
 	if (pGreenCtx)
 		*pGreenCtx = NULL; /* green contexts are not served: no stream belongs to one */
 	return hand_cuStreamGetCtx(hStream, pCtx);
-}
-
-/* Capture is not served, so no stream is ever capturing. */
-CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-	uint64_t number;
-	CUresult status = stream_number(hStream, &number);
-
-	if (!captureStatus)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!status)
-		*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-	return status;
-}
-
-CUresult hand_cuStreamGetCaptureInfo(
-	CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
-{
-	(void)id_out; /* only written while capturing */
-	return hand_cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
-	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-	const CUgraphNode **dependencies_out, size_t *numDependencies_out)
-{
-	(void)id_out;
-	(void)graph_out;
-	(void)dependencies_out;
-	(void)numDependencies_out;
-	return hand_cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
-	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-	const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
-	size_t *numDependencies_out)
-{
-	(void)edgeData_out;
-	return hand_cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out,
-		dependencies_out, numDependencies_out);
-}
-
-CUresult hand_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	static _Thread_local uint8_t current __attribute__((tls_model("initial-exec")));
-	CUstreamCaptureMode old = (CUstreamCaptureMode)current;
-
-	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	current = (uint8_t)*mode;
-	*mode = old;
-	return CUDA_SUCCESS;
 }

@@ -28,6 +28,7 @@ struct stream {
 	int priority;
 	_Atomic uint64_t synced; /* frames up to here are known to be done in this stream */
 	_Atomic uint64_t joined; /* order.c: it waits for such copies up to this frame */
+	uint64_t capture;	 /* capture.c: the one that it is part of; 0: none */
 	struct watch watch;
 };
 
@@ -38,14 +39,18 @@ struct event {
 	_Atomic uint64_t recorded; /* number of the frame that recorded it last; 0: never */
 	_Atomic uint64_t stream;   /* where: handle, 0 = legacy */
 	_Atomic uint64_t done;	   /* the recording known to be done */
+	_Atomic uint64_t capture;  /* it was recorded in that one last; 0: in none */
 	struct watch watch;
 };
 
 /* The context is gone: its streams and events are stale. */
 void stream_reset(struct context *context);
 
-/* What crosses for a stream of the app's. INVALID_CONTEXT, INVALID_HANDLE. */
+/* What crosses for a stream of the app's, before work on it. INVALID_CONTEXT, INVALID_HANDLE,
+ * or what a capture says. */
 CUresult stream_number(CUstream stream, uint64_t *number);
+/* The same for questions: nothing is going to be put on it. */
+CUresult stream_plain(CUstream stream, uint64_t *number);
 /* By number; 0: the current context's legacy stream. NULL: none. */
 struct stream *stream_find(uint64_t number);
 /* A thread's own stream, at the thread's end. */

@@ -7,6 +7,7 @@
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/capture.h"
 #include "shim/engine.h"
 #include "shim/output.h"
 #include "shim/pool.h"
@@ -86,6 +87,9 @@ CUresult hand_cuCtxSynchronize(void)
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	status = capture_refuse_context(context);
+	if (status)
+		return status;
 	if (nothing_since(&context->synced)) {
 		pool_synced();
 		return CUDA_SUCCESS;
@@ -119,6 +123,8 @@ CUresult hand_cuStreamSynchronize(CUstream hStream)
 	CUresult status = stream_number(hStream, &number);
 	struct stream *stream;
 
+	if (!status)
+		status = capture_refuse(number);
 	if (status)
 		return status;
 	/* After a copy to pageable memory, as PyTorch's .item() does: that has waited already.
@@ -142,6 +148,8 @@ CUresult hand_cuStreamQuery(CUstream hStream)
 	struct stream *stream;
 	CUresult status = stream_number(hStream, &number);
 
+	if (!status)
+		status = capture_refuse(number);
 	if (status)
 		return status;
 	stream = stream_find(number);

@@ -14,15 +14,19 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define PRELOAD_FILE "preload"	    /* in FROM: the line for LD_PRELOAD */
+#define LIST_FILE "preload.list"    /* in FROM: the names of what is preloaded, a line each */
+#define LINE_FILE "preload"	    /* in TO: the same as LD_PRELOAD wants it */
 #define SYSTEM_FILE "ld.so.preload" /* in TO: for who mounts it over /etc/ld.so.preload */
+#define MOUNTED "/lib/vcuda"	    /* where programs see TO */
 #define LINE_MAX_BYTES 16384
 
 static const char usage[] =
 	"vcuda-client install FROM TO [LINE]\n"
 	"\n"
 	"  Copies every file and link of the folder FROM into TO, each under a temporary name\n"
-	"  first. TO/" SYSTEM_FILE " gets LINE, else what FROM/" PRELOAD_FILE " says.\n";
+	"  first. TO/" LINE_FILE " gets what LD_PRELOAD has to be where TO is mounted at\n"
+	"  " MOUNTED ", as FROM/" LIST_FILE " says; TO/" SYSTEM_FILE
+	" gets LINE, or the same.\n";
 
 struct install {
 	int from, to;
@@ -129,38 +133,46 @@ static int copy_entry(struct install *install, const char *name)
 	return error_set(install->error, 0, "install: %s is no file", name);
 }
 
-/* The line for /etc/ld.so.preload. */
-static int write_line(struct install *install, const char *line)
+static int write_line(
+	struct install *install, const char *name, const char *temporary, const char *line)
 {
-	cleanup_close int to = open_new(install, "." SYSTEM_FILE ".new");
-	char text[LINE_MAX_BYTES];
-	int n, ret;
+	cleanup_close int to = open_new(install, temporary);
+	int ret;
 
 	if (to < 0)
-		return fail(install, errno, SYSTEM_FILE);
-	n = snprintf(text, sizeof(text), "%s\n", line);
-	if (n >= (int)sizeof(text))
-		return fail(install, ENAMETOOLONG, SYSTEM_FILE);
-	ret = write_all(to, text, (size_t)n);
+		return fail(install, errno, name);
+	ret = write_all(to, line, strlen(line));
+	if (!ret)
+		ret = write_all(to, "\n", 1);
 	if (ret < 0 || fchmod(to, 0644))
-		return fail(install, ret < 0 ? -ret : errno, SYSTEM_FILE);
-	return settle(install, "." SYSTEM_FILE ".new", SYSTEM_FILE);
+		return fail(install, ret < 0 ? -ret : errno, name);
+	return settle(install, temporary, name);
 }
 
-/* What FROM/preload says, without its end of line; "" where it is not there. */
+/* The names of FROM/preload.list as one line of paths; "" where the list is not there. */
 static int read_line(struct install *install, char line[LINE_MAX_BYTES])
 {
-	cleanup_close int fd = openat(install->from, PRELOAD_FILE, O_RDONLY | O_CLOEXEC);
+	cleanup_close int fd = openat(install->from, LIST_FILE, O_RDONLY | O_CLOEXEC);
+	char names[LINE_MAX_BYTES / 2], *rest = names, *name;
+	size_t at = 0;
 	ssize_t n;
 
 	line[0] = 0;
 	if (fd < 0)
-		return errno == ENOENT ? 0 : fail(install, errno, PRELOAD_FILE);
-	n = read(fd, line, LINE_MAX_BYTES - 1);
-	if (n < 0)
-		return fail(install, errno, PRELOAD_FILE);
-	line[n] = 0;
-	line[strcspn(line, "\r\n")] = 0;
+		return errno == ENOENT ? 0 : fail(install, errno, LIST_FILE);
+	n = read(fd, names, sizeof(names));
+	if (n < 0 || n == (ssize_t)sizeof(names))
+		return fail(install, n < 0 ? errno : EFBIG, LIST_FILE);
+	names[n] = 0;
+	while ((name = strsep(&rest, "\n"))) {
+		int used = *name ? snprintf(line + at, LINE_MAX_BYTES - at, "%s" MOUNTED "/%s",
+					   at ? ":" : "", name)
+				 : 0;
+
+		if (used < 0 || (size_t)used >= LINE_MAX_BYTES - at)
+			return fail(install, ENAMETOOLONG, LIST_FILE);
+		at += (size_t)used;
+	}
 	return 0;
 }
 
@@ -177,11 +189,14 @@ static int install_all(struct install *install, const char *line)
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
 			ret = copy_entry(install, entry->d_name);
 	closedir(folder);
-	if (!ret && !line) {
+	if (!ret)
 		ret = read_line(install, found);
-		line = found;
-	}
-	return !ret && line[0] ? write_line(install, line) : ret;
+	if (!ret && found[0])
+		ret = write_line(install, LINE_FILE, "." LINE_FILE ".new", found);
+	line = line ? line : found;
+	if (!ret && line[0])
+		ret = write_line(install, SYSTEM_FILE, "." SYSTEM_FILE ".new", line);
+	return ret;
 }
 
 int install_main(int argc, char **argv)

@@ -333,7 +333,8 @@ static int parse_positional(int argc, char **argv, struct options *options, stru
 			error, 0, "'%s': the transport served here is native", argv[3]);
 	if (snprintf(agent, sizeof(agent), "%s:%s", argv[2], argv[4]) >= (int)sizeof(agent))
 		return error_set(error, 0, "the host's name is too long");
-	options->mode = CHANNEL_HOST; /* the seeds' pods have hostIPC */
+	options->mode = CHANNEL_HOST; /* the seeds' pods have hostIPC … */
+	options->announce = true;     /* … and no volume that their containers share */
 	return set_agent(options, &item, error);
 }
 

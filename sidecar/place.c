@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -176,6 +177,24 @@ int place_take(struct place *place, const char *path, unsigned mode, struct erro
 	}
 	place->lock_fd = take_fd(&lock);
 	return 0;
+}
+
+int place_announce(const struct place *place, struct error *error)
+{
+	cleanup_close int fd =
+		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t n = strlen(place->socket);
+	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+
+	if (fd < 0)
+		return error_set(error, errno, "socket");
+	if (n >= sizeof(address.sun_path))
+		return error_set(error, ENAMETOOLONG, "socket @%s", place->socket);
+	memcpy(address.sun_path + 1, place->socket, n);
+	if (bind(fd, (struct sockaddr *)&address, size) || listen(fd, 256))
+		return error_set(error, errno, "socket @%s", place->socket);
+	return take_fd(&fd);
 }
 
 void place_leave(struct place *place)

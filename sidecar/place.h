@@ -24,6 +24,11 @@ struct place {
  */
 int place_take(struct place *place, const char *path, unsigned mode, struct error *error);
 
+/* Listens also under the socket's path as a name of the network namespace, which the containers
+ * of a pod share even where they share no volume. fd, or -errno with *error (-EADDRINUSE: with
+ * hostNetwork another pod has it). */
+int place_announce(const struct place *place, struct error *error);
+
 /* Removes socket and lock. */
 void place_leave(struct place *place);
 

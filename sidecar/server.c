@@ -75,10 +75,10 @@ static void server_prepare(struct server *server)
 	segment_free(spare);
 }
 
-static void server_accept(struct server *server)
+static void server_accept(struct server *server, int listen_fd)
 {
 	for (int i = 0; i < 16; i++) {
-		int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		unsigned count;
 		int ret;
 
@@ -127,17 +127,18 @@ static bool server_done(struct server *server, uint64_t now, uint64_t *at)
 
 static void server_loop(struct server *server, int signal_fd)
 {
-	struct pollfd fds[3] = {{.fd = server->listen_fd, .events = POLLIN},
-		{.fd = server->wake_fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+	struct pollfd fds[4] = {{.fd = server->listen_fd, .events = POLLIN},
+		{.fd = server->wake_fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN},
+		{.fd = server->announce_fd, .events = POLLIN}};
 	uint64_t at, wakes;
 
 	while (!server_done(server, wait_now(), &at)) {
 		uint64_t now = wait_now();
-		int n = poll(fds, 3, 0);
+		int n = poll(fds, 4, 0);
 
 		if (!n) {
 			server_prepare(server);
-			n = poll(fds, 3, at > now ? (int)((at - now) / 1000000) + 1 : 0);
+			n = poll(fds, 4, at > now ? (int)((at - now) / 1000000) + 1 : 0);
 		}
 		if (n <= 0)
 			continue;
@@ -146,7 +147,9 @@ static void server_loop(struct server *server, int signal_fd)
 		if (fds[1].revents && read(server->wake_fd, &wakes, sizeof(wakes)) < 0)
 			continue;
 		if (fds[0].revents)
-			server_accept(server);
+			server_accept(server, server->listen_fd);
+		if (fds[3].revents)
+			server_accept(server, server->announce_fd);
 	}
 }
 
@@ -225,6 +228,9 @@ int server_run(const struct options *options, struct error *error)
 	if (ret < 0)
 		return ret;
 	server.listen_fd = place.listen_fd;
+	server.announce_fd = options->announce ? place_announce(&place, error) : -1;
+	if (options->announce && server.announce_fd < 0)
+		log_warn("sidecar.announce", "text=\"%s\"", error->text);
 	ret = server_open(&server, &signal_fd, error);
 	if (!ret) {
 		log_info("sidecar.ready", "socket=%s ipc=%s agent=%s", options->socket,
@@ -235,6 +241,8 @@ int server_run(const struct options *options, struct error *error)
 			(unsigned long long)server.attached, (unsigned long long)server.lost);
 	}
 	place_leave(&place);
+	if (server.announce_fd >= 0)
+		close(server.announce_fd);
 	server_stop(&server);
 	segment_free(server.spare);
 	return ret;

@@ -26,6 +26,7 @@ struct server {
 	uint64_t spin;	  /* ns */
 	uint64_t started; /* CLOCK_MONOTONIC ns */
 	int listen_fd;
+	int announce_fd; /* the same in the network namespace; -1 = not there */
 	int lock_fd;
 	int stop_fd; /* eventfd, never read: readable = everybody ends */
 	int wake_fd; /* eventfd: the main thread looks around */

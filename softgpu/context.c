@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/graph.h"
+
 #define STACK_MAX 256
 /* How long a dying context's work may go on before its kernels are cancelled, and after. */
 #define DRAIN_NS 2000000000u
@@ -157,6 +159,7 @@ static CUresult context_new(struct device *device, unsigned flags, struct CUctx_
  * must not be held; the context is out of the list and the table of handles already. */
 static void context_end(struct CUctx_st *context)
 {
+	capture_context_gone(context);
 	if (!queue_drain(context, DRAIN_NS)) {
 		atomic_store(&context->cancel, true);
 		context_fault(context, CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -443,6 +446,8 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
 	struct CUctx_st *context;
 	CUresult ret = context_named(ctx, &context);
 
+	if (!ret)
+		ret = capture_context(context);
 	if (ret)
 		return ret;
 	context_ref(context);

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/copy_calls.h"
+#include "softgpu/graph.h"
+
 /* Pageable memory up to this size is taken at the call, so that the call need not wait. */
 #define STAGED_MAX (1 * MIB)
 /* Up to this size a copy or fill takes less time than waking a thread for it. */
@@ -175,44 +178,83 @@ static bool stage(struct copy_op *op)
 	return true;
 }
 
+/* The operation, checked. */
+static CUresult copy_op(const struct copy *copy, struct copy_op **out, size_t *bytes)
+{
+	struct copy_op *op;
+	CUresult ret;
+
+	ret = side_check(copy, copy->src, copy->src_side, copy->src_pitch, copy->src_height);
+	if (!ret)
+		ret = side_check(
+			copy, copy->dst, copy->dst_side, copy->dst_pitch, copy->dst_height);
+	if (ret)
+		return ret;
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->op.kind = OP_WORK;
+	op->op.run = copy_run;
+	op->op.drop = copy_drop;
+	op->op.bytes = sizeof(*op);
+	op->op.node = CU_GRAPH_NODE_TYPE_MEMCPY;
+	op->copy = *copy;
+	if (__builtin_mul_overflow(copy->width, copy->height, bytes) ||
+		__builtin_mul_overflow(*bytes, copy->depth, bytes))
+		*bytes = SIZE_MAX;
+	op->op.light = *bytes <= LIGHT_BYTES;
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+/* What cannot be left to the device is no part of a graph. */
+static CUresult copy_may(struct CUstream_st *stream, bool refused)
+{
+	CUresult ret;
+
+	if (!refused)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&queue_lock);
+	ret = capture_refuse(stream);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
 CUresult copy_submit(const struct copy *copy, CUstream handle, bool sync)
 {
 	struct CUstream_st *stream;
-	struct copy_op *op;
-	size_t bytes;
-	bool wait;
-	CUresult ret = stream_use(handle, &stream);
+	struct copy_op *op = NULL;
+	size_t bytes = 0;
+	bool wait, pageable;
+	CUresult ret = sync ? capture_unsafe() : CUDA_SUCCESS;
 
+	if (!ret)
+		ret = stream_use(handle, &stream);
 	if (ret)
 		return ret;
 	if (!copy->width || !copy->height || !copy->depth) {
 		stream_done(stream);
 		return CUDA_SUCCESS;
 	}
-	ret = side_check(copy, copy->src, copy->src_side, copy->src_pitch, copy->src_height);
-	if (!ret)
-		ret = side_check(
-			copy, copy->dst, copy->dst_side, copy->dst_pitch, copy->dst_height);
-	op = ret ? NULL : calloc(1, sizeof(*op));
-	if (!op) {
+	ret = copy_op(copy, &op, &bytes);
+	if (ret) {
 		stream_done(stream);
-		return ret ? ret : CUDA_ERROR_OUT_OF_MEMORY;
+		return ret;
 	}
-	op->op.kind = OP_WORK;
-	op->op.run = copy_run;
-	op->op.drop = copy_drop;
-	op->copy = *copy;
-	if (__builtin_mul_overflow(copy->width, copy->height, &bytes) ||
-		__builtin_mul_overflow(bytes, copy->depth, &bytes))
-		bytes = SIZE_MAX;
-	op->op.light = bytes <= LIGHT_BYTES;
 
 	/* Between device addresses nobody waits, not even the calls without Async. */
 	wait = sync && (copy->src_side == COPY_HOST || copy->dst_side == COPY_HOST);
 	if (!wait && copy->dst_side == COPY_HOST)
 		wait = !side_pinned(copy, copy->dst, copy->dst_pitch, copy->dst_height);
-	if (!wait && copy->src_side == COPY_HOST &&
-		!side_pinned(copy, copy->src, copy->src_pitch, copy->src_height)) {
+	pageable = !wait && copy->src_side == COPY_HOST &&
+		   !side_pinned(copy, copy->src, copy->src_pitch, copy->src_height);
+	ret = copy_may(stream, wait || pageable);
+	if (ret) {
+		copy_drop(&op->op);
+		stream_done(stream);
+		return ret;
+	}
+	if (pageable) {
 		wait = bytes > STAGED_MAX;
 		if (!wait)
 			wait = !stage(op);
@@ -223,6 +265,48 @@ CUresult copy_submit(const struct copy *copy, CUstream handle, bool sync)
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	stream_done(stream);
 	return ret;
+}
+
+CUresult copy_op_new(const CUDA_MEMCPY3D *params, struct op **out)
+{
+	struct copy copy;
+	struct copy_op *op = NULL;
+	size_t bytes;
+	CUresult ret = params ? copy_read_3d(params, &copy) : CUDA_ERROR_INVALID_VALUE;
+
+	if (!ret && (!copy.width || !copy.height || !copy.depth))
+		ret = CUDA_ERROR_INVALID_VALUE;
+	if (!ret)
+		ret = copy_op(&copy, &op, &bytes);
+	if (!ret)
+		*out = &op->op;
+	return ret;
+}
+
+void copy_op_read(const struct op *base, CUDA_MEMCPY3D *p)
+{
+	const struct copy *copy = &((const struct copy_op *)base)->copy;
+
+	*p = (CUDA_MEMCPY3D){.srcMemoryType = copy->src_side == COPY_HOST
+						      ? CU_MEMORYTYPE_HOST
+						      : CU_MEMORYTYPE_DEVICE,
+		.srcPitch = copy->src_pitch,
+		.srcHeight = copy->src_height,
+		.dstMemoryType =
+			copy->dst_side == COPY_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+		.dstPitch = copy->dst_pitch,
+		.dstHeight = copy->dst_height,
+		.WidthInBytes = copy->width,
+		.Height = copy->height,
+		.Depth = copy->depth};
+	if (copy->src_side == COPY_HOST)
+		p->srcHost = pointer(copy->src);
+	else
+		p->srcDevice = copy->src;
+	if (copy->dst_side == COPY_HOST)
+		p->dstHost = pointer(copy->dst);
+	else
+		p->dstDevice = copy->dst;
 }
 
 CUresult copy_linear(uint64_t dst, enum copy_side dst_side, uint64_t src,
@@ -306,37 +390,31 @@ static void fill_drop(struct op *op)
 	free(op);
 }
 
-/* Fills never wait, as on a GPU.  PITCH 0: one row. */
-static CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned element,
-	size_t width, size_t height, CUstream handle)
+static CUresult fill_op(uint64_t dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, struct fill_op **out)
 {
-	struct CUstream_st *stream;
 	struct fill_op *op;
 	size_t row, size;
-	CUresult ret = stream_use(handle, &stream);
 
-	if (ret)
-		return ret;
-	if (!width || !height)
-		goto out;
-	ret = CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_mul_overflow(width, (size_t)element, &row) || dst % element ||
+	if ((element != 1 && element != 2 && element != 4) ||
+		__builtin_mul_overflow(width, (size_t)element, &row) || dst % element ||
 		(height > 1 && (pitch < row || pitch % element)) ||
 		__builtin_mul_overflow(pitch, height - 1, &size) ||
 		__builtin_add_overflow(size, row, &size))
-		goto out;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!memory_mapped(dst, size)) {
 		log_note("fill refused: 0x%llx+0x%llx is not all mapped",
 			(unsigned long long)dst, (unsigned long long)size);
-		goto out;
+		return CUDA_ERROR_INVALID_VALUE;
 	}
-	ret = CUDA_ERROR_OUT_OF_MEMORY;
 	op = calloc(1, sizeof(*op));
 	if (!op)
-		goto out;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	op->op.kind = OP_WORK;
 	op->op.run = fill_run;
 	op->op.drop = fill_drop;
+	op->op.bytes = sizeof(*op);
+	op->op.node = CU_GRAPH_NODE_TYPE_MEMSET;
 	op->dst = dst;
 	op->pitch = pitch;
 	op->width = width;
@@ -344,11 +422,51 @@ static CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned
 	op->element = element;
 	op->value = value;
 	op->op.light = row <= LIGHT_BYTES / height;
-	if (queue_submit(stream, &op->op, false))
-		ret = CUDA_SUCCESS;
-out:
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+/* Fills never wait, as on a GPU.  PITCH 0: one row. */
+static CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, CUstream handle)
+{
+	struct CUstream_st *stream;
+	struct fill_op *op;
+	CUresult ret = stream_use(handle, &stream);
+
+	if (ret)
+		return ret;
+	if (width && height)
+		ret = fill_op(dst, pitch, value, element, width, height, &op);
+	if (!ret && width && height && !queue_submit(stream, &op->op, false))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	stream_done(stream);
 	return ret;
+}
+
+CUresult fill_op_new(const CUDA_MEMSET_NODE_PARAMS *p, struct op **out)
+{
+	struct fill_op *op;
+	CUresult ret;
+
+	if (!p || !p->width || !p->height)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = fill_op(p->dst, p->pitch, p->value, p->elementSize, p->width, p->height, &op);
+	if (!ret)
+		*out = &op->op;
+	return ret;
+}
+
+void fill_op_read(const struct op *base, CUDA_MEMSET_NODE_PARAMS *p)
+{
+	const struct fill_op *op = (const struct fill_op *)base;
+
+	*p = (CUDA_MEMSET_NODE_PARAMS){.dst = op->dst,
+		.pitch = op->pitch,
+		.value = op->value,
+		.elementSize = op->element,
+		.width = op->width,
+		.height = op->height};
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)

@@ -95,7 +95,7 @@ CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
 }
 
 /* A pitch of 0 means rows that follow one another. */
-CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
+CUresult copy_read_3d(const CUDA_MEMCPY3D *p, struct copy *out)
 {
 	struct copy copy;
 	CUresult ret;
@@ -122,6 +122,15 @@ CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
 			ret = shift(&copy.dst, p->dstXInBytes, p->dstY, p->dstZ, copy.dst_pitch,
 				copy.dst_height, copy.width);
 	}
+	*out = copy;
+	return ret;
+}
+
+CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
+{
+	struct copy copy;
+	CUresult ret = copy_read_3d(p, &copy);
+
 	return ret ? ret : copy_submit(&copy, stream, sync);
 }
 

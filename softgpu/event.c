@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "softgpu/graph.h"
+
 /* All under queue_lock. */
 struct CUevent_st {
 	struct CUctx_st *context;   /* referenced */
@@ -17,6 +19,7 @@ struct CUevent_st {
 	unsigned flags;
 	unsigned refs;
 	bool closed;
+	struct event_capture capture;
 };
 struct event_op {
 	struct op op;
@@ -31,8 +34,19 @@ static void event_unref(struct CUevent_st *event)
 		return;
 	if (event->stream)
 		queue_unref(event->stream);
+	node_set_free(&event->capture.tail);
 	context_unref(event->context);
 	free(event);
+}
+
+void event_hold(CUevent event)
+{
+	event->refs++;
+}
+
+void event_let(CUevent event)
+{
+	event_unref(event);
 }
 
 static void event_close(struct CUevent_st *event)
@@ -144,12 +158,13 @@ static void event_place(struct CUevent_st *event, struct CUstream_st *stream, ui
 	event->seq = seq;
 }
 
-static CUresult event_record_locked(struct CUevent_st *event, struct CUstream_st *stream)
+CUresult event_record_locked(CUevent event, struct CUstream_st *stream)
 {
 	struct event_op *op;
 
 	if (event->context != stream->context)
 		return CUDA_ERROR_INVALID_HANDLE;
+	event->capture.id = 0;
 	if (queue_idle_locked(stream->context)) {
 		event_place(event, stream, stream->submitted);
 		event->time = now_ns();
@@ -180,6 +195,9 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
 		ret = CUDA_ERROR_INVALID_VALUE;
 	else if (!object_is(hEvent, OBJECT_EVENT))
 		ret = CUDA_ERROR_INVALID_HANDLE;
+	else if (stream->capture)
+		ret = capture_record(
+			stream, hEvent, &hEvent->capture, flags & CU_EVENT_RECORD_EXTERNAL);
 	else
 		ret = event_record_locked(hEvent, stream);
 	queue_unref(stream);
@@ -198,9 +216,14 @@ CUresult cuEventQuery(CUevent hEvent)
 
 	if (!device_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
+	ret = capture_unsafe();
+	if (ret)
+		return ret;
 	pthread_mutex_lock(&queue_lock);
 	if (!object_is(hEvent, OBJECT_EVENT)) {
 		ret = CUDA_ERROR_INVALID_HANDLE;
+	} else if (hEvent->capture.id) {
+		ret = CUDA_ERROR_CAPTURED_EVENT;
 	} else {
 		ret = context_fault_of(hEvent->context);
 		if (!ret && event_pending(hEvent))
@@ -219,6 +242,8 @@ CUresult cuEventSynchronize(CUevent hEvent)
 	pthread_mutex_lock(&queue_lock);
 	if (!object_is(hEvent, OBJECT_EVENT)) {
 		ret = CUDA_ERROR_INVALID_HANDLE;
+	} else if (hEvent->capture.id) {
+		ret = CUDA_ERROR_CAPTURED_EVENT;
 	} else {
 		struct CUctx_st *context = hEvent->context;
 
@@ -260,7 +285,7 @@ CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 	return cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
 }
 
-static CUresult wait_event_locked(struct CUstream_st *stream, struct CUevent_st *event)
+CUresult event_wait_locked(struct CUstream_st *stream, CUevent event)
 {
 	struct event_op *op;
 
@@ -282,6 +307,7 @@ static CUresult wait_event_locked(struct CUstream_st *stream, struct CUevent_st 
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	struct CUstream_st *stream;
+	bool handled = false;
 	CUresult ret = stream_use(hStream, &stream);
 
 	if (ret)
@@ -292,7 +318,10 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	else if (!object_is(hEvent, OBJECT_EVENT))
 		ret = CUDA_ERROR_INVALID_HANDLE;
 	else
-		ret = wait_event_locked(stream, hEvent);
+		ret = capture_wait(stream, hEvent, &hEvent->capture, hEvent->stream != NULL,
+			Flags & CU_EVENT_WAIT_EXTERNAL, &handled);
+	if (!ret && !handled)
+		ret = event_wait_locked(stream, hEvent);
 	queue_unref(stream);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
@@ -350,7 +379,7 @@ CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 		ret = CUDA_ERROR_INVALID_HANDLE;
 	for (struct CUstream_st *s = hCtx->streams; s && !ret; s = s->next)
 		if (s->flags & CU_STREAM_NON_BLOCKING || s->legacy)
-			ret = wait_event_locked(s, hEvent);
+			ret = event_wait_locked(s, hEvent);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }

@@ -9,8 +9,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "softgpu/graph.h"
+
 #define ATTRIBUTES_MAX 64
 #define CLUSTER_MAX 8
+#define PARAMS_READ 256 /* of a graph's node, as pointers */
 
 struct launch {
 	struct ptx_launch ptx;
@@ -21,7 +24,7 @@ struct launch_op {
 	struct op op;
 	struct ptx_launch ptx;
 	struct CUfunc_st *function;
-	enum { FAULT_NONE, FAULT_ADDRESS, FAULT_HANG } inject;
+	void *pointers[PARAMS_READ]; /* into `params`, for who asks a node */
 	_Alignas(16) unsigned char params[];
 };
 
@@ -61,19 +64,19 @@ static void launch_run(struct op *base)
 {
 	struct launch_op *op = (struct launch_op *)base;
 	struct ptx_error error = {0};
+	unsigned number = atomic_fetch_add(&launches, 1) + 1;
 	enum ptx_status status;
 	CUresult result;
 
-	switch (op->inject) {
-	case FAULT_ADDRESS:
+	op->ptx.params = op->params; /* the operation may be a copy of a node's */
+	if (number == settings.fault_launch) {
 		status = PTX_ILLEGAL_ADDRESS;
 		strcpy(error.text, "injected by VCUDA_SOFTGPU_FAULT");
-		break;
-	case FAULT_HANG:
+	} else if (number == settings.fault_hang) {
 		status = hang(op);
 		strcpy(error.text, "injected by VCUDA_SOFTGPU_FAULT");
-		break;
-	default: status = ptx_launch(&op->ptx, &error); break;
+	} else {
+		status = ptx_launch(&op->ptx, &error);
 	}
 	if (status == PTX_OK)
 		return;
@@ -178,15 +181,15 @@ static CUresult take_params(
 	return CUDA_SUCCESS;
 }
 
-static CUresult launch_submit(
-	struct launch *launch, struct CUstream_st *stream, void **params, void **extra)
+/* The operation, checked and with its parameters taken. */
+static CUresult launch_op(const struct launch *launch, struct CUctx_st *context, void **params,
+	void **extra, struct launch_op **out)
 {
 	const struct ptx_kernel_info *info = &launch->function->info;
 	struct launch_op *op;
-	unsigned number;
 	CUresult ret;
 
-	if (launch->function->module->context != stream->context)
+	if (launch->function->module->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!launch->function->kernel) {
 		log_problem("kernel %s: machine code only: the software GPU runs PTX",
@@ -209,18 +212,26 @@ static CUresult launch_submit(
 	op->op.kind = OP_WORK;
 	op->op.run = launch_run;
 	op->op.drop = launch_drop;
+	op->op.bytes = (uint32_t)(sizeof(*op) + info->param_bytes);
+	op->op.node = CU_GRAPH_NODE_TYPE_KERNEL;
 	op->function = launch->function;
 	op->ptx = launch->ptx;
 	op->ptx.kernel = launch->function->kernel;
-	op->ptx.params = op->params;
 	op->ptx.dynamic_shared = (uint32_t)launch->dynamic_shared;
 	op->ptx.timeout_ns = settings.timeout_ns;
-	op->ptx.cancel = &stream->context->cancel;
-	number = atomic_fetch_add(&launches, 1) + 1;
-	if (number == settings.fault_launch)
-		op->inject = FAULT_ADDRESS;
-	else if (number == settings.fault_hang)
-		op->inject = FAULT_HANG;
+	op->ptx.cancel = &context->cancel;
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+static CUresult launch_submit(
+	struct launch *launch, struct CUstream_st *stream, void **params, void **extra)
+{
+	struct launch_op *op;
+	CUresult ret = launch_op(launch, stream->context, params, extra, &op);
+
+	if (ret)
+		return ret;
 	return queue_submit(stream, &op->op, false) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -273,6 +284,67 @@ static CUresult launch_attributes(const CUlaunchConfig *config, struct launch *l
 	return CUDA_SUCCESS;
 }
 
+/* What the function itself says about clusters. */
+static void launch_cluster(struct launch *launch)
+{
+	for (int i = 0; i < 3; i++) {
+		if (launch->function->info.cluster[i])
+			launch->ptx.cluster[i] = launch->function->info.cluster[i];
+		else if (launch->function->cluster[i])
+			launch->ptx.cluster[i] = (uint32_t)launch->function->cluster[i];
+	}
+}
+
+CUresult launch_op_new(const CUDA_KERNEL_NODE_PARAMS *p, struct op **out)
+{
+	struct launch launch = {.ptx = {.cluster = {1, 1, 1}}};
+	struct CUctx_st *context;
+	struct launch_op *op = NULL;
+	CUresult ret;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = context_current(&context);
+	if (!ret && p->ctx && p->ctx != context)
+		ret = CUDA_ERROR_NOT_SUPPORTED; /* one context a graph */
+	if (!ret)
+		ret = function_use(
+			p->func ? p->func : (CUfunction)p->kern, context, &launch.function);
+	if (ret)
+		return ret;
+	launch.ptx.grid[0] = p->gridDimX;
+	launch.ptx.grid[1] = p->gridDimY;
+	launch.ptx.grid[2] = p->gridDimZ;
+	launch.ptx.block[0] = p->blockDimX;
+	launch.ptx.block[1] = p->blockDimY;
+	launch.ptx.block[2] = p->blockDimZ;
+	launch.dynamic_shared = p->sharedMemBytes;
+	launch_cluster(&launch);
+	ret = launch_op(&launch, context, p->kernelParams, p->extra, &op);
+	if (!ret)
+		*out = &op->op;
+	return ret;
+}
+
+void launch_op_read(struct op *base, CUDA_KERNEL_NODE_PARAMS *p)
+{
+	struct launch_op *op = (struct launch_op *)base;
+	const struct ptx_kernel_info *info = &op->function->info;
+
+	for (unsigned i = 0; i < info->param_count && i < PARAMS_READ; i++)
+		op->pointers[i] = op->params + info->params[i].offset;
+	*p = (CUDA_KERNEL_NODE_PARAMS){.func = op->function,
+		.gridDimX = op->ptx.grid[0],
+		.gridDimY = op->ptx.grid[1],
+		.gridDimZ = op->ptx.grid[2],
+		.blockDimX = op->ptx.block[0],
+		.blockDimY = op->ptx.block[1],
+		.blockDimZ = op->ptx.block[2],
+		.sharedMemBytes = op->ptx.dynamic_shared,
+		.kernelParams = op->pointers,
+		.ctx = op->function->module->context};
+}
+
 static CUresult launch(const CUlaunchConfig *config, CUfunction handle, void **params,
 	void **extra, CUstream hStream, bool cooperative)
 {
@@ -289,12 +361,8 @@ static CUresult launch(const CUlaunchConfig *config, CUfunction handle, void **p
 	if (ret)
 		return ret;
 	ret = function_use(handle, stream->context, &launch.function);
-	for (int i = 0; i < 3 && !ret; i++) {
-		if (launch.function->info.cluster[i])
-			launch.ptx.cluster[i] = launch.function->info.cluster[i];
-		else if (launch.function->cluster[i])
-			launch.ptx.cluster[i] = (uint32_t)launch.function->cluster[i];
-	}
+	if (!ret)
+		launch_cluster(&launch);
 	if (!ret)
 		ret = launch_attributes(config, &launch);
 	if (!ret)

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "softgpu/graph.h"
+
 /* Where the window is wanted: above what ASan keeps for itself, below where programs and
  * libraries are loaded, and around the places where vcuda's clients ask for their windows. */
 #define WINDOW_BASE 0x110000000000u
@@ -299,6 +301,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	uint64_t address;
 	CUresult ret = context_current(&context);
 
+	if (!ret)
+		ret = capture_unsafe();
 	if (ret)
 		return ret;
 	if (!dptr || bytesize == 0)
@@ -338,6 +342,9 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	CUresult ret = context_current(&context);
 
 	if (ret || !dptr)
+		return ret;
+	ret = capture_unsafe();
+	if (ret)
 		return ret;
 	pthread_rwlock_rdlock(&memory_lock);
 	block = block_find(dptr);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/graph.h"
+
 /* Under memory_lock. */
 struct CUmemPoolHandle_st {
 	struct device *device;
@@ -298,6 +300,17 @@ CUresult cuMemPoolGetAccess(
 
 /* ---- stream-ordered allocation ---- */
 
+/* Graphs that own memory are not served. */
+static CUresult pool_uncaptured(struct CUstream_st *stream)
+{
+	CUresult ret;
+
+	pthread_mutex_lock(&queue_lock);
+	ret = capture_refuse(stream);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
 static CUresult allocate(CUdeviceptr *dptr, size_t size, struct CUmemPoolHandle_st *pool,
 	struct CUstream_st *stream)
 {
@@ -311,6 +324,9 @@ static CUresult allocate(CUdeviceptr *dptr, size_t size, struct CUmemPoolHandle_
 		*dptr = 0;
 		return CUDA_SUCCESS;
 	}
+	ret = pool_uncaptured(stream);
+	if (ret)
+		return ret;
 	if (pool->max_size) {
 		pthread_rwlock_rdlock(&memory_lock);
 		full = size > pool->max_size || pool->used > pool->max_size - size;
@@ -404,9 +420,11 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 
 	if (ret)
 		return ret;
-	if (!dptr) {
+	if (dptr)
+		ret = pool_uncaptured(stream);
+	if (!dptr || ret) {
 		stream_done(stream);
-		return CUDA_SUCCESS;
+		return ret;
 	}
 	op = calloc(1, sizeof(*op));
 	if (op && !mark_freeing(dptr, true)) {

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "softgpu/graph.h"
+
 /* More streams than this with kernels at once take turns.  Kernels that wait for one another
  * need a thread each. */
 #define EXECUTORS_MAX 16
@@ -27,6 +29,8 @@
 #define WATCH_MIN_NS 20000u
 #define WATCH_MAX_NS 1000000u
 #define WATCH_BATCH 64
+/* queue_submit's answer where the operation became a node of a graph. */
+#define CAPTURED UINT64_MAX
 
 pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -158,6 +162,7 @@ void queue_unref(struct CUstream_st *stream)
 {
 	if (--stream->refs)
 		return;
+	node_set_free(&stream->tail);
 	context_unref(stream->context);
 	free(stream);
 }
@@ -178,6 +183,7 @@ void queue_stream_close(struct CUstream_st *stream)
 	pthread_mutex_lock(&queue_lock);
 	if (!stream->doomed) {
 		stream->doomed = true;
+		capture_stream_gone(stream);
 		if (!stream->first)
 			stream_unlink(stream);
 		queue_unref(stream);
@@ -424,6 +430,8 @@ uint64_t queue_submit_locked(struct CUstream_st *stream, struct op *op, bool qui
 	op->stream = stream;
 	op->context = stream->context;
 	op->next = NULL;
+	if (stream->capture)
+		return capture_op(stream, op) ? CAPTURED : 0;
 	if (!depend_on_legacy_rules(stream, op)) {
 		for (size_t i = 0; i < op->dep_count; i++)
 			queue_unref(op->deps[i].stream);
@@ -456,7 +464,8 @@ uint64_t queue_submit(struct CUstream_st *stream, struct op *op, bool quiet)
 
 	pthread_mutex_lock(&queue_lock);
 	seq = queue_submit_locked(stream, op, quiet || light);
-	if (seq && light && stream->state == STREAM_READY && stream->first->seq == seq) {
+	if (seq && seq != CAPTURED && light && stream->state == STREAM_READY &&
+		stream->first->seq == seq) {
 		list_remove(&work, stream);
 		stream_run(stream, seq);
 	}
@@ -565,7 +574,7 @@ CUresult queue_run(struct CUstream_st *stream, struct op *op)
 
 	pthread_mutex_lock(&queue_lock);
 	seq = queue_submit_locked(stream, op, true);
-	if (seq)
+	if (seq && seq != CAPTURED)
 		wait_for(stream, seq, true, 0);
 	pthread_mutex_unlock(&queue_lock);
 	return seq ? context_fault_of(stream->context) : CUDA_ERROR_OUT_OF_MEMORY;

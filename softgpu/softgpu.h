@@ -91,6 +91,10 @@ enum object_kind {
 	OBJECT_LINK,
 	OBJECT_POOL,
 	OBJECT_PHYSICAL,
+	OBJECT_GRAPH,
+	OBJECT_NODE,
+	OBJECT_EXEC,
+	OBJECT_USER,
 };
 bool object_add(const void *object, enum object_kind kind); /* false: no memory */
 void object_remove(const void *object);
@@ -274,6 +278,8 @@ struct op {
 	void (*drop)(struct op *op); /* frees the op; under queue_lock */
 	bool always;		     /* run even on a faulted context */
 	bool light;		     /* quicker done than handed to a thread */
+	uint32_t bytes;		     /* of the whole operation, to copy it; 0: it cannot be */
+	CUgraphNodeType node;	     /* what it is in a graph */
 	struct CUctx_st *context;
 	/* The queue's own. */
 	struct op *next;
@@ -289,6 +295,15 @@ struct waiter {
 	struct CUstream_st *stream; /* the stream that waits, or NULL: a thread */
 	bool done;
 	pthread_cond_t *cond;
+};
+/* graph.h; here since streams and events hold them. */
+struct node_set {
+	struct CUgraphNode_st **item;
+	size_t count, room;
+};
+struct event_capture {
+	unsigned long long id; /* of the capture that recorded it last; 0: none did */
+	struct node_set tail;
 };
 enum stream_state { STREAM_IDLE, STREAM_BLOCKED, STREAM_READY, STREAM_RUNNING, STREAM_WATCH };
 struct CUstream_st {
@@ -307,6 +322,8 @@ struct CUstream_st {
 	struct waiter wait;
 	CUstreamAttrValue policy; /* CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY */
 	CUstreamAttrValue window, domain_map, domain;
+	struct capture *capture; /* goes on; under queue_lock, as all of graph.h */
+	struct node_set tail;	 /* what the next node waits for */
 };
 extern pthread_mutex_t queue_lock;
 
@@ -336,6 +353,8 @@ CUresult queue_run(struct CUstream_st *stream, struct op *op);
 /* Finds what a handle means for the calling thread's context: NULL and the two special ones, or
  * a stream.  The stream comes referenced. */
 CUresult stream_use(CUstream handle, struct CUstream_st **stream);
+/* The same without the look at faults and captures, for questions. */
+CUresult stream_find(CUstream handle, struct CUstream_st **stream);
 void stream_done(struct CUstream_st *stream);
 /* What NULL means in the per-thread forms. */
 static inline CUstream stream_ptsz(CUstream handle)

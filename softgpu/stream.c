@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/graph.h"
+
 #define PRIORITY_LEAST 0
 #define PRIORITY_GREATEST (-5)
 
@@ -73,8 +75,7 @@ static struct CUstream_st *own_stream(struct CUctx_st *context)
 	return own->stream;
 }
 
-/* Without the look at faults, for stream_destroy and questions. */
-static CUresult stream_find(CUstream handle, struct CUstream_st **stream)
+CUresult stream_find(CUstream handle, struct CUstream_st **stream)
 {
 	struct CUctx_st *context;
 	CUresult ret;
@@ -118,6 +119,11 @@ CUresult stream_use(CUstream handle, struct CUstream_st **stream)
 	if (ret)
 		return ret;
 	ret = context_fault_of((*stream)->context);
+	if (!ret) {
+		pthread_mutex_lock(&queue_lock);
+		ret = capture_use(*stream);
+		pthread_mutex_unlock(&queue_lock);
+	}
 	if (ret)
 		stream_done(*stream);
 	return ret;
@@ -188,7 +194,9 @@ CUresult cuStreamQuery(CUstream hStream)
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&queue_lock);
-	ret = stream_busy(stream) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	ret = capture_refuse(stream);
+	if (!ret && stream_busy(stream))
+		ret = CUDA_ERROR_NOT_READY;
 	if (!ret)
 		ret = context_fault_of(stream->context);
 	queue_unref(stream);
@@ -204,6 +212,12 @@ CUresult cuStreamSynchronize(CUstream hStream)
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&queue_lock);
+	ret = capture_refuse(stream);
+	if (ret) {
+		queue_unref(stream);
+		pthread_mutex_unlock(&queue_lock);
+		return ret;
+	}
 	if (stream->legacy) {
 		/* Whatever was queued before now on any blocking stream. */
 		size_t count = 0;
@@ -380,58 +394,6 @@ CUresult cuStreamCopyAttributes(CUstream dst, CUstream src)
 	return ret;
 }
 
-/* ---- capture: not served, so nothing ever captures ---- */
-
-CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-	struct CUstream_st *stream;
-	CUresult ret = stream_use(hStream, &stream);
-
-	if (ret)
-		return ret;
-	if (captureStatus)
-		*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-	stream_done(stream);
-	return captureStatus ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
-	size_t *numDependencies_out)
-{
-	(void)id_out, (void)graph_out, (void)dependencies_out, (void)numDependencies_out;
-	return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
-	const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
-{
-	(void)id_out, (void)graph_out, (void)dependencies_out, (void)edgeData_out;
-	(void)numDependencies_out;
-	return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult cuStreamGetCaptureInfo(
-	CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
-{
-	(void)id_out;
-	return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	static __thread CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	CUstreamCaptureMode old = current;
-
-	if (!mode || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
-		*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	current = *mode;
-	*mode = old;
-	return CUDA_SUCCESS;
-}
-
 CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
 	struct CUctx_st *context;
@@ -480,11 +442,22 @@ static CUresult host_submit(
 
 	if (ret)
 		return ret;
+	if (callback) { /* a graph has no place for what it is told */
+		pthread_mutex_lock(&queue_lock);
+		ret = capture_refuse(stream);
+		pthread_mutex_unlock(&queue_lock);
+		if (ret) {
+			stream_done(stream);
+			return ret;
+		}
+	}
 	op = calloc(1, sizeof(*op));
 	if (op) {
 		op->op.kind = OP_HOST;
 		op->op.run = host_run;
 		op->op.drop = host_drop;
+		op->op.bytes = sizeof(*op);
+		op->op.node = CU_GRAPH_NODE_TYPE_HOST;
 		op->op.always = callback != NULL; /* a callback is told of the error */
 		op->function = function;
 		op->callback = callback;
@@ -495,6 +468,32 @@ static CUresult host_submit(
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	stream_done(stream);
 	return ret;
+}
+
+CUresult host_op_new(const CUDA_HOST_NODE_PARAMS *params, struct op **out)
+{
+	struct host_op *op;
+
+	if (!params || !params->fn)
+		return CUDA_ERROR_INVALID_VALUE;
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->op.kind = OP_HOST;
+	op->op.run = host_run;
+	op->op.drop = host_drop;
+	op->op.bytes = sizeof(*op);
+	op->op.node = CU_GRAPH_NODE_TYPE_HOST;
+	op->function = params->fn;
+	op->data = params->userData;
+	*out = &op->op;
+	return CUDA_SUCCESS;
+}
+
+void host_op_read(const struct op *op, CUDA_HOST_NODE_PARAMS *params)
+{
+	params->fn = ((const struct host_op *)op)->function;
+	params->userData = ((const struct host_op *)op)->data;
 }
 
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)

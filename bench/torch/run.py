@@ -356,8 +356,12 @@ def profile(bench, name):
           f"{row['server_cpu']['agent']:.3f}; seconds of time: {row['remote']:.3f} (natively "
           f"{row['native']:.3f})")
     counts = row["counts"]
+    print(f"the counted repetition waited {counts['answer_wait_ns'] / 1e9:.3f} s for "
+          f"{counts['round_trips']} answers ({counts['answer_wait_ns'] / 1e3 / max(1, counts['round_trips']):.1f} us "
+          f"each) and {counts['stall_ns'] / 1e9:.3f} s in {counts['stalls']} stalls (for room: the "
+          f"agent is behind); the rest is the program's own")
     print(f"frames {counts['frames'] / steps:.1f}, sent {counts['bytes_sent'] / steps:.0f} bytes, "
-          f"received {counts['bytes_received'] / steps:.0f} bytes, stalls {counts['stalls']}, "
+          f"received {counts['bytes_received'] / steps:.0f} bytes, "
           f"errors {counts['errors']} (a step, or all)")
     print(f"\n{'calls a step':44}{'verb':>9}{'count':>12}")
     calls = sorted(counts["calls"].items(), key=lambda call: -call[1]["count"])

@@ -117,7 +117,8 @@ class Stack:
 
     def env(self, delay_us=0, **more):
         """A program's environment for running remotely."""
-        env = dict(os.environ, VCUDA_SOCKET=self.sidecar(delay_us), LD_PRELOAD=self.preload)
+        env = dict(os.environ, VCUDA_SOCKET=self.sidecar(delay_us), LD_PRELOAD=self.preload,
+                   TRITON_LIBCUDA_PATH=os.path.join(self.folder, "lib"))
         env.update(more)
         return env
 

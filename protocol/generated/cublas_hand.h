@@ -49,5 +49,49 @@ cublasStatus_t hand_cublasSetMatrixAsync(int64_t rows, int64_t cols, int64_t ele
 cublasStatus_t hand_cublasGetMatrixAsync(int64_t rows, int64_t cols, int64_t elemSize,
 		const void *A, int64_t lda, void *B, int64_t ldb, cudaStream_t stream);
 void hand_cublasXerbla(const char *srName, int info);
+cublasStatus_t hand_cublasSgemmGroupedBatched(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int m_array[], const int n_array[], const int k_array[],
+		const float alpha_array[], const float *const Aarray[], const int lda_array[],
+		const float *const Barray[], const int ldb_array[], const float beta_array[],
+		float *const Carray[], const int ldc_array[], int group_count,
+		const int group_size[]);
+cublasStatus_t hand_cublasSgemmGroupedBatched_64(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
+		const float alpha_array[], const float *const Aarray[],
+		const int64_t lda_array[], const float *const Barray[],
+		const int64_t ldb_array[], const float beta_array[], float *const Carray[],
+		const int64_t ldc_array[], int64_t group_count, const int64_t group_size[]);
+cublasStatus_t hand_cublasDgemmGroupedBatched(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int m_array[], const int n_array[], const int k_array[],
+		const double alpha_array[], const double *const Aarray[], const int lda_array[],
+		const double *const Barray[], const int ldb_array[], const double beta_array[],
+		double *const Carray[], const int ldc_array[], int group_count,
+		const int group_size[]);
+cublasStatus_t hand_cublasDgemmGroupedBatched_64(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
+		const double alpha_array[], const double *const Aarray[],
+		const int64_t lda_array[], const double *const Barray[],
+		const int64_t ldb_array[], const double beta_array[], double *const Carray[],
+		const int64_t ldc_array[], int64_t group_count, const int64_t group_size[]);
+cublasStatus_t hand_cublasGemmGroupedBatchedEx(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int m_array[], const int n_array[], const int k_array[],
+		const void *alpha_array, const void *const Aarray[], cudaDataType_t Atype,
+		const int lda_array[], const void *const Barray[], cudaDataType_t Btype,
+		const int ldb_array[], const void *beta_array, void *const Carray[],
+		cudaDataType_t Ctype, const int ldc_array[], int group_count,
+		const int group_size[], cublasComputeType_t computeType);
+cublasStatus_t hand_cublasGemmGroupedBatchedEx_64(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
+		const void *alpha_array, const void *const Aarray[], cudaDataType_t Atype,
+		const int64_t lda_array[], const void *const Barray[], cudaDataType_t Btype,
+		const int64_t ldb_array[], const void *beta_array, void *const Carray[],
+		cudaDataType_t Ctype, const int64_t ldc_array[], int64_t group_count,
+		const int64_t group_size[], cublasComputeType_t computeType);
 
 #endif

@@ -768,6 +768,59 @@ struct cublas_library {
 			long long int strideB, const void *beta, void *C, cudaDataType Ctype,
 			int ldc, long long int strideC, int batchCount,
 			cublasComputeType_t computeType, cublasGemmAlgo_t algo);
+	cublasStatus_t (*cublasSgemmGroupedBatched)(cublasHandle_t handle,
+			const cublasOperation_t transa_array[],
+			const cublasOperation_t transb_array[], const int m_array[],
+			const int n_array[], const int k_array[], const float alpha_array[],
+			const float *const Aarray[], const int lda_array[],
+			const float *const Barray[], const int ldb_array[],
+			const float beta_array[], float *const Carray[], const int ldc_array[],
+			int group_count, const int group_size[]);
+	cublasStatus_t (*cublasSgemmGroupedBatched_64)(cublasHandle_t handle,
+			const cublasOperation_t transa_array[],
+			const cublasOperation_t transb_array[], const int64_t m_array[],
+			const int64_t n_array[], const int64_t k_array[],
+			const float alpha_array[], const float *const Aarray[],
+			const int64_t lda_array[], const float *const Barray[],
+			const int64_t ldb_array[], const float beta_array[],
+			float *const Carray[], const int64_t ldc_array[], int64_t group_count,
+			const int64_t group_size[]);
+	cublasStatus_t (*cublasDgemmGroupedBatched)(cublasHandle_t handle,
+			const cublasOperation_t transa_array[],
+			const cublasOperation_t transb_array[], const int m_array[],
+			const int n_array[], const int k_array[], const double alpha_array[],
+			const double *const Aarray[], const int lda_array[],
+			const double *const Barray[], const int ldb_array[],
+			const double beta_array[], double *const Carray[],
+			const int ldc_array[], int group_count, const int group_size[]);
+	cublasStatus_t (*cublasDgemmGroupedBatched_64)(cublasHandle_t handle,
+			const cublasOperation_t transa_array[],
+			const cublasOperation_t transb_array[], const int64_t m_array[],
+			const int64_t n_array[], const int64_t k_array[],
+			const double alpha_array[], const double *const Aarray[],
+			const int64_t lda_array[], const double *const Barray[],
+			const int64_t ldb_array[], const double beta_array[],
+			double *const Carray[], const int64_t ldc_array[], int64_t group_count,
+			const int64_t group_size[]);
+	cublasStatus_t (*cublasGemmGroupedBatchedEx)(cublasHandle_t handle,
+			const cublasOperation_t transa_array[],
+			const cublasOperation_t transb_array[], const int m_array[],
+			const int n_array[], const int k_array[], const void *alpha_array,
+			const void *const Aarray[], cudaDataType_t Atype, const int lda_array[],
+			const void *const Barray[], cudaDataType_t Btype, const int ldb_array[],
+			const void *beta_array, void *const Carray[], cudaDataType_t Ctype,
+			const int ldc_array[], int group_count, const int group_size[],
+			cublasComputeType_t computeType);
+	cublasStatus_t (*cublasGemmGroupedBatchedEx_64)(cublasHandle_t handle,
+			const cublasOperation_t transa_array[],
+			const cublasOperation_t transb_array[], const int64_t m_array[],
+			const int64_t n_array[], const int64_t k_array[],
+			const void *alpha_array, const void *const Aarray[],
+			cudaDataType_t Atype, const int64_t lda_array[],
+			const void *const Barray[], cudaDataType_t Btype,
+			const int64_t ldb_array[], const void *beta_array, void *const Carray[],
+			cudaDataType_t Ctype, const int64_t ldc_array[], int64_t group_count,
+			const int64_t group_size[], cublasComputeType_t computeType);
 	cublasStatus_t (*cublasSgeam)(cublasHandle_t handle, cublasOperation_t transa,
 			cublasOperation_t transb, int m, int n, const float *alpha,
 			const float *A, int lda, const float *beta, const float *B, int ldb,
@@ -918,5 +971,8 @@ int cublas_library_open(struct cublas_library *l, const char *library, struct er
 
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cublas_serve_find(uint16_t op);
+
+/* Written by hand in gpu-agent/cublas*.c. */
+CUresult serve_cublasGemmGroupedBatchedEx(struct worker *w, struct request *r);
 
 #endif

@@ -270,6 +270,7 @@ enum cublas_op {
 	OP_cublasCgetrsBatched = 1539,
 	OP_cublasZgetrsBatched = 1540,
 	OP_cublasUint8gemmBias = 1541,
+	OP_cublasGemmGroupedBatchedEx = 1542,
 };
 
 #endif

@@ -4696,7 +4696,7 @@ static CUresult run_cublasGemmStridedBatchedEx(struct worker *w, struct request 
 			(cublasGemmAlgo_t)body->algo));
 }
 
-/* cublas.api:739: learned */
+/* cublas.api:775: learned */
 static CUresult run_cublasSgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgeam *body = (const void *)r->body;
@@ -4720,7 +4720,7 @@ static CUresult run_cublasSgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:742: learned */
+/* cublas.api:778: learned */
 static CUresult run_cublasDgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgeam *body = (const void *)r->body;
@@ -4744,7 +4744,7 @@ static CUresult run_cublasDgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:745: learned */
+/* cublas.api:781: learned */
 static CUresult run_cublasCgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgeam *body = (const void *)r->body;
@@ -4768,7 +4768,7 @@ static CUresult run_cublasCgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:749: learned */
+/* cublas.api:785: learned */
 static CUresult run_cublasZgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgeam *body = (const void *)r->body;
@@ -4792,7 +4792,7 @@ static CUresult run_cublasZgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:753: learned */
+/* cublas.api:789: learned */
 static CUresult run_cublasStrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrsmBatched *body = (const void *)r->body;
@@ -4813,7 +4813,7 @@ static CUresult run_cublasStrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* cublas.api:757: learned */
+/* cublas.api:793: learned */
 static CUresult run_cublasDtrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrsmBatched *body = (const void *)r->body;
@@ -4834,7 +4834,7 @@ static CUresult run_cublasDtrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* cublas.api:761: learned */
+/* cublas.api:797: learned */
 static CUresult run_cublasCtrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrsmBatched *body = (const void *)r->body;
@@ -4855,7 +4855,7 @@ static CUresult run_cublasCtrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* cublas.api:765: learned */
+/* cublas.api:801: learned */
 static CUresult run_cublasZtrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrsmBatched *body = (const void *)r->body;
@@ -4876,7 +4876,7 @@ static CUresult run_cublasZtrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* cublas.api:769: learned */
+/* cublas.api:805: learned */
 static CUresult run_cublasSdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSdgmm *body = (const void *)r->body;
@@ -4893,7 +4893,7 @@ static CUresult run_cublasSdgmm(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:771: learned */
+/* cublas.api:807: learned */
 static CUresult run_cublasDdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDdgmm *body = (const void *)r->body;
@@ -4910,7 +4910,7 @@ static CUresult run_cublasDdgmm(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:773: learned */
+/* cublas.api:809: learned */
 static CUresult run_cublasCdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCdgmm *body = (const void *)r->body;
@@ -4927,7 +4927,7 @@ static CUresult run_cublasCdgmm(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:776: learned */
+/* cublas.api:812: learned */
 static CUresult run_cublasZdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdgmm *body = (const void *)r->body;
@@ -4944,7 +4944,7 @@ static CUresult run_cublasZdgmm(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:779: learned */
+/* cublas.api:815: learned */
 static CUresult run_cublasSmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSmatinvBatched *body = (const void *)r->body;
@@ -4960,7 +4960,7 @@ static CUresult run_cublasSmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:781: learned */
+/* cublas.api:817: learned */
 static CUresult run_cublasDmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDmatinvBatched *body = (const void *)r->body;
@@ -4976,7 +4976,7 @@ static CUresult run_cublasDmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:783: learned */
+/* cublas.api:819: learned */
 static CUresult run_cublasCmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCmatinvBatched *body = (const void *)r->body;
@@ -4992,7 +4992,7 @@ static CUresult run_cublasCmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:785: learned */
+/* cublas.api:821: learned */
 static CUresult run_cublasZmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZmatinvBatched *body = (const void *)r->body;
@@ -5008,7 +5008,7 @@ static CUresult run_cublasZmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:788: learned */
+/* cublas.api:824: learned */
 static CUresult run_cublasSgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgeqrfBatched *body = (const void *)r->body;
@@ -5029,7 +5029,7 @@ static CUresult run_cublasSgeqrfBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:790: learned */
+/* cublas.api:826: learned */
 static CUresult run_cublasDgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgeqrfBatched *body = (const void *)r->body;
@@ -5050,7 +5050,7 @@ static CUresult run_cublasDgeqrfBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:792: learned */
+/* cublas.api:828: learned */
 static CUresult run_cublasCgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgeqrfBatched *body = (const void *)r->body;
@@ -5071,7 +5071,7 @@ static CUresult run_cublasCgeqrfBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:794: learned */
+/* cublas.api:830: learned */
 static CUresult run_cublasZgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgeqrfBatched *body = (const void *)r->body;
@@ -5092,7 +5092,7 @@ static CUresult run_cublasZgeqrfBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:797: learned */
+/* cublas.api:833: learned */
 static CUresult run_cublasSgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgelsBatched *body = (const void *)r->body;
@@ -5114,7 +5114,7 @@ static CUresult run_cublasSgelsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:800: learned */
+/* cublas.api:836: learned */
 static CUresult run_cublasDgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgelsBatched *body = (const void *)r->body;
@@ -5136,7 +5136,7 @@ static CUresult run_cublasDgelsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:803: learned */
+/* cublas.api:839: learned */
 static CUresult run_cublasCgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgelsBatched *body = (const void *)r->body;
@@ -5158,7 +5158,7 @@ static CUresult run_cublasCgelsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:806: learned */
+/* cublas.api:842: learned */
 static CUresult run_cublasZgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgelsBatched *body = (const void *)r->body;
@@ -5180,7 +5180,7 @@ static CUresult run_cublasZgelsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:809: learned */
+/* cublas.api:845: learned */
 static CUresult run_cublasStpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStpttr *body = (const void *)r->body;
@@ -5195,7 +5195,7 @@ static CUresult run_cublasStpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:811: learned */
+/* cublas.api:847: learned */
 static CUresult run_cublasDtpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtpttr *body = (const void *)r->body;
@@ -5210,7 +5210,7 @@ static CUresult run_cublasDtpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:813: learned */
+/* cublas.api:849: learned */
 static CUresult run_cublasCtpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtpttr *body = (const void *)r->body;
@@ -5225,7 +5225,7 @@ static CUresult run_cublasCtpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:815: learned */
+/* cublas.api:851: learned */
 static CUresult run_cublasZtpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtpttr *body = (const void *)r->body;
@@ -5240,7 +5240,7 @@ static CUresult run_cublasZtpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:817: learned */
+/* cublas.api:853: learned */
 static CUresult run_cublasStrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrttp *body = (const void *)r->body;
@@ -5255,7 +5255,7 @@ static CUresult run_cublasStrttp(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:819: learned */
+/* cublas.api:855: learned */
 static CUresult run_cublasDtrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrttp *body = (const void *)r->body;
@@ -5270,7 +5270,7 @@ static CUresult run_cublasDtrttp(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:821: learned */
+/* cublas.api:857: learned */
 static CUresult run_cublasCtrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrttp *body = (const void *)r->body;
@@ -5285,7 +5285,7 @@ static CUresult run_cublasCtrttp(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:823: learned */
+/* cublas.api:859: learned */
 static CUresult run_cublasZtrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrttp *body = (const void *)r->body;
@@ -5300,7 +5300,7 @@ static CUresult run_cublasZtrttp(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:825: learned */
+/* cublas.api:861: learned */
 static CUresult run_cublasSgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgetrfBatched *body = (const void *)r->body;
@@ -5316,7 +5316,7 @@ static CUresult run_cublasSgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:827: learned */
+/* cublas.api:863: learned */
 static CUresult run_cublasDgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgetrfBatched *body = (const void *)r->body;
@@ -5332,7 +5332,7 @@ static CUresult run_cublasDgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:829: learned */
+/* cublas.api:865: learned */
 static CUresult run_cublasCgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgetrfBatched *body = (const void *)r->body;
@@ -5348,7 +5348,7 @@ static CUresult run_cublasCgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:831: learned */
+/* cublas.api:867: learned */
 static CUresult run_cublasZgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgetrfBatched *body = (const void *)r->body;
@@ -5364,7 +5364,7 @@ static CUresult run_cublasZgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:833: learned */
+/* cublas.api:869: learned */
 static CUresult run_cublasSgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgetriBatched *body = (const void *)r->body;
@@ -5381,7 +5381,7 @@ static CUresult run_cublasSgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* cublas.api:836: learned */
+/* cublas.api:872: learned */
 static CUresult run_cublasDgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgetriBatched *body = (const void *)r->body;
@@ -5398,7 +5398,7 @@ static CUresult run_cublasDgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* cublas.api:839: learned */
+/* cublas.api:875: learned */
 static CUresult run_cublasCgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgetriBatched *body = (const void *)r->body;
@@ -5415,7 +5415,7 @@ static CUresult run_cublasCgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* cublas.api:842: learned */
+/* cublas.api:878: learned */
 static CUresult run_cublasZgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgetriBatched *body = (const void *)r->body;
@@ -5432,7 +5432,7 @@ static CUresult run_cublasZgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* cublas.api:845: learned */
+/* cublas.api:881: learned */
 static CUresult run_cublasSgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgetrsBatched *body = (const void *)r->body;
@@ -5454,7 +5454,7 @@ static CUresult run_cublasSgetrsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:848: learned */
+/* cublas.api:884: learned */
 static CUresult run_cublasDgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgetrsBatched *body = (const void *)r->body;
@@ -5476,7 +5476,7 @@ static CUresult run_cublasDgetrsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:851: learned */
+/* cublas.api:887: learned */
 static CUresult run_cublasCgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgetrsBatched *body = (const void *)r->body;
@@ -5498,7 +5498,7 @@ static CUresult run_cublasCgetrsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:854: learned */
+/* cublas.api:890: learned */
 static CUresult run_cublasZgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgetrsBatched *body = (const void *)r->body;
@@ -5520,7 +5520,7 @@ static CUresult run_cublasZgetrsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:857: learned */
+/* cublas.api:893: learned */
 static CUresult run_cublasUint8gemmBias(struct worker *w, struct request *r)
 {
 	const struct wire_cublasUint8gemmBias *body = (const void *)r->body;
@@ -6171,6 +6171,9 @@ static const struct serve_entry entries[] = {
 	[OP_cublasUint8gemmBias - 1280] = {OP_cublasUint8gemmBias,
 		sizeof(struct wire_cublasUint8gemmBias), 0, SERVE_POST | SERVE_CALL,
 		run_cublasUint8gemmBias, "cublasUint8gemmBias"},
+	[OP_cublasGemmGroupedBatchedEx - 1280] = {OP_cublasGemmGroupedBatchedEx,
+		sizeof(struct wire_cublasGemmGroupedBatchedEx), 0, SERVE_POST | SERVE_CALL,
+		serve_cublasGemmGroupedBatchedEx, "cublasGemmGroupedBatchedEx"},
 };
 
 const struct serve_entry *cublas_serve_find(uint16_t op)

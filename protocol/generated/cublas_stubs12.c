@@ -8050,55 +8050,101 @@ VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle,
 		(int)ldc, strideC, (int)batchCount, computeType, algo);
 }
 
-/* cublas.api:736: refused */
-cublasStatus_t cublasSgemmGroupedBatched(void);
-VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched(void)
+/* cublas.api:737: learned */
+VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int m_array[], const int n_array[], const int k_array[],
+		const float alpha_array[], const float *const Aarray[], const int lda_array[],
+		const float *const Barray[], const int ldb_array[], const float beta_array[],
+		float *const Carray[], const int ldc_array[], int group_count,
+		const int group_size[])
 {
-	return cublas_refused(CALL_cublasSgemmGroupedBatched, "cublasSgemmGroupedBatched",
-		"grouped batches: not served yet");
+	cublas_count(CALL_cublasSgemmGroupedBatched);
+	return hand_cublasSgemmGroupedBatched(handle, transa_array, transb_array, m_array,
+		n_array, k_array, alpha_array, Aarray, lda_array, Barray, ldb_array, beta_array,
+		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:736: refused */
-cublasStatus_t cublasSgemmGroupedBatched_64(void);
-VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched_64(void)
+/* cublas.api:743: learned */
+VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched_64(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
+		const float alpha_array[], const float *const Aarray[],
+		const int64_t lda_array[], const float *const Barray[],
+		const int64_t ldb_array[], const float beta_array[], float *const Carray[],
+		const int64_t ldc_array[], int64_t group_count, const int64_t group_size[])
 {
-	return cublas_refused(CALL_cublasSgemmGroupedBatched_64, "cublasSgemmGroupedBatched_64",
-		"grouped batches: not served yet");
+	cublas_count(CALL_cublasSgemmGroupedBatched_64);
+	return hand_cublasSgemmGroupedBatched_64(handle, transa_array, transb_array, m_array,
+		n_array, k_array, alpha_array, Aarray, lda_array, Barray, ldb_array, beta_array,
+		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:737: refused */
-cublasStatus_t cublasDgemmGroupedBatched(void);
-VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched(void)
+/* cublas.api:749: learned */
+VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int m_array[], const int n_array[], const int k_array[],
+		const double alpha_array[], const double *const Aarray[], const int lda_array[],
+		const double *const Barray[], const int ldb_array[], const double beta_array[],
+		double *const Carray[], const int ldc_array[], int group_count,
+		const int group_size[])
 {
-	return cublas_refused(CALL_cublasDgemmGroupedBatched, "cublasDgemmGroupedBatched",
-		"grouped batches: not served yet");
+	cublas_count(CALL_cublasDgemmGroupedBatched);
+	return hand_cublasDgemmGroupedBatched(handle, transa_array, transb_array, m_array,
+		n_array, k_array, alpha_array, Aarray, lda_array, Barray, ldb_array, beta_array,
+		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:737: refused */
-cublasStatus_t cublasDgemmGroupedBatched_64(void);
-VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched_64(void)
+/* cublas.api:755: learned */
+VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched_64(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
+		const double alpha_array[], const double *const Aarray[],
+		const int64_t lda_array[], const double *const Barray[],
+		const int64_t ldb_array[], const double beta_array[], double *const Carray[],
+		const int64_t ldc_array[], int64_t group_count, const int64_t group_size[])
 {
-	return cublas_refused(CALL_cublasDgemmGroupedBatched_64, "cublasDgemmGroupedBatched_64",
-		"grouped batches: not served yet");
+	cublas_count(CALL_cublasDgemmGroupedBatched_64);
+	return hand_cublasDgemmGroupedBatched_64(handle, transa_array, transb_array, m_array,
+		n_array, k_array, alpha_array, Aarray, lda_array, Barray, ldb_array, beta_array,
+		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:738: refused */
-cublasStatus_t cublasGemmGroupedBatchedEx(void);
-VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx(void)
+/* cublas.api:761: learned */
+VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int m_array[], const int n_array[], const int k_array[],
+		const void *alpha_array, const void *const Aarray[], cudaDataType_t Atype,
+		const int lda_array[], const void *const Barray[], cudaDataType_t Btype,
+		const int ldb_array[], const void *beta_array, void *const Carray[],
+		cudaDataType_t Ctype, const int ldc_array[], int group_count,
+		const int group_size[], cublasComputeType_t computeType)
 {
-	return cublas_refused(CALL_cublasGemmGroupedBatchedEx, "cublasGemmGroupedBatchedEx",
-		"grouped batches: not served yet");
+	cublas_count(CALL_cublasGemmGroupedBatchedEx);
+	return hand_cublasGemmGroupedBatchedEx(handle, transa_array, transb_array, m_array,
+		n_array, k_array, alpha_array, Aarray, Atype, lda_array, Barray, Btype,
+		ldb_array, beta_array, Carray, Ctype, ldc_array, group_count, group_size,
+		computeType);
 }
 
-/* cublas.api:738: refused */
-cublasStatus_t cublasGemmGroupedBatchedEx_64(void);
-VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx_64(void)
+/* cublas.api:768: learned */
+VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx_64(cublasHandle_t handle,
+		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
+		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
+		const void *alpha_array, const void *const Aarray[], cudaDataType_t Atype,
+		const int64_t lda_array[], const void *const Barray[], cudaDataType_t Btype,
+		const int64_t ldb_array[], const void *beta_array, void *const Carray[],
+		cudaDataType_t Ctype, const int64_t ldc_array[], int64_t group_count,
+		const int64_t group_size[], cublasComputeType_t computeType)
 {
-	return cublas_refused(CALL_cublasGemmGroupedBatchedEx_64,
-		"cublasGemmGroupedBatchedEx_64", "grouped batches: not served yet");
+	cublas_count(CALL_cublasGemmGroupedBatchedEx_64);
+	return hand_cublasGemmGroupedBatchedEx_64(handle, transa_array, transb_array, m_array,
+		n_array, k_array, alpha_array, Aarray, Atype, lda_array, Barray, Btype,
+		ldb_array, beta_array, Carray, Ctype, ldc_array, group_count, group_size,
+		computeType);
 }
 
-/* cublas.api:739: learned */
+/* cublas.api:775: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
 		int lda, const float *beta, const float *B, int ldb, float *C, int ldc)
@@ -8124,7 +8170,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:739: learned */
+/* cublas.api:775: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const float *alpha,
 		const float *A, int64_t lda, const float *beta, const float *B, int64_t ldb,
@@ -8136,7 +8182,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:742: learned */
+/* cublas.api:778: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const double *alpha, const double *A,
 		int lda, const double *beta, const double *B, int ldb, double *C, int ldc)
@@ -8162,7 +8208,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:742: learned */
+/* cublas.api:778: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, const double *beta, const double *B, int64_t ldb,
@@ -8174,7 +8220,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:745: learned */
+/* cublas.api:781: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb,
@@ -8201,7 +8247,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:745: learned */
+/* cublas.api:781: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *beta, const cuComplex *B,
@@ -8213,7 +8259,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:749: learned */
+/* cublas.api:785: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
@@ -8240,7 +8286,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:749: learned */
+/* cublas.api:785: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
@@ -8252,7 +8298,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:753: learned */
+/* cublas.api:789: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *const A[], int lda, float *const B[],
@@ -8279,7 +8325,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasStrsmBatched, NULL, 0);
 }
 
-/* cublas.api:753: learned */
+/* cublas.api:789: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *const A[], int64_t lda,
@@ -8292,7 +8338,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:757: learned */
+/* cublas.api:793: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *const A[], int lda, double *const B[],
@@ -8319,7 +8365,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasDtrsmBatched, NULL, 0);
 }
 
-/* cublas.api:757: learned */
+/* cublas.api:793: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *const A[], int64_t lda,
@@ -8332,7 +8378,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:761: learned */
+/* cublas.api:797: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *const A[], int lda,
@@ -8359,7 +8405,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasCtrsmBatched, NULL, 0);
 }
 
-/* cublas.api:761: learned */
+/* cublas.api:797: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *const A[],
@@ -8372,7 +8418,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:765: learned */
+/* cublas.api:801: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *const A[], int lda,
@@ -8399,7 +8445,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasZtrsmBatched, NULL, 0);
 }
 
-/* cublas.api:765: learned */
+/* cublas.api:801: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha,
@@ -8413,7 +8459,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:769: learned */
+/* cublas.api:805: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const float *A, int lda, const float *x, int incx, float *C, int ldc)
 {
@@ -8435,7 +8481,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:769: learned */
+/* cublas.api:805: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const float *A, int64_t lda, const float *x, int64_t incx,
 		float *C, int64_t ldc)
@@ -8447,7 +8493,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:771: learned */
+/* cublas.api:807: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const double *A, int lda, const double *x, int incx, double *C, int ldc)
 {
@@ -8469,7 +8515,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:771: learned */
+/* cublas.api:807: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const double *A, int64_t lda, const double *x,
 		int64_t incx, double *C, int64_t ldc)
@@ -8481,7 +8527,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:773: learned */
+/* cublas.api:809: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex *C,
 		int ldc)
@@ -8504,7 +8550,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:773: learned */
+/* cublas.api:809: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuComplex *A, int64_t lda, const cuComplex *x,
 		int64_t incx, cuComplex *C, int64_t ldc)
@@ -8516,7 +8562,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:776: learned */
+/* cublas.api:812: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *C, int ldc)
@@ -8539,7 +8585,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:776: learned */
+/* cublas.api:812: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *C, int64_t ldc)
@@ -8551,7 +8597,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:779: learned */
+/* cublas.api:815: learned */
 VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, float *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -8572,7 +8618,7 @@ VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasSmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:781: learned */
+/* cublas.api:817: learned */
 VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, double *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -8593,7 +8639,7 @@ VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasDmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:783: learned */
+/* cublas.api:819: learned */
 VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, cuComplex *const Ainv[], int lda_inv,
 		int *info, int batchSize)
@@ -8614,7 +8660,7 @@ VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasCmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:785: learned */
+/* cublas.api:821: learned */
 VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, cuDoubleComplex *const Ainv[],
 		int lda_inv, int *info, int batchSize)
@@ -8635,7 +8681,7 @@ VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasZmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:788: learned */
+/* cublas.api:824: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int n,
 		float *const Aarray[], int lda, float *const TauArray[], int *info,
 		int batchSize)
@@ -8660,7 +8706,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:790: learned */
+/* cublas.api:826: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int n,
 		double *const Aarray[], int lda, double *const TauArray[], int *info,
 		int batchSize)
@@ -8685,7 +8731,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:792: learned */
+/* cublas.api:828: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuComplex *const Aarray[], int lda, cuComplex *const TauArray[], int *info,
 		int batchSize)
@@ -8710,7 +8756,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:794: learned */
+/* cublas.api:830: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuDoubleComplex *const Aarray[], int lda, cuDoubleComplex *const TauArray[],
 		int *info, int batchSize)
@@ -8735,7 +8781,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:797: learned */
+/* cublas.api:833: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, float *const Aarray[], int lda, float *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -8764,7 +8810,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:800: learned */
+/* cublas.api:836: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, double *const Aarray[], int lda, double *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -8793,7 +8839,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:803: learned */
+/* cublas.api:839: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuComplex *const Aarray[], int lda,
 		cuComplex *const Carray[], int ldc, int *info, int *devInfoArray, int batchSize)
@@ -8822,7 +8868,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:806: learned */
+/* cublas.api:842: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuDoubleComplex *const Aarray[], int lda,
 		cuDoubleComplex *const Carray[], int ldc, int *info, int *devInfoArray,
@@ -8852,7 +8898,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:809: learned */
+/* cublas.api:845: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *AP, float *A, int lda)
 {
@@ -8870,7 +8916,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:811: learned */
+/* cublas.api:847: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *AP, double *A, int lda)
 {
@@ -8888,7 +8934,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:813: learned */
+/* cublas.api:849: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *AP, cuComplex *A, int lda)
 {
@@ -8906,7 +8952,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:815: learned */
+/* cublas.api:851: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda)
 {
@@ -8924,7 +8970,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:817: learned */
+/* cublas.api:853: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *A, int lda, float *AP)
 {
@@ -8942,7 +8988,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:819: learned */
+/* cublas.api:855: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *A, int lda, double *AP)
 {
@@ -8960,7 +9006,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:821: learned */
+/* cublas.api:857: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *A, int lda, cuComplex *AP)
 {
@@ -8978,7 +9024,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:823: learned */
+/* cublas.api:859: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP)
 {
@@ -8996,7 +9042,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:825: learned */
+/* cublas.api:861: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, float *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -9015,7 +9061,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, fl
 		KEY_cublasSgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:827: learned */
+/* cublas.api:863: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, double *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -9034,7 +9080,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, do
 		KEY_cublasDgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:829: learned */
+/* cublas.api:865: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 		cuComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -9053,7 +9099,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 		KEY_cublasCgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:831: learned */
+/* cublas.api:867: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 		cuDoubleComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -9072,7 +9118,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 		KEY_cublasZgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:833: learned */
+/* cublas.api:869: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, const int *P, float *const C[], int ldc,
 		int *info, int batchSize)
@@ -9094,7 +9140,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasSgetriBatched, NULL, 0);
 }
 
-/* cublas.api:836: learned */
+/* cublas.api:872: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, const int *P, double *const C[], int ldc,
 		int *info, int batchSize)
@@ -9116,7 +9162,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasDgetriBatched, NULL, 0);
 }
 
-/* cublas.api:839: learned */
+/* cublas.api:875: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, const int *P, cuComplex *const C[],
 		int ldc, int *info, int batchSize)
@@ -9138,7 +9184,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasCgetriBatched, NULL, 0);
 }
 
-/* cublas.api:842: learned */
+/* cublas.api:878: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, const int *P,
 		cuDoubleComplex *const C[], int ldc, int *info, int batchSize)
@@ -9160,7 +9206,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasZgetriBatched, NULL, 0);
 }
 
-/* cublas.api:845: learned */
+/* cublas.api:881: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const float *const Aarray[], int lda, const int *devIpiv,
 		float *const Barray[], int ldb, int *info, int batchSize)
@@ -9188,7 +9234,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:848: learned */
+/* cublas.api:884: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const double *const Aarray[], int lda, const int *devIpiv,
 		double *const Barray[], int ldb, int *info, int batchSize)
@@ -9216,7 +9262,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:851: learned */
+/* cublas.api:887: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuComplex *const Aarray[], int lda, const int *devIpiv,
 		cuComplex *const Barray[], int ldb, int *info, int batchSize)
@@ -9244,7 +9290,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:854: learned */
+/* cublas.api:890: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuDoubleComplex *const Aarray[], int lda,
 		const int *devIpiv, cuDoubleComplex *const Barray[], int ldb, int *info,
@@ -9273,7 +9319,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:857: learned */
+/* cublas.api:893: learned */
 VCUDA_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, cublasOperation_t transc, int m, int n, int k,
 		const unsigned char *A, int A_bias, int lda, const unsigned char *B, int B_bias,
@@ -9305,7 +9351,7 @@ VCUDA_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOpe
 		KEY_cublasUint8gemmBias, NULL, 0);
 }
 
-/* cublas.api:861: refused */
+/* cublas.api:897: refused */
 cublasStatus_t cublasAlloc(void);
 VCUDA_EXPORT cublasStatus_t cublasAlloc(void)
 {
@@ -9313,7 +9359,7 @@ VCUDA_EXPORT cublasStatus_t cublasAlloc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:862: refused */
+/* cublas.api:898: refused */
 cublasStatus_t cublasCaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasCaxpy(void)
 {
@@ -9321,7 +9367,7 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:863: refused */
+/* cublas.api:899: refused */
 cublasStatus_t cublasCbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasCbdmm(void)
 {
@@ -9329,7 +9375,7 @@ VCUDA_EXPORT cublasStatus_t cublasCbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:864: refused */
+/* cublas.api:900: refused */
 cublasStatus_t cublasCcopy(void);
 VCUDA_EXPORT cublasStatus_t cublasCcopy(void)
 {
@@ -9337,7 +9383,7 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:865: refused */
+/* cublas.api:901: refused */
 cublasStatus_t cublasCdotc(void);
 VCUDA_EXPORT cublasStatus_t cublasCdotc(void)
 {
@@ -9345,7 +9391,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:866: refused */
+/* cublas.api:902: refused */
 cublasStatus_t cublasCdotu(void);
 VCUDA_EXPORT cublasStatus_t cublasCdotu(void)
 {
@@ -9353,7 +9399,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:867: refused */
+/* cublas.api:903: refused */
 cublasStatus_t cublasCgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCgbmv(void)
 {
@@ -9361,7 +9407,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:868: refused */
+/* cublas.api:904: refused */
 cublasStatus_t cublasCgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasCgemm(void)
 {
@@ -9369,7 +9415,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:869: refused */
+/* cublas.api:905: refused */
 cublasStatus_t cublasCgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasCgemv(void)
 {
@@ -9377,7 +9423,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:870: refused */
+/* cublas.api:906: refused */
 cublasStatus_t cublasCgerc(void);
 VCUDA_EXPORT cublasStatus_t cublasCgerc(void)
 {
@@ -9385,7 +9431,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:871: refused */
+/* cublas.api:907: refused */
 cublasStatus_t cublasCgeru(void);
 VCUDA_EXPORT cublasStatus_t cublasCgeru(void)
 {
@@ -9393,7 +9439,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:872: refused */
+/* cublas.api:908: refused */
 cublasStatus_t cublasChbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasChbmv(void)
 {
@@ -9401,7 +9447,7 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:873: refused */
+/* cublas.api:909: refused */
 cublasStatus_t cublasChemm(void);
 VCUDA_EXPORT cublasStatus_t cublasChemm(void)
 {
@@ -9409,7 +9455,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:874: refused */
+/* cublas.api:910: refused */
 cublasStatus_t cublasChemv(void);
 VCUDA_EXPORT cublasStatus_t cublasChemv(void)
 {
@@ -9417,7 +9463,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:875: refused */
+/* cublas.api:911: refused */
 cublasStatus_t cublasCher(void);
 VCUDA_EXPORT cublasStatus_t cublasCher(void)
 {
@@ -9425,7 +9471,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:876: refused */
+/* cublas.api:912: refused */
 cublasStatus_t cublasCher2(void);
 VCUDA_EXPORT cublasStatus_t cublasCher2(void)
 {
@@ -9433,7 +9479,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:877: refused */
+/* cublas.api:913: refused */
 cublasStatus_t cublasCher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasCher2k(void)
 {
@@ -9441,7 +9487,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:878: refused */
+/* cublas.api:914: refused */
 cublasStatus_t cublasCherk(void);
 VCUDA_EXPORT cublasStatus_t cublasCherk(void)
 {
@@ -9449,7 +9495,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:879: refused */
+/* cublas.api:915: refused */
 cublasStatus_t cublasChpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasChpmv(void)
 {
@@ -9457,7 +9503,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:880: refused */
+/* cublas.api:916: refused */
 cublasStatus_t cublasChpr(void);
 VCUDA_EXPORT cublasStatus_t cublasChpr(void)
 {
@@ -9465,7 +9511,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:881: refused */
+/* cublas.api:917: refused */
 cublasStatus_t cublasChpr2(void);
 VCUDA_EXPORT cublasStatus_t cublasChpr2(void)
 {
@@ -9473,7 +9519,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:882: refused */
+/* cublas.api:918: refused */
 cublasStatus_t cublasCrot(void);
 VCUDA_EXPORT cublasStatus_t cublasCrot(void)
 {
@@ -9481,7 +9527,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:883: refused */
+/* cublas.api:919: refused */
 cublasStatus_t cublasCrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasCrotg(void)
 {
@@ -9489,7 +9535,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:884: refused */
+/* cublas.api:920: refused */
 cublasStatus_t cublasCscal(void);
 VCUDA_EXPORT cublasStatus_t cublasCscal(void)
 {
@@ -9497,7 +9543,7 @@ VCUDA_EXPORT cublasStatus_t cublasCscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:885: refused */
+/* cublas.api:921: refused */
 cublasStatus_t cublasCsrot(void);
 VCUDA_EXPORT cublasStatus_t cublasCsrot(void)
 {
@@ -9505,7 +9551,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:886: refused */
+/* cublas.api:922: refused */
 cublasStatus_t cublasCsscal(void);
 VCUDA_EXPORT cublasStatus_t cublasCsscal(void)
 {
@@ -9513,7 +9559,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:887: refused */
+/* cublas.api:923: refused */
 cublasStatus_t cublasCswap(void);
 VCUDA_EXPORT cublasStatus_t cublasCswap(void)
 {
@@ -9521,7 +9567,7 @@ VCUDA_EXPORT cublasStatus_t cublasCswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:888: refused */
+/* cublas.api:924: refused */
 cublasStatus_t cublasCsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasCsymm(void)
 {
@@ -9529,7 +9575,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:889: refused */
+/* cublas.api:925: refused */
 cublasStatus_t cublasCsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k(void)
 {
@@ -9537,7 +9583,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:890: refused */
+/* cublas.api:926: refused */
 cublasStatus_t cublasCsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk(void)
 {
@@ -9545,7 +9591,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:891: refused */
+/* cublas.api:927: refused */
 cublasStatus_t cublasCtbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtbmv(void)
 {
@@ -9553,7 +9599,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:892: refused */
+/* cublas.api:928: refused */
 cublasStatus_t cublasCtbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtbsv(void)
 {
@@ -9561,7 +9607,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:893: refused */
+/* cublas.api:929: refused */
 cublasStatus_t cublasCtpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtpmv(void)
 {
@@ -9569,7 +9615,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:894: refused */
+/* cublas.api:930: refused */
 cublasStatus_t cublasCtpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtpsv(void)
 {
@@ -9577,7 +9623,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:895: refused */
+/* cublas.api:931: refused */
 cublasStatus_t cublasCtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrmm(void)
 {
@@ -9585,7 +9631,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:896: refused */
+/* cublas.api:932: refused */
 cublasStatus_t cublasCtrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrmv(void)
 {
@@ -9593,7 +9639,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:897: refused */
+/* cublas.api:933: refused */
 cublasStatus_t cublasCtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrsm(void)
 {
@@ -9601,7 +9647,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:898: refused */
+/* cublas.api:934: refused */
 cublasStatus_t cublasCtrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrsv(void)
 {
@@ -9609,7 +9655,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:899: refused */
+/* cublas.api:935: refused */
 cublasStatus_t cublasDasum(void);
 VCUDA_EXPORT cublasStatus_t cublasDasum(void)
 {
@@ -9617,7 +9663,7 @@ VCUDA_EXPORT cublasStatus_t cublasDasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:900: refused */
+/* cublas.api:936: refused */
 cublasStatus_t cublasDaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasDaxpy(void)
 {
@@ -9625,7 +9671,7 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:901: refused */
+/* cublas.api:937: refused */
 cublasStatus_t cublasDbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasDbdmm(void)
 {
@@ -9633,7 +9679,7 @@ VCUDA_EXPORT cublasStatus_t cublasDbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:902: refused */
+/* cublas.api:938: refused */
 cublasStatus_t cublasDcopy(void);
 VCUDA_EXPORT cublasStatus_t cublasDcopy(void)
 {
@@ -9641,7 +9687,7 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:903: refused */
+/* cublas.api:939: refused */
 cublasStatus_t cublasDdot(void);
 VCUDA_EXPORT cublasStatus_t cublasDdot(void)
 {
@@ -9649,7 +9695,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:904: refused */
+/* cublas.api:940: refused */
 cublasStatus_t cublasDgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDgbmv(void)
 {
@@ -9657,7 +9703,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:905: refused */
+/* cublas.api:941: refused */
 cublasStatus_t cublasDgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasDgemm(void)
 {
@@ -9665,7 +9711,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:906: refused */
+/* cublas.api:942: refused */
 cublasStatus_t cublasDgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasDgemv(void)
 {
@@ -9673,7 +9719,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:907: refused */
+/* cublas.api:943: refused */
 cublasStatus_t cublasDger(void);
 VCUDA_EXPORT cublasStatus_t cublasDger(void)
 {
@@ -9681,7 +9727,7 @@ VCUDA_EXPORT cublasStatus_t cublasDger(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:908: refused */
+/* cublas.api:944: refused */
 cublasStatus_t cublasDnrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasDnrm2(void)
 {
@@ -9689,7 +9735,7 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:909: refused */
+/* cublas.api:945: refused */
 cublasStatus_t cublasDrot(void);
 VCUDA_EXPORT cublasStatus_t cublasDrot(void)
 {
@@ -9697,7 +9743,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:910: refused */
+/* cublas.api:946: refused */
 cublasStatus_t cublasDrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasDrotg(void)
 {
@@ -9705,7 +9751,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:911: refused */
+/* cublas.api:947: refused */
 cublasStatus_t cublasDrotm(void);
 VCUDA_EXPORT cublasStatus_t cublasDrotm(void)
 {
@@ -9713,7 +9759,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:912: refused */
+/* cublas.api:948: refused */
 cublasStatus_t cublasDrotmg(void);
 VCUDA_EXPORT cublasStatus_t cublasDrotmg(void)
 {
@@ -9721,7 +9767,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotmg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:913: refused */
+/* cublas.api:949: refused */
 cublasStatus_t cublasDsbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDsbmv(void)
 {
@@ -9729,7 +9775,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:914: refused */
+/* cublas.api:950: refused */
 cublasStatus_t cublasDscal(void);
 VCUDA_EXPORT cublasStatus_t cublasDscal(void)
 {
@@ -9737,7 +9783,7 @@ VCUDA_EXPORT cublasStatus_t cublasDscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:915: refused */
+/* cublas.api:951: refused */
 cublasStatus_t cublasDspmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDspmv(void)
 {
@@ -9745,7 +9791,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:916: refused */
+/* cublas.api:952: refused */
 cublasStatus_t cublasDspr(void);
 VCUDA_EXPORT cublasStatus_t cublasDspr(void)
 {
@@ -9753,7 +9799,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:917: refused */
+/* cublas.api:953: refused */
 cublasStatus_t cublasDspr2(void);
 VCUDA_EXPORT cublasStatus_t cublasDspr2(void)
 {
@@ -9761,7 +9807,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:918: refused */
+/* cublas.api:954: refused */
 cublasStatus_t cublasDswap(void);
 VCUDA_EXPORT cublasStatus_t cublasDswap(void)
 {
@@ -9769,7 +9815,7 @@ VCUDA_EXPORT cublasStatus_t cublasDswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:919: refused */
+/* cublas.api:955: refused */
 cublasStatus_t cublasDsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasDsymm(void)
 {
@@ -9777,7 +9823,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:920: refused */
+/* cublas.api:956: refused */
 cublasStatus_t cublasDsymv(void);
 VCUDA_EXPORT cublasStatus_t cublasDsymv(void)
 {
@@ -9785,7 +9831,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:921: refused */
+/* cublas.api:957: refused */
 cublasStatus_t cublasDsyr(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyr(void)
 {
@@ -9793,7 +9839,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:922: refused */
+/* cublas.api:958: refused */
 cublasStatus_t cublasDsyr2(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2(void)
 {
@@ -9801,7 +9847,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:923: refused */
+/* cublas.api:959: refused */
 cublasStatus_t cublasDsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k(void)
 {
@@ -9809,7 +9855,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:924: refused */
+/* cublas.api:960: refused */
 cublasStatus_t cublasDsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyrk(void)
 {
@@ -9817,7 +9863,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:925: refused */
+/* cublas.api:961: refused */
 cublasStatus_t cublasDtbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtbmv(void)
 {
@@ -9825,7 +9871,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:926: refused */
+/* cublas.api:962: refused */
 cublasStatus_t cublasDtbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtbsv(void)
 {
@@ -9833,7 +9879,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:927: refused */
+/* cublas.api:963: refused */
 cublasStatus_t cublasDtpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtpmv(void)
 {
@@ -9841,7 +9887,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:928: refused */
+/* cublas.api:964: refused */
 cublasStatus_t cublasDtpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtpsv(void)
 {
@@ -9849,7 +9895,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:929: refused */
+/* cublas.api:965: refused */
 cublasStatus_t cublasDtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrmm(void)
 {
@@ -9857,7 +9903,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:930: refused */
+/* cublas.api:966: refused */
 cublasStatus_t cublasDtrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrmv(void)
 {
@@ -9865,7 +9911,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:931: refused */
+/* cublas.api:967: refused */
 cublasStatus_t cublasDtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrsm(void)
 {
@@ -9873,7 +9919,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:932: refused */
+/* cublas.api:968: refused */
 cublasStatus_t cublasDtrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrsv(void)
 {
@@ -9881,7 +9927,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:933: refused */
+/* cublas.api:969: refused */
 cublasStatus_t cublasDzasum(void);
 VCUDA_EXPORT cublasStatus_t cublasDzasum(void)
 {
@@ -9889,7 +9935,7 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:934: refused */
+/* cublas.api:970: refused */
 cublasStatus_t cublasDznrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasDznrm2(void)
 {
@@ -9897,7 +9943,7 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:935: refused */
+/* cublas.api:971: refused */
 cublasStatus_t cublasFree(void);
 VCUDA_EXPORT cublasStatus_t cublasFree(void)
 {
@@ -9905,7 +9951,7 @@ VCUDA_EXPORT cublasStatus_t cublasFree(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:936: refused */
+/* cublas.api:972: refused */
 cublasStatus_t cublasGetBackdoor(void);
 VCUDA_EXPORT cublasStatus_t cublasGetBackdoor(void)
 {
@@ -9913,7 +9959,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetBackdoor(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:937: refused */
+/* cublas.api:973: refused */
 cublasStatus_t cublasGetEnvironmentMode(void);
 VCUDA_EXPORT cublasStatus_t cublasGetEnvironmentMode(void)
 {
@@ -9921,7 +9967,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetEnvironmentMode(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:938: refused */
+/* cublas.api:974: refused */
 cublasStatus_t cublasGetError(void);
 VCUDA_EXPORT cublasStatus_t cublasGetError(void)
 {
@@ -9929,7 +9975,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetError(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:939: refused */
+/* cublas.api:975: refused */
 cublasStatus_t cublasGetVersion(void);
 VCUDA_EXPORT cublasStatus_t cublasGetVersion(void)
 {
@@ -9937,7 +9983,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVersion(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:940: refused */
+/* cublas.api:976: refused */
 cublasStatus_t cublasIcamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIcamax(void)
 {
@@ -9945,7 +9991,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:941: refused */
+/* cublas.api:977: refused */
 cublasStatus_t cublasIcamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIcamin(void)
 {
@@ -9953,7 +9999,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:942: refused */
+/* cublas.api:978: refused */
 cublasStatus_t cublasIdamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIdamax(void)
 {
@@ -9961,7 +10007,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:943: refused */
+/* cublas.api:979: refused */
 cublasStatus_t cublasIdamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIdamin(void)
 {
@@ -9969,7 +10015,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:944: refused */
+/* cublas.api:980: refused */
 cublasStatus_t cublasInit(void);
 VCUDA_EXPORT cublasStatus_t cublasInit(void)
 {
@@ -9977,7 +10023,7 @@ VCUDA_EXPORT cublasStatus_t cublasInit(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:945: refused */
+/* cublas.api:981: refused */
 cublasStatus_t cublasIsamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIsamax(void)
 {
@@ -9985,7 +10031,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:946: refused */
+/* cublas.api:982: refused */
 cublasStatus_t cublasIsamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIsamin(void)
 {
@@ -9993,7 +10039,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:947: refused */
+/* cublas.api:983: refused */
 cublasStatus_t cublasIzamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIzamax(void)
 {
@@ -10001,7 +10047,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:948: refused */
+/* cublas.api:984: refused */
 cublasStatus_t cublasIzamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIzamin(void)
 {
@@ -10009,7 +10055,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:949: refused */
+/* cublas.api:985: refused */
 cublasStatus_t cublasSasum(void);
 VCUDA_EXPORT cublasStatus_t cublasSasum(void)
 {
@@ -10017,7 +10063,7 @@ VCUDA_EXPORT cublasStatus_t cublasSasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:950: refused */
+/* cublas.api:986: refused */
 cublasStatus_t cublasSaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasSaxpy(void)
 {
@@ -10025,7 +10071,7 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:951: refused */
+/* cublas.api:987: refused */
 cublasStatus_t cublasSbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasSbdmm(void)
 {
@@ -10033,7 +10079,7 @@ VCUDA_EXPORT cublasStatus_t cublasSbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:952: refused */
+/* cublas.api:988: refused */
 cublasStatus_t cublasScasum(void);
 VCUDA_EXPORT cublasStatus_t cublasScasum(void)
 {
@@ -10041,7 +10087,7 @@ VCUDA_EXPORT cublasStatus_t cublasScasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:953: refused */
+/* cublas.api:989: refused */
 cublasStatus_t cublasScnrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasScnrm2(void)
 {
@@ -10049,7 +10095,7 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:954: refused */
+/* cublas.api:990: refused */
 cublasStatus_t cublasScopy(void);
 VCUDA_EXPORT cublasStatus_t cublasScopy(void)
 {
@@ -10057,7 +10103,7 @@ VCUDA_EXPORT cublasStatus_t cublasScopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:955: refused */
+/* cublas.api:991: refused */
 cublasStatus_t cublasSdot(void);
 VCUDA_EXPORT cublasStatus_t cublasSdot(void)
 {
@@ -10065,7 +10111,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:956: refused */
+/* cublas.api:992: refused */
 cublasStatus_t cublasSetBackdoor(void);
 VCUDA_EXPORT cublasStatus_t cublasSetBackdoor(void)
 {
@@ -10073,7 +10119,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetBackdoor(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:957: refused */
+/* cublas.api:993: refused */
 cublasStatus_t cublasSetBackdoorEx(void);
 VCUDA_EXPORT cublasStatus_t cublasSetBackdoorEx(void)
 {
@@ -10081,7 +10127,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetBackdoorEx(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:958: refused */
+/* cublas.api:994: refused */
 cublasStatus_t cublasSetEnvironmentMode(void);
 VCUDA_EXPORT cublasStatus_t cublasSetEnvironmentMode(void)
 {
@@ -10089,7 +10135,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetEnvironmentMode(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:959: refused */
+/* cublas.api:995: refused */
 cublasStatus_t cublasSetKernelStream(void);
 VCUDA_EXPORT cublasStatus_t cublasSetKernelStream(void)
 {
@@ -10097,7 +10143,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetKernelStream(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:960: refused */
+/* cublas.api:996: refused */
 cublasStatus_t cublasSgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasSgbmv(void)
 {
@@ -10105,7 +10151,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:961: refused */
+/* cublas.api:997: refused */
 cublasStatus_t cublasSgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasSgemm(void)
 {
@@ -10113,7 +10159,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:962: refused */
+/* cublas.api:998: refused */
 cublasStatus_t cublasSgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasSgemv(void)
 {
@@ -10121,7 +10167,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:963: refused */
+/* cublas.api:999: refused */
 cublasStatus_t cublasSger(void);
 VCUDA_EXPORT cublasStatus_t cublasSger(void)
 {
@@ -10129,7 +10175,7 @@ VCUDA_EXPORT cublasStatus_t cublasSger(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:964: refused */
+/* cublas.api:1000: refused */
 cublasStatus_t cublasShutdown(void);
 VCUDA_EXPORT cublasStatus_t cublasShutdown(void)
 {
@@ -10137,7 +10183,7 @@ VCUDA_EXPORT cublasStatus_t cublasShutdown(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:965: refused */
+/* cublas.api:1001: refused */
 cublasStatus_t cublasSnrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasSnrm2(void)
 {
@@ -10145,7 +10191,7 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:966: refused */
+/* cublas.api:1002: refused */
 cublasStatus_t cublasSrot(void);
 VCUDA_EXPORT cublasStatus_t cublasSrot(void)
 {
@@ -10153,7 +10199,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:967: refused */
+/* cublas.api:1003: refused */
 cublasStatus_t cublasSrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasSrotg(void)
 {
@@ -10161,7 +10207,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:968: refused */
+/* cublas.api:1004: refused */
 cublasStatus_t cublasSrotm(void);
 VCUDA_EXPORT cublasStatus_t cublasSrotm(void)
 {
@@ -10169,7 +10215,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:969: refused */
+/* cublas.api:1005: refused */
 cublasStatus_t cublasSrotmg(void);
 VCUDA_EXPORT cublasStatus_t cublasSrotmg(void)
 {
@@ -10177,7 +10223,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotmg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:970: refused */
+/* cublas.api:1006: refused */
 cublasStatus_t cublasSsbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasSsbmv(void)
 {
@@ -10185,7 +10231,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:971: refused */
+/* cublas.api:1007: refused */
 cublasStatus_t cublasSscal(void);
 VCUDA_EXPORT cublasStatus_t cublasSscal(void)
 {
@@ -10193,7 +10239,7 @@ VCUDA_EXPORT cublasStatus_t cublasSscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:972: refused */
+/* cublas.api:1008: refused */
 cublasStatus_t cublasSspmv(void);
 VCUDA_EXPORT cublasStatus_t cublasSspmv(void)
 {
@@ -10201,7 +10247,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:973: refused */
+/* cublas.api:1009: refused */
 cublasStatus_t cublasSspr(void);
 VCUDA_EXPORT cublasStatus_t cublasSspr(void)
 {
@@ -10209,7 +10255,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:974: refused */
+/* cublas.api:1010: refused */
 cublasStatus_t cublasSspr2(void);
 VCUDA_EXPORT cublasStatus_t cublasSspr2(void)
 {
@@ -10217,7 +10263,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:975: refused */
+/* cublas.api:1011: refused */
 cublasStatus_t cublasSswap(void);
 VCUDA_EXPORT cublasStatus_t cublasSswap(void)
 {
@@ -10225,7 +10271,7 @@ VCUDA_EXPORT cublasStatus_t cublasSswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:976: refused */
+/* cublas.api:1012: refused */
 cublasStatus_t cublasSsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasSsymm(void)
 {
@@ -10233,7 +10279,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:977: refused */
+/* cublas.api:1013: refused */
 cublasStatus_t cublasSsymv(void);
 VCUDA_EXPORT cublasStatus_t cublasSsymv(void)
 {
@@ -10241,7 +10287,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:978: refused */
+/* cublas.api:1014: refused */
 cublasStatus_t cublasSsyr(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyr(void)
 {
@@ -10249,7 +10295,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:979: refused */
+/* cublas.api:1015: refused */
 cublasStatus_t cublasSsyr2(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2(void)
 {
@@ -10257,7 +10303,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:980: refused */
+/* cublas.api:1016: refused */
 cublasStatus_t cublasSsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k(void)
 {
@@ -10265,7 +10311,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:981: refused */
+/* cublas.api:1017: refused */
 cublasStatus_t cublasSsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyrk(void)
 {
@@ -10273,7 +10319,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:982: refused */
+/* cublas.api:1018: refused */
 cublasStatus_t cublasStbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasStbmv(void)
 {
@@ -10281,7 +10327,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:983: refused */
+/* cublas.api:1019: refused */
 cublasStatus_t cublasStbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasStbsv(void)
 {
@@ -10289,7 +10335,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:984: refused */
+/* cublas.api:1020: refused */
 cublasStatus_t cublasStpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasStpmv(void)
 {
@@ -10297,7 +10343,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:985: refused */
+/* cublas.api:1021: refused */
 cublasStatus_t cublasStpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasStpsv(void)
 {
@@ -10305,7 +10351,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:986: refused */
+/* cublas.api:1022: refused */
 cublasStatus_t cublasStrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasStrmm(void)
 {
@@ -10313,7 +10359,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:987: refused */
+/* cublas.api:1023: refused */
 cublasStatus_t cublasStrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasStrmv(void)
 {
@@ -10321,7 +10367,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:988: refused */
+/* cublas.api:1024: refused */
 cublasStatus_t cublasStrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasStrsm(void)
 {
@@ -10329,7 +10375,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:989: refused */
+/* cublas.api:1025: refused */
 cublasStatus_t cublasStrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasStrsv(void)
 {
@@ -10337,21 +10383,21 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:990: refused */
+/* cublas.api:1026: refused */
 cublasStatus_t cublasXtCgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCgemm(void)
 {
 	return cublas_refused(CALL_cublasXtCgemm, "cublasXtCgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:991: refused */
+/* cublas.api:1027: refused */
 cublasStatus_t cublasXtChemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtChemm(void)
 {
 	return cublas_refused(CALL_cublasXtChemm, "cublasXtChemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:992: refused */
+/* cublas.api:1028: refused */
 cublasStatus_t cublasXtCher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCher2k(void)
 {
@@ -10359,14 +10405,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtCher2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:993: refused */
+/* cublas.api:1029: refused */
 cublasStatus_t cublasXtCherk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCherk(void)
 {
 	return cublas_refused(CALL_cublasXtCherk, "cublasXtCherk", "cublasXt: not served yet");
 }
 
-/* cublas.api:994: refused */
+/* cublas.api:1030: refused */
 cublasStatus_t cublasXtCherkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCherkx(void)
 {
@@ -10374,7 +10420,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtCherkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:995: refused */
+/* cublas.api:1031: refused */
 cublasStatus_t cublasXtCreate(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCreate(void)
 {
@@ -10382,21 +10428,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtCreate(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:996: refused */
+/* cublas.api:1032: refused */
 cublasStatus_t cublasXtCspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCspmm(void)
 {
 	return cublas_refused(CALL_cublasXtCspmm, "cublasXtCspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:997: refused */
+/* cublas.api:1033: refused */
 cublasStatus_t cublasXtCsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsymm(void)
 {
 	return cublas_refused(CALL_cublasXtCsymm, "cublasXtCsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:998: refused */
+/* cublas.api:1034: refused */
 cublasStatus_t cublasXtCsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsyr2k(void)
 {
@@ -10404,14 +10450,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtCsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:999: refused */
+/* cublas.api:1035: refused */
 cublasStatus_t cublasXtCsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtCsyrk, "cublasXtCsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1000: refused */
+/* cublas.api:1036: refused */
 cublasStatus_t cublasXtCsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsyrkx(void)
 {
@@ -10419,21 +10465,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtCsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1001: refused */
+/* cublas.api:1037: refused */
 cublasStatus_t cublasXtCtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCtrmm(void)
 {
 	return cublas_refused(CALL_cublasXtCtrmm, "cublasXtCtrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1002: refused */
+/* cublas.api:1038: refused */
 cublasStatus_t cublasXtCtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCtrsm(void)
 {
 	return cublas_refused(CALL_cublasXtCtrsm, "cublasXtCtrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1003: refused */
+/* cublas.api:1039: refused */
 cublasStatus_t cublasXtDestroy(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDestroy(void)
 {
@@ -10441,7 +10487,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtDestroy(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1004: refused */
+/* cublas.api:1040: refused */
 cublasStatus_t cublasXtDeviceSelect(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDeviceSelect(void)
 {
@@ -10449,28 +10495,28 @@ VCUDA_EXPORT cublasStatus_t cublasXtDeviceSelect(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1005: refused */
+/* cublas.api:1041: refused */
 cublasStatus_t cublasXtDgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDgemm(void)
 {
 	return cublas_refused(CALL_cublasXtDgemm, "cublasXtDgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1006: refused */
+/* cublas.api:1042: refused */
 cublasStatus_t cublasXtDspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDspmm(void)
 {
 	return cublas_refused(CALL_cublasXtDspmm, "cublasXtDspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1007: refused */
+/* cublas.api:1043: refused */
 cublasStatus_t cublasXtDsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsymm(void)
 {
 	return cublas_refused(CALL_cublasXtDsymm, "cublasXtDsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1008: refused */
+/* cublas.api:1044: refused */
 cublasStatus_t cublasXtDsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsyr2k(void)
 {
@@ -10478,14 +10524,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtDsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1009: refused */
+/* cublas.api:1045: refused */
 cublasStatus_t cublasXtDsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtDsyrk, "cublasXtDsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1010: refused */
+/* cublas.api:1046: refused */
 cublasStatus_t cublasXtDsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsyrkx(void)
 {
@@ -10493,21 +10539,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtDsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1011: refused */
+/* cublas.api:1047: refused */
 cublasStatus_t cublasXtDtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDtrmm(void)
 {
 	return cublas_refused(CALL_cublasXtDtrmm, "cublasXtDtrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1012: refused */
+/* cublas.api:1048: refused */
 cublasStatus_t cublasXtDtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDtrsm(void)
 {
 	return cublas_refused(CALL_cublasXtDtrsm, "cublasXtDtrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1013: refused */
+/* cublas.api:1049: refused */
 cublasStatus_t cublasXtGetBlockDim(void);
 VCUDA_EXPORT cublasStatus_t cublasXtGetBlockDim(void)
 {
@@ -10515,7 +10561,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtGetBlockDim(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1014: refused */
+/* cublas.api:1050: refused */
 cublasStatus_t cublasXtGetNumBoards(void);
 VCUDA_EXPORT cublasStatus_t cublasXtGetNumBoards(void)
 {
@@ -10523,7 +10569,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtGetNumBoards(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1015: refused */
+/* cublas.api:1051: refused */
 cublasStatus_t cublasXtGetPinningMemMode(void);
 VCUDA_EXPORT cublasStatus_t cublasXtGetPinningMemMode(void)
 {
@@ -10531,7 +10577,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtGetPinningMemMode(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1016: refused */
+/* cublas.api:1052: refused */
 cublasStatus_t cublasXtMaxBoards(void);
 VCUDA_EXPORT cublasStatus_t cublasXtMaxBoards(void)
 {
@@ -10539,7 +10585,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtMaxBoards(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1017: refused */
+/* cublas.api:1053: refused */
 cublasStatus_t cublasXtSetBlockDim(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetBlockDim(void)
 {
@@ -10547,7 +10593,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetBlockDim(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1018: refused */
+/* cublas.api:1054: refused */
 cublasStatus_t cublasXtSetCpuRatio(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRatio(void)
 {
@@ -10555,7 +10601,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRatio(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1019: refused */
+/* cublas.api:1055: refused */
 cublasStatus_t cublasXtSetCpuRoutine(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRoutine(void)
 {
@@ -10563,7 +10609,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRoutine(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1020: refused */
+/* cublas.api:1056: refused */
 cublasStatus_t cublasXtSetPinningMemMode(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetPinningMemMode(void)
 {
@@ -10571,28 +10617,28 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetPinningMemMode(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1021: refused */
+/* cublas.api:1057: refused */
 cublasStatus_t cublasXtSgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSgemm(void)
 {
 	return cublas_refused(CALL_cublasXtSgemm, "cublasXtSgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1022: refused */
+/* cublas.api:1058: refused */
 cublasStatus_t cublasXtSspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSspmm(void)
 {
 	return cublas_refused(CALL_cublasXtSspmm, "cublasXtSspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1023: refused */
+/* cublas.api:1059: refused */
 cublasStatus_t cublasXtSsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsymm(void)
 {
 	return cublas_refused(CALL_cublasXtSsymm, "cublasXtSsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1024: refused */
+/* cublas.api:1060: refused */
 cublasStatus_t cublasXtSsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsyr2k(void)
 {
@@ -10600,14 +10646,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtSsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1025: refused */
+/* cublas.api:1061: refused */
 cublasStatus_t cublasXtSsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtSsyrk, "cublasXtSsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1026: refused */
+/* cublas.api:1062: refused */
 cublasStatus_t cublasXtSsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsyrkx(void)
 {
@@ -10615,35 +10661,35 @@ VCUDA_EXPORT cublasStatus_t cublasXtSsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1027: refused */
+/* cublas.api:1063: refused */
 cublasStatus_t cublasXtStrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtStrmm(void)
 {
 	return cublas_refused(CALL_cublasXtStrmm, "cublasXtStrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1028: refused */
+/* cublas.api:1064: refused */
 cublasStatus_t cublasXtStrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtStrsm(void)
 {
 	return cublas_refused(CALL_cublasXtStrsm, "cublasXtStrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1029: refused */
+/* cublas.api:1065: refused */
 cublasStatus_t cublasXtZgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZgemm(void)
 {
 	return cublas_refused(CALL_cublasXtZgemm, "cublasXtZgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1030: refused */
+/* cublas.api:1066: refused */
 cublasStatus_t cublasXtZhemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZhemm(void)
 {
 	return cublas_refused(CALL_cublasXtZhemm, "cublasXtZhemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1031: refused */
+/* cublas.api:1067: refused */
 cublasStatus_t cublasXtZher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZher2k(void)
 {
@@ -10651,14 +10697,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtZher2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1032: refused */
+/* cublas.api:1068: refused */
 cublasStatus_t cublasXtZherk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZherk(void)
 {
 	return cublas_refused(CALL_cublasXtZherk, "cublasXtZherk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1033: refused */
+/* cublas.api:1069: refused */
 cublasStatus_t cublasXtZherkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZherkx(void)
 {
@@ -10666,21 +10712,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtZherkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1034: refused */
+/* cublas.api:1070: refused */
 cublasStatus_t cublasXtZspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZspmm(void)
 {
 	return cublas_refused(CALL_cublasXtZspmm, "cublasXtZspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1035: refused */
+/* cublas.api:1071: refused */
 cublasStatus_t cublasXtZsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsymm(void)
 {
 	return cublas_refused(CALL_cublasXtZsymm, "cublasXtZsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1036: refused */
+/* cublas.api:1072: refused */
 cublasStatus_t cublasXtZsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsyr2k(void)
 {
@@ -10688,14 +10734,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtZsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1037: refused */
+/* cublas.api:1073: refused */
 cublasStatus_t cublasXtZsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtZsyrk, "cublasXtZsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1038: refused */
+/* cublas.api:1074: refused */
 cublasStatus_t cublasXtZsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsyrkx(void)
 {
@@ -10703,21 +10749,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtZsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1039: refused */
+/* cublas.api:1075: refused */
 cublasStatus_t cublasXtZtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZtrmm(void)
 {
 	return cublas_refused(CALL_cublasXtZtrmm, "cublasXtZtrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1040: refused */
+/* cublas.api:1076: refused */
 cublasStatus_t cublasXtZtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZtrsm(void)
 {
 	return cublas_refused(CALL_cublasXtZtrsm, "cublasXtZtrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1041: refused */
+/* cublas.api:1077: refused */
 cublasStatus_t cublasZaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasZaxpy(void)
 {
@@ -10725,7 +10771,7 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1042: refused */
+/* cublas.api:1078: refused */
 cublasStatus_t cublasZbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasZbdmm(void)
 {
@@ -10733,7 +10779,7 @@ VCUDA_EXPORT cublasStatus_t cublasZbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1043: refused */
+/* cublas.api:1079: refused */
 cublasStatus_t cublasZcopy(void);
 VCUDA_EXPORT cublasStatus_t cublasZcopy(void)
 {
@@ -10741,7 +10787,7 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1044: refused */
+/* cublas.api:1080: refused */
 cublasStatus_t cublasZdotc(void);
 VCUDA_EXPORT cublasStatus_t cublasZdotc(void)
 {
@@ -10749,7 +10795,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1045: refused */
+/* cublas.api:1081: refused */
 cublasStatus_t cublasZdotu(void);
 VCUDA_EXPORT cublasStatus_t cublasZdotu(void)
 {
@@ -10757,7 +10803,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1046: refused */
+/* cublas.api:1082: refused */
 cublasStatus_t cublasZdrot(void);
 VCUDA_EXPORT cublasStatus_t cublasZdrot(void)
 {
@@ -10765,7 +10811,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1047: refused */
+/* cublas.api:1083: refused */
 cublasStatus_t cublasZdscal(void);
 VCUDA_EXPORT cublasStatus_t cublasZdscal(void)
 {
@@ -10773,7 +10819,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1048: refused */
+/* cublas.api:1084: refused */
 cublasStatus_t cublasZgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZgbmv(void)
 {
@@ -10781,7 +10827,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1049: refused */
+/* cublas.api:1085: refused */
 cublasStatus_t cublasZgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasZgemm(void)
 {
@@ -10789,7 +10835,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1050: refused */
+/* cublas.api:1086: refused */
 cublasStatus_t cublasZgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasZgemv(void)
 {
@@ -10797,7 +10843,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1051: refused */
+/* cublas.api:1087: refused */
 cublasStatus_t cublasZgerc(void);
 VCUDA_EXPORT cublasStatus_t cublasZgerc(void)
 {
@@ -10805,7 +10851,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1052: refused */
+/* cublas.api:1088: refused */
 cublasStatus_t cublasZgeru(void);
 VCUDA_EXPORT cublasStatus_t cublasZgeru(void)
 {
@@ -10813,7 +10859,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1053: refused */
+/* cublas.api:1089: refused */
 cublasStatus_t cublasZhbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZhbmv(void)
 {
@@ -10821,7 +10867,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1054: refused */
+/* cublas.api:1090: refused */
 cublasStatus_t cublasZhemm(void);
 VCUDA_EXPORT cublasStatus_t cublasZhemm(void)
 {
@@ -10829,7 +10875,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1055: refused */
+/* cublas.api:1091: refused */
 cublasStatus_t cublasZhemv(void);
 VCUDA_EXPORT cublasStatus_t cublasZhemv(void)
 {
@@ -10837,7 +10883,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1056: refused */
+/* cublas.api:1092: refused */
 cublasStatus_t cublasZher(void);
 VCUDA_EXPORT cublasStatus_t cublasZher(void)
 {
@@ -10845,7 +10891,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1057: refused */
+/* cublas.api:1093: refused */
 cublasStatus_t cublasZher2(void);
 VCUDA_EXPORT cublasStatus_t cublasZher2(void)
 {
@@ -10853,7 +10899,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1058: refused */
+/* cublas.api:1094: refused */
 cublasStatus_t cublasZher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasZher2k(void)
 {
@@ -10861,7 +10907,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1059: refused */
+/* cublas.api:1095: refused */
 cublasStatus_t cublasZherk(void);
 VCUDA_EXPORT cublasStatus_t cublasZherk(void)
 {
@@ -10869,7 +10915,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1060: refused */
+/* cublas.api:1096: refused */
 cublasStatus_t cublasZhpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZhpmv(void)
 {
@@ -10877,7 +10923,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1061: refused */
+/* cublas.api:1097: refused */
 cublasStatus_t cublasZhpr(void);
 VCUDA_EXPORT cublasStatus_t cublasZhpr(void)
 {
@@ -10885,7 +10931,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1062: refused */
+/* cublas.api:1098: refused */
 cublasStatus_t cublasZhpr2(void);
 VCUDA_EXPORT cublasStatus_t cublasZhpr2(void)
 {
@@ -10893,7 +10939,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1063: refused */
+/* cublas.api:1099: refused */
 cublasStatus_t cublasZrot(void);
 VCUDA_EXPORT cublasStatus_t cublasZrot(void)
 {
@@ -10901,7 +10947,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1064: refused */
+/* cublas.api:1100: refused */
 cublasStatus_t cublasZrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasZrotg(void)
 {
@@ -10909,7 +10955,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1065: refused */
+/* cublas.api:1101: refused */
 cublasStatus_t cublasZscal(void);
 VCUDA_EXPORT cublasStatus_t cublasZscal(void)
 {
@@ -10917,7 +10963,7 @@ VCUDA_EXPORT cublasStatus_t cublasZscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1066: refused */
+/* cublas.api:1102: refused */
 cublasStatus_t cublasZswap(void);
 VCUDA_EXPORT cublasStatus_t cublasZswap(void)
 {
@@ -10925,7 +10971,7 @@ VCUDA_EXPORT cublasStatus_t cublasZswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1067: refused */
+/* cublas.api:1103: refused */
 cublasStatus_t cublasZsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasZsymm(void)
 {
@@ -10933,7 +10979,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1068: refused */
+/* cublas.api:1104: refused */
 cublasStatus_t cublasZsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k(void)
 {
@@ -10941,7 +10987,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1069: refused */
+/* cublas.api:1105: refused */
 cublasStatus_t cublasZsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasZsyrk(void)
 {
@@ -10949,7 +10995,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1070: refused */
+/* cublas.api:1106: refused */
 cublasStatus_t cublasZtbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtbmv(void)
 {
@@ -10957,7 +11003,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1071: refused */
+/* cublas.api:1107: refused */
 cublasStatus_t cublasZtbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtbsv(void)
 {
@@ -10965,7 +11011,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1072: refused */
+/* cublas.api:1108: refused */
 cublasStatus_t cublasZtpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtpmv(void)
 {
@@ -10973,7 +11019,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1073: refused */
+/* cublas.api:1109: refused */
 cublasStatus_t cublasZtpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtpsv(void)
 {
@@ -10981,7 +11027,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1074: refused */
+/* cublas.api:1110: refused */
 cublasStatus_t cublasZtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrmm(void)
 {
@@ -10989,7 +11035,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1075: refused */
+/* cublas.api:1111: refused */
 cublasStatus_t cublasZtrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrmv(void)
 {
@@ -10997,7 +11043,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1076: refused */
+/* cublas.api:1112: refused */
 cublasStatus_t cublasZtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrsm(void)
 {
@@ -11005,7 +11051,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1077: refused */
+/* cublas.api:1113: refused */
 cublasStatus_t cublasZtrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrsv(void)
 {

@@ -3866,7 +3866,7 @@ struct wire_cublasGemmStridedBatchedEx {
 _Static_assert(sizeof(struct wire_cublasGemmStridedBatchedEx) == 168, "");
 #define KEY_cublasGemmStridedBatchedEx 112u
 
-/* cublas.api:739: learned 1497 */
+/* cublas.api:775: learned 1497 */
 struct wire_cublasSgeam {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3886,7 +3886,7 @@ struct wire_cublasSgeam {
 _Static_assert(sizeof(struct wire_cublasSgeam) == 120, "");
 #define KEY_cublasSgeam 60u
 
-/* cublas.api:742: learned 1498 */
+/* cublas.api:778: learned 1498 */
 struct wire_cublasDgeam {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3906,7 +3906,7 @@ struct wire_cublasDgeam {
 _Static_assert(sizeof(struct wire_cublasDgeam) == 120, "");
 #define KEY_cublasDgeam 60u
 
-/* cublas.api:745: learned 1499 */
+/* cublas.api:781: learned 1499 */
 struct wire_cublasCgeam {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3926,7 +3926,7 @@ struct wire_cublasCgeam {
 _Static_assert(sizeof(struct wire_cublasCgeam) == 120, "");
 #define KEY_cublasCgeam 60u
 
-/* cublas.api:749: learned 1500 */
+/* cublas.api:785: learned 1500 */
 struct wire_cublasZgeam {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3946,7 +3946,7 @@ struct wire_cublasZgeam {
 _Static_assert(sizeof(struct wire_cublasZgeam) == 120, "");
 #define KEY_cublasZgeam 60u
 
-/* cublas.api:753: learned 1501 */
+/* cublas.api:789: learned 1501 */
 struct wire_cublasStrsmBatched {
 	struct cublas_state state;
 	uint32_t side;
@@ -3966,7 +3966,7 @@ struct wire_cublasStrsmBatched {
 _Static_assert(sizeof(struct wire_cublasStrsmBatched) == 104, "");
 #define KEY_cublasStrsmBatched 68u
 
-/* cublas.api:757: learned 1502 */
+/* cublas.api:793: learned 1502 */
 struct wire_cublasDtrsmBatched {
 	struct cublas_state state;
 	uint32_t side;
@@ -3986,7 +3986,7 @@ struct wire_cublasDtrsmBatched {
 _Static_assert(sizeof(struct wire_cublasDtrsmBatched) == 104, "");
 #define KEY_cublasDtrsmBatched 68u
 
-/* cublas.api:761: learned 1503 */
+/* cublas.api:797: learned 1503 */
 struct wire_cublasCtrsmBatched {
 	struct cublas_state state;
 	uint32_t side;
@@ -4006,7 +4006,7 @@ struct wire_cublasCtrsmBatched {
 _Static_assert(sizeof(struct wire_cublasCtrsmBatched) == 104, "");
 #define KEY_cublasCtrsmBatched 68u
 
-/* cublas.api:765: learned 1504 */
+/* cublas.api:801: learned 1504 */
 struct wire_cublasZtrsmBatched {
 	struct cublas_state state;
 	uint32_t side;
@@ -4026,7 +4026,7 @@ struct wire_cublasZtrsmBatched {
 _Static_assert(sizeof(struct wire_cublasZtrsmBatched) == 104, "");
 #define KEY_cublasZtrsmBatched 68u
 
-/* cublas.api:769: learned 1505 */
+/* cublas.api:805: learned 1505 */
 struct wire_cublasSdgmm {
 	struct cublas_state state;
 	uint32_t mode;
@@ -4042,7 +4042,7 @@ struct wire_cublasSdgmm {
 _Static_assert(sizeof(struct wire_cublasSdgmm) == 80, "");
 #define KEY_cublasSdgmm 56u
 
-/* cublas.api:771: learned 1506 */
+/* cublas.api:807: learned 1506 */
 struct wire_cublasDdgmm {
 	struct cublas_state state;
 	uint32_t mode;
@@ -4058,7 +4058,7 @@ struct wire_cublasDdgmm {
 _Static_assert(sizeof(struct wire_cublasDdgmm) == 80, "");
 #define KEY_cublasDdgmm 56u
 
-/* cublas.api:773: learned 1507 */
+/* cublas.api:809: learned 1507 */
 struct wire_cublasCdgmm {
 	struct cublas_state state;
 	uint32_t mode;
@@ -4074,7 +4074,7 @@ struct wire_cublasCdgmm {
 _Static_assert(sizeof(struct wire_cublasCdgmm) == 80, "");
 #define KEY_cublasCdgmm 56u
 
-/* cublas.api:776: learned 1508 */
+/* cublas.api:812: learned 1508 */
 struct wire_cublasZdgmm {
 	struct cublas_state state;
 	uint32_t mode;
@@ -4090,7 +4090,7 @@ struct wire_cublasZdgmm {
 _Static_assert(sizeof(struct wire_cublasZdgmm) == 80, "");
 #define KEY_cublasZdgmm 56u
 
-/* cublas.api:779: learned 1509 */
+/* cublas.api:815: learned 1509 */
 struct wire_cublasSmatinvBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4104,7 +4104,7 @@ struct wire_cublasSmatinvBatched {
 _Static_assert(sizeof(struct wire_cublasSmatinvBatched) == 72, "");
 #define KEY_cublasSmatinvBatched 48u
 
-/* cublas.api:781: learned 1510 */
+/* cublas.api:817: learned 1510 */
 struct wire_cublasDmatinvBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4118,7 +4118,7 @@ struct wire_cublasDmatinvBatched {
 _Static_assert(sizeof(struct wire_cublasDmatinvBatched) == 72, "");
 #define KEY_cublasDmatinvBatched 48u
 
-/* cublas.api:783: learned 1511 */
+/* cublas.api:819: learned 1511 */
 struct wire_cublasCmatinvBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4132,7 +4132,7 @@ struct wire_cublasCmatinvBatched {
 _Static_assert(sizeof(struct wire_cublasCmatinvBatched) == 72, "");
 #define KEY_cublasCmatinvBatched 48u
 
-/* cublas.api:785: learned 1512 */
+/* cublas.api:821: learned 1512 */
 struct wire_cublasZmatinvBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4146,7 +4146,7 @@ struct wire_cublasZmatinvBatched {
 _Static_assert(sizeof(struct wire_cublasZmatinvBatched) == 72, "");
 #define KEY_cublasZmatinvBatched 48u
 
-/* cublas.api:788: learned 1513 */
+/* cublas.api:824: learned 1513 */
 struct wire_cublasSgeqrfBatched {
 	struct cublas_state state;
 	int32_t m;
@@ -4164,7 +4164,7 @@ struct wire_cublasSgeqrfBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSgeqrfBatched_reply) == 8, "");
 
-/* cublas.api:790: learned 1514 */
+/* cublas.api:826: learned 1514 */
 struct wire_cublasDgeqrfBatched {
 	struct cublas_state state;
 	int32_t m;
@@ -4182,7 +4182,7 @@ struct wire_cublasDgeqrfBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDgeqrfBatched_reply) == 8, "");
 
-/* cublas.api:792: learned 1515 */
+/* cublas.api:828: learned 1515 */
 struct wire_cublasCgeqrfBatched {
 	struct cublas_state state;
 	int32_t m;
@@ -4200,7 +4200,7 @@ struct wire_cublasCgeqrfBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasCgeqrfBatched_reply) == 8, "");
 
-/* cublas.api:794: learned 1516 */
+/* cublas.api:830: learned 1516 */
 struct wire_cublasZgeqrfBatched {
 	struct cublas_state state;
 	int32_t m;
@@ -4218,7 +4218,7 @@ struct wire_cublasZgeqrfBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasZgeqrfBatched_reply) == 8, "");
 
-/* cublas.api:797: learned 1517 */
+/* cublas.api:833: learned 1517 */
 struct wire_cublasSgelsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4241,7 +4241,7 @@ struct wire_cublasSgelsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSgelsBatched_reply) == 8, "");
 
-/* cublas.api:800: learned 1518 */
+/* cublas.api:836: learned 1518 */
 struct wire_cublasDgelsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4264,7 +4264,7 @@ struct wire_cublasDgelsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDgelsBatched_reply) == 8, "");
 
-/* cublas.api:803: learned 1519 */
+/* cublas.api:839: learned 1519 */
 struct wire_cublasCgelsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4287,7 +4287,7 @@ struct wire_cublasCgelsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasCgelsBatched_reply) == 8, "");
 
-/* cublas.api:806: learned 1520 */
+/* cublas.api:842: learned 1520 */
 struct wire_cublasZgelsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4310,7 +4310,7 @@ struct wire_cublasZgelsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasZgelsBatched_reply) == 8, "");
 
-/* cublas.api:809: learned 1521 */
+/* cublas.api:845: learned 1521 */
 struct wire_cublasStpttr {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4323,7 +4323,7 @@ struct wire_cublasStpttr {
 _Static_assert(sizeof(struct wire_cublasStpttr) == 64, "");
 #define KEY_cublasStpttr 44u
 
-/* cublas.api:811: learned 1522 */
+/* cublas.api:847: learned 1522 */
 struct wire_cublasDtpttr {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4336,7 +4336,7 @@ struct wire_cublasDtpttr {
 _Static_assert(sizeof(struct wire_cublasDtpttr) == 64, "");
 #define KEY_cublasDtpttr 44u
 
-/* cublas.api:813: learned 1523 */
+/* cublas.api:849: learned 1523 */
 struct wire_cublasCtpttr {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4349,7 +4349,7 @@ struct wire_cublasCtpttr {
 _Static_assert(sizeof(struct wire_cublasCtpttr) == 64, "");
 #define KEY_cublasCtpttr 44u
 
-/* cublas.api:815: learned 1524 */
+/* cublas.api:851: learned 1524 */
 struct wire_cublasZtpttr {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4362,7 +4362,7 @@ struct wire_cublasZtpttr {
 _Static_assert(sizeof(struct wire_cublasZtpttr) == 64, "");
 #define KEY_cublasZtpttr 44u
 
-/* cublas.api:817: learned 1525 */
+/* cublas.api:853: learned 1525 */
 struct wire_cublasStrttp {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4375,7 +4375,7 @@ struct wire_cublasStrttp {
 _Static_assert(sizeof(struct wire_cublasStrttp) == 64, "");
 #define KEY_cublasStrttp 44u
 
-/* cublas.api:819: learned 1526 */
+/* cublas.api:855: learned 1526 */
 struct wire_cublasDtrttp {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4388,7 +4388,7 @@ struct wire_cublasDtrttp {
 _Static_assert(sizeof(struct wire_cublasDtrttp) == 64, "");
 #define KEY_cublasDtrttp 44u
 
-/* cublas.api:821: learned 1527 */
+/* cublas.api:857: learned 1527 */
 struct wire_cublasCtrttp {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4401,7 +4401,7 @@ struct wire_cublasCtrttp {
 _Static_assert(sizeof(struct wire_cublasCtrttp) == 64, "");
 #define KEY_cublasCtrttp 44u
 
-/* cublas.api:823: learned 1528 */
+/* cublas.api:859: learned 1528 */
 struct wire_cublasZtrttp {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4414,7 +4414,7 @@ struct wire_cublasZtrttp {
 _Static_assert(sizeof(struct wire_cublasZtrttp) == 64, "");
 #define KEY_cublasZtrttp 44u
 
-/* cublas.api:825: learned 1529 */
+/* cublas.api:861: learned 1529 */
 struct wire_cublasSgetrfBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4428,7 +4428,7 @@ struct wire_cublasSgetrfBatched {
 _Static_assert(sizeof(struct wire_cublasSgetrfBatched) == 72, "");
 #define KEY_cublasSgetrfBatched 44u
 
-/* cublas.api:827: learned 1530 */
+/* cublas.api:863: learned 1530 */
 struct wire_cublasDgetrfBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4442,7 +4442,7 @@ struct wire_cublasDgetrfBatched {
 _Static_assert(sizeof(struct wire_cublasDgetrfBatched) == 72, "");
 #define KEY_cublasDgetrfBatched 44u
 
-/* cublas.api:829: learned 1531 */
+/* cublas.api:865: learned 1531 */
 struct wire_cublasCgetrfBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4456,7 +4456,7 @@ struct wire_cublasCgetrfBatched {
 _Static_assert(sizeof(struct wire_cublasCgetrfBatched) == 72, "");
 #define KEY_cublasCgetrfBatched 44u
 
-/* cublas.api:831: learned 1532 */
+/* cublas.api:867: learned 1532 */
 struct wire_cublasZgetrfBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4470,7 +4470,7 @@ struct wire_cublasZgetrfBatched {
 _Static_assert(sizeof(struct wire_cublasZgetrfBatched) == 72, "");
 #define KEY_cublasZgetrfBatched 44u
 
-/* cublas.api:833: learned 1533 */
+/* cublas.api:869: learned 1533 */
 struct wire_cublasSgetriBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4485,7 +4485,7 @@ struct wire_cublasSgetriBatched {
 _Static_assert(sizeof(struct wire_cublasSgetriBatched) == 80, "");
 #define KEY_cublasSgetriBatched 48u
 
-/* cublas.api:836: learned 1534 */
+/* cublas.api:872: learned 1534 */
 struct wire_cublasDgetriBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4500,7 +4500,7 @@ struct wire_cublasDgetriBatched {
 _Static_assert(sizeof(struct wire_cublasDgetriBatched) == 80, "");
 #define KEY_cublasDgetriBatched 48u
 
-/* cublas.api:839: learned 1535 */
+/* cublas.api:875: learned 1535 */
 struct wire_cublasCgetriBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4515,7 +4515,7 @@ struct wire_cublasCgetriBatched {
 _Static_assert(sizeof(struct wire_cublasCgetriBatched) == 80, "");
 #define KEY_cublasCgetriBatched 48u
 
-/* cublas.api:842: learned 1536 */
+/* cublas.api:878: learned 1536 */
 struct wire_cublasZgetriBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4530,7 +4530,7 @@ struct wire_cublasZgetriBatched {
 _Static_assert(sizeof(struct wire_cublasZgetriBatched) == 80, "");
 #define KEY_cublasZgetriBatched 48u
 
-/* cublas.api:845: learned 1537 */
+/* cublas.api:881: learned 1537 */
 struct wire_cublasSgetrsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4551,7 +4551,7 @@ struct wire_cublasSgetrsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSgetrsBatched_reply) == 8, "");
 
-/* cublas.api:848: learned 1538 */
+/* cublas.api:884: learned 1538 */
 struct wire_cublasDgetrsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4572,7 +4572,7 @@ struct wire_cublasDgetrsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDgetrsBatched_reply) == 8, "");
 
-/* cublas.api:851: learned 1539 */
+/* cublas.api:887: learned 1539 */
 struct wire_cublasCgetrsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4593,7 +4593,7 @@ struct wire_cublasCgetrsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasCgetrsBatched_reply) == 8, "");
 
-/* cublas.api:854: learned 1540 */
+/* cublas.api:890: learned 1540 */
 struct wire_cublasZgetrsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4614,7 +4614,7 @@ struct wire_cublasZgetrsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasZgetrsBatched_reply) == 8, "");
 
-/* cublas.api:857: learned 1541 */
+/* cublas.api:893: learned 1541 */
 struct wire_cublasUint8gemmBias {
 	struct cublas_state state;
 	uint32_t transa;

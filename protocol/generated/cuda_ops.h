@@ -43,6 +43,8 @@ enum cuda_op {
 	OP_cuDeviceGetTexture1DLinearMaxWidth = 288,
 	OP_cuDeviceGetHostAtomicCapabilities = 289,
 	OP_cuDeviceGetP2PAtomicCapabilities = 290,
+	OP_cuGraphLaunch = 900,
+	OP_cuGraphUpload = 901,
 };
 
 #endif

@@ -197,7 +197,7 @@ static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r
 	return cuda->cuFuncSetSharedMemConfig(hfunc, (CUsharedconfig)body->config);
 }
 
-/* cuda.api:582: cached */
+/* cuda.api:572: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w,
 		struct request *r)
 {
@@ -221,7 +221,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w
 	return status;
 }
 
-/* cuda.api:584: cached */
+/* cuda.api:574: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct worker *w,
 		struct request *r)
 {
@@ -245,7 +245,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct 
 	return status;
 }
 
-/* cuda.api:593: cached */
+/* cuda.api:583: cached */
 static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, struct request *r)
 {
 	const struct wire_cuOccupancyAvailableDynamicSMemPerBlock *body = (const void *)r->body;
@@ -266,7 +266,7 @@ static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, st
 	return status;
 }
 
-/* cuda.api:673: call */
+/* cuda.api:663: call */
 static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeTiled *body = (const void *)r->body;
@@ -299,7 +299,7 @@ static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:681: call */
+/* cuda.api:671: call */
 static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2col *body = (const void *)r->body;
@@ -336,7 +336,7 @@ static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:691: call */
+/* cuda.api:681: call */
 static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2colWide *body = (const void *)r->body;
@@ -370,7 +370,7 @@ static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request
 	return status;
 }
 
-/* cuda.api:700: call */
+/* cuda.api:690: call */
 static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapReplaceAddress *body = (const void *)r->body;
@@ -390,7 +390,7 @@ static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *
 	return status;
 }
 
-/* cuda.api:705: cached */
+/* cuda.api:695: cached */
 static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceCanAccessPeer *body = (const void *)r->body;
@@ -409,7 +409,7 @@ static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:709: cached */
+/* cuda.api:699: cached */
 static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetP2PAttribute *body = (const void *)r->body;
@@ -429,22 +429,7 @@ static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1005: post */
-static CUresult run_cuStreamWaitEvent(struct worker *w, struct request *r)
-{
-	const struct wire_cuStreamWaitEvent *body = (const void *)r->body;
-	const struct cuda_driver *cuda = worker_driver(w);
-	CUstream hStream = worker_stream(w, r, body->hStream);
-	CUevent hEvent = worker_handle(w, r, body->hEvent, KIND_CUevent);
-
-	if (worker_refused(r))
-		return r->refused;
-	if (!cuda->cuStreamWaitEvent)
-		return worker_lacks(w, "cuStreamWaitEvent");
-	return cuda->cuStreamWaitEvent(hStream, hEvent, body->Flags);
-}
-
-/* cuda.api:1013: post */
+/* cuda.api:1003: post */
 static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecord *body = (const void *)r->body;
@@ -459,7 +444,7 @@ static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 	return cuda->cuEventRecord(hEvent, hStream);
 }
 
-/* cuda.api:1014: post */
+/* cuda.api:1004: post */
 static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecordWithFlags *body = (const void *)r->body;
@@ -474,7 +459,7 @@ static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 	return cuda->cuEventRecordWithFlags(hEvent, hStream, body->flags);
 }
 
-/* cuda.api:1041: post */
+/* cuda.api:1031: post */
 static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue32_v2 *body = (const void *)r->body;
@@ -489,7 +474,7 @@ static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1043: post */
+/* cuda.api:1033: post */
 static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue32_v2 *body = (const void *)r->body;
@@ -504,7 +489,7 @@ static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1045: post */
+/* cuda.api:1035: post */
 static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue64_v2 *body = (const void *)r->body;
@@ -519,7 +504,7 @@ static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1047: post */
+/* cuda.api:1037: post */
 static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue64_v2 *body = (const void *)r->body;
@@ -534,7 +519,7 @@ static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1049: post */
+/* cuda.api:1039: post */
 static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamBatchMemOp_v2 *body = (const void *)r->body;
@@ -551,7 +536,7 @@ static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 			(CUstreamBatchMemOpParams *)paramArray, body->flags);
 }
 
-/* cuda.api:1136: post */
+/* cuda.api:1120: post */
 static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamCopyAttributes *body = (const void *)r->body;
@@ -566,7 +551,7 @@ static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 	return cuda->cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1137: call */
+/* cuda.api:1121: call */
 static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamGetAttribute *body = (const void *)r->body;
@@ -586,7 +571,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1139: learned */
+/* cuda.api:1123: learned */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -641,7 +626,7 @@ static CUresult run_cuDeviceGetHostAtomicCapabilities(struct worker *w, struct r
 			body->dev);
 }
 
-/* cuda.api:711: cached */
+/* cuda.api:701: cached */
 static CUresult run_cuDeviceGetP2PAtomicCapabilities(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetP2PAtomicCapabilities *body = (const void *)r->body;
@@ -746,6 +731,44 @@ static const struct serve_entry entries[] = {
 	 "vcudaCudnnAsk"},
 	{OP_vcudaCudnnPlanClose, sizeof(struct wire_vcudaCudnnPlanClose), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaCudnnPlanClose, "vcudaCudnnPlanClose"},
+	{OP_vcudaCaptureBegin, sizeof(struct wire_vcudaCaptureBegin), 0,
+	 SERVE_POST | SERVE_CALL, serve_vcudaCaptureBegin, "vcudaCaptureBegin"},
+	{OP_vcudaCaptureEnd, sizeof(struct wire_vcudaCaptureEnd),
+	 sizeof(struct wire_vcudaCaptureEnd_reply), SERVE_CALL, serve_vcudaCaptureEnd,
+	 "vcudaCaptureEnd"},
+	{OP_vcudaCaptureTail, sizeof(struct wire_vcudaCaptureTail),
+	 sizeof(struct wire_vcudaCaptureTail_reply), SERVE_CALL, serve_vcudaCaptureTail,
+	 "vcudaCaptureTail"},
+	{OP_vcudaCaptureUpdate, sizeof(struct wire_vcudaCaptureUpdate), 0,
+	 SERVE_POST | SERVE_CALL, serve_vcudaCaptureUpdate, "vcudaCaptureUpdate"},
+	{OP_vcudaGraphInstantiate, sizeof(struct wire_vcudaGraphInstantiate),
+	 sizeof(struct wire_vcudaGraphInstantiate_reply), SERVE_CALL,
+	 serve_vcudaGraphInstantiate, "vcudaGraphInstantiate"},
+	{OP_vcudaGraphUpdate, sizeof(struct wire_vcudaGraphUpdate),
+	 sizeof(struct wire_vcudaGraphUpdate_reply), SERVE_CALL, serve_vcudaGraphUpdate,
+	 "vcudaGraphUpdate"},
+	{OP_vcudaGraphMake, sizeof(struct wire_vcudaGraphMake),
+	 sizeof(struct wire_vcudaGraphMake_reply), SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphMake, "vcudaGraphMake"},
+	{OP_vcudaGraphGone, sizeof(struct wire_vcudaGraphGone), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphGone, "vcudaGraphGone"},
+	{OP_vcudaGraphAdd, sizeof(struct wire_vcudaGraphAdd), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphAdd, "vcudaGraphAdd"},
+	{OP_vcudaGraphSet, sizeof(struct wire_vcudaGraphSet), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphSet, "vcudaGraphSet"},
+	{OP_vcudaGraphGet, sizeof(struct wire_vcudaGraphGet),
+	 sizeof(struct wire_vcudaGraphGet_reply), SERVE_CALL, serve_vcudaGraphGet,
+	 "vcudaGraphGet"},
+	{OP_vcudaGraphList, sizeof(struct wire_vcudaGraphList),
+	 sizeof(struct wire_vcudaGraphList_reply), SERVE_CALL, serve_vcudaGraphList,
+	 "vcudaGraphList"},
+	{OP_vcudaGraphEdges, sizeof(struct wire_vcudaGraphEdges), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphEdges, "vcudaGraphEdges"},
+	{OP_vcudaGraphRemove, sizeof(struct wire_vcudaGraphRemove), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaGraphRemove, "vcudaGraphRemove"},
+	{OP_vcudaGraphDot, sizeof(struct wire_vcudaGraphDot),
+	 sizeof(struct wire_vcudaGraphDot_reply), SERVE_CALL, serve_vcudaGraphDot,
+	 "vcudaGraphDot"},
 	{OP_vcudaLinkCreate, sizeof(struct wire_vcudaLinkCreate), 0, SERVE_CALL,
 	 serve_vcudaLinkCreate, "vcudaLinkCreate"},
 	{OP_vcudaLinkAdd, sizeof(struct wire_vcudaLinkAdd),
@@ -822,7 +845,7 @@ static const struct serve_entry entries[] = {
 	 sizeof(struct wire_cuDeviceGetP2PAttribute_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 run_cuDeviceGetP2PAttribute, "cuDeviceGetP2PAttribute"},
 	{OP_cuStreamWaitEvent, sizeof(struct wire_cuStreamWaitEvent), 0,
-	 SERVE_POST | SERVE_CALL, run_cuStreamWaitEvent, "cuStreamWaitEvent"},
+	 SERVE_POST | SERVE_CALL, serve_cuStreamWaitEvent, "cuStreamWaitEvent"},
 	{OP_cuEventRecord, sizeof(struct wire_cuEventRecord), 0, SERVE_POST | SERVE_CALL,
 	 run_cuEventRecord, "cuEventRecord"},
 	{OP_cuEventRecordWithFlags, sizeof(struct wire_cuEventRecordWithFlags), 0,
@@ -859,6 +882,10 @@ static const struct serve_entry entries[] = {
 	 sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities_reply),
 	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetP2PAtomicCapabilities,
 	 "cuDeviceGetP2PAtomicCapabilities"},
+	{OP_cuGraphLaunch, sizeof(struct wire_cuGraphLaunch), 0, SERVE_POST | SERVE_CALL,
+	 serve_cuGraphLaunch, "cuGraphLaunch"},
+	{OP_cuGraphUpload, sizeof(struct wire_cuGraphUpload), 0, SERVE_POST | SERVE_CALL,
+	 serve_cuGraphUpload, "cuGraphUpload"},
 };
 
 /* The table is sorted by opcode; libraries have tables of their own. */

@@ -2778,270 +2778,297 @@ VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig 
 }
 VCUDA_LOCAL(cuFuncSetSharedMemConfig);
 
-/* cuda.api:378: refused */
+/* cuda.api:378: post */
 VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
-	(void)phGraph;
-	(void)flags;
-	return shim_refused(CALL_cuGraphCreate, "cuGraphCreate", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphCreate);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphCreate(phGraph, flags);
 }
 VCUDA_LOCAL(cuGraphCreate);
 
-/* cuda.api:380: refused */
+/* cuda.api:379: post */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddKernelNode_v2, "cuGraphAddKernelNode_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddKernelNode_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddKernelNode_v2(phGraphNode, hGraph, dependencies, numDependencies,
+			nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddKernelNode_v2);
 
-/* cuda.api:383: refused */
+/* cuda.api:382: call */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphKernelNodeGetParams_v2, "cuGraphKernelNodeGetParams_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphKernelNodeGetParams_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphKernelNodeGetParams_v2(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams_v2);
 
-/* cuda.api:385: refused */
+/* cuda.api:384: post */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphKernelNodeSetParams_v2, "cuGraphKernelNodeSetParams_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphKernelNodeSetParams_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphKernelNodeSetParams_v2(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams_v2);
 
-/* cuda.api:387: refused */
+/* cuda.api:386: post */
 VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)copyParams;
-	(void)ctx;
-	return shim_refused(CALL_cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddMemcpyNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddMemcpyNode(phGraphNode, hGraph, dependencies, numDependencies,
+			copyParams, ctx);
 }
 VCUDA_LOCAL(cuGraphAddMemcpyNode);
 
-/* cuda.api:390: refused */
+/* cuda.api:389: call */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphMemcpyNodeGetParams, "cuGraphMemcpyNodeGetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphMemcpyNodeGetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphMemcpyNodeGetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeGetParams);
 
-/* cuda.api:392: refused */
+/* cuda.api:391: post */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMCPY3D *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphMemcpyNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphMemcpyNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeSetParams);
 
-/* cuda.api:394: refused */
+/* cuda.api:393: post */
 VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)memsetParams;
-	(void)ctx;
-	return shim_refused(CALL_cuGraphAddMemsetNode, "cuGraphAddMemsetNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddMemsetNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddMemsetNode(phGraphNode, hGraph, dependencies, numDependencies,
+			memsetParams, ctx);
 }
 VCUDA_LOCAL(cuGraphAddMemsetNode);
 
-/* cuda.api:398: refused */
+/* cuda.api:396: call */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 		CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphMemsetNodeGetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphMemsetNodeGetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphMemsetNodeGetParams);
 
-/* cuda.api:400: refused */
+/* cuda.api:398: post */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphMemsetNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphMemsetNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphMemsetNodeSetParams);
 
-/* cuda.api:402: refused */
+/* cuda.api:400: post */
 VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddHostNode, "cuGraphAddHostNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddHostNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddHostNode(phGraphNode, hGraph, dependencies, numDependencies,
+			nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddHostNode);
 
-/* cuda.api:405: refused */
+/* cuda.api:403: call */
 VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 		CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphHostNodeGetParams, "cuGraphHostNodeGetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphHostNodeGetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphHostNodeGetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphHostNodeGetParams);
 
-/* cuda.api:407: refused */
+/* cuda.api:405: post */
 VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphHostNodeSetParams, "cuGraphHostNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphHostNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphHostNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphHostNodeSetParams);
 
-/* cuda.api:409: refused */
+/* cuda.api:407: post */
 VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)childGraph;
-	return shim_refused(CALL_cuGraphAddChildGraphNode, "cuGraphAddChildGraphNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddChildGraphNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddChildGraphNode(phGraphNode, hGraph, dependencies, numDependencies,
+			childGraph);
 }
 VCUDA_LOCAL(cuGraphAddChildGraphNode);
 
-/* cuda.api:412: refused */
+/* cuda.api:409: call */
 VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 {
-	(void)hNode;
-	(void)phGraph;
-	return shim_refused(CALL_cuGraphChildGraphNodeGetGraph, "cuGraphChildGraphNodeGetGraph",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphChildGraphNodeGetGraph);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphChildGraphNodeGetGraph(hNode, phGraph);
 }
 VCUDA_LOCAL(cuGraphChildGraphNodeGetGraph);
 
-/* cuda.api:414: refused */
+/* cuda.api:411: post */
 VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphAddEmptyNode, "cuGraphAddEmptyNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddEmptyNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddEmptyNode(phGraphNode, hGraph, dependencies, numDependencies);
 }
 VCUDA_LOCAL(cuGraphAddEmptyNode);
 
-/* cuda.api:417: refused */
+/* cuda.api:413: post */
 VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)event;
-	return shim_refused(CALL_cuGraphAddEventRecordNode, "cuGraphAddEventRecordNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddEventRecordNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddEventRecordNode(phGraphNode, hGraph, dependencies,
+			numDependencies, event);
 }
 VCUDA_LOCAL(cuGraphAddEventRecordNode);
 
-/* cuda.api:420: refused */
+/* cuda.api:415: call */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
-	(void)hNode;
-	(void)event_out;
-	return shim_refused(CALL_cuGraphEventRecordNodeGetEvent,
-		"cuGraphEventRecordNodeGetEvent", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphEventRecordNodeGetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphEventRecordNodeGetEvent(hNode, event_out);
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeGetEvent);
 
-/* cuda.api:422: refused */
+/* cuda.api:417: post */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-	(void)hNode;
-	(void)event;
-	return shim_refused(CALL_cuGraphEventRecordNodeSetEvent,
-		"cuGraphEventRecordNodeSetEvent", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphEventRecordNodeSetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphEventRecordNodeSetEvent(hNode, event);
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeSetEvent);
 
-/* cuda.api:424: refused */
+/* cuda.api:418: post */
 VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)event;
-	return shim_refused(CALL_cuGraphAddEventWaitNode, "cuGraphAddEventWaitNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddEventWaitNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddEventWaitNode(phGraphNode, hGraph, dependencies, numDependencies,
+			event);
 }
 VCUDA_LOCAL(cuGraphAddEventWaitNode);
 
-/* cuda.api:427: refused */
+/* cuda.api:420: call */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
-	(void)hNode;
-	(void)event_out;
-	return shim_refused(CALL_cuGraphEventWaitNodeGetEvent, "cuGraphEventWaitNodeGetEvent",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphEventWaitNodeGetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphEventWaitNodeGetEvent(hNode, event_out);
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeGetEvent);
 
-/* cuda.api:429: refused */
+/* cuda.api:422: post */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-	(void)hNode;
-	(void)event;
-	return shim_refused(CALL_cuGraphEventWaitNodeSetEvent, "cuGraphEventWaitNodeSetEvent",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphEventWaitNodeSetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphEventWaitNodeSetEvent(hNode, event);
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeSetEvent);
 
-/* cuda.api:431: refused */
+/* cuda.api:423: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
@@ -3052,33 +3079,36 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGrap
 	(void)numDependencies;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphAddExternalSemaphoresSignalNode,
-		"cuGraphAddExternalSemaphoresSignalNode", "graphs: not served yet");
+		"cuGraphAddExternalSemaphoresSignalNode",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresSignalNode);
 
-/* cuda.api:435: refused */
+/* cuda.api:427: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out)
 {
 	(void)hNode;
 	(void)params_out;
 	return shim_refused(CALL_cuGraphExternalSemaphoresSignalNodeGetParams,
-		"cuGraphExternalSemaphoresSignalNodeGetParams", "graphs: not served yet");
+		"cuGraphExternalSemaphoresSignalNodeGetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeGetParams);
 
-/* cuda.api:437: refused */
+/* cuda.api:430: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExternalSemaphoresSignalNodeSetParams,
-		"cuGraphExternalSemaphoresSignalNodeSetParams", "graphs: not served yet");
+		"cuGraphExternalSemaphoresSignalNodeSetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:440: refused */
+/* cuda.api:433: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
@@ -3089,33 +3119,36 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphN
 	(void)numDependencies;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphAddExternalSemaphoresWaitNode,
-		"cuGraphAddExternalSemaphoresWaitNode", "graphs: not served yet");
+		"cuGraphAddExternalSemaphoresWaitNode",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresWaitNode);
 
-/* cuda.api:444: refused */
+/* cuda.api:437: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out)
 {
 	(void)hNode;
 	(void)params_out;
 	return shim_refused(CALL_cuGraphExternalSemaphoresWaitNodeGetParams,
-		"cuGraphExternalSemaphoresWaitNodeGetParams", "graphs: not served yet");
+		"cuGraphExternalSemaphoresWaitNodeGetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeGetParams);
 
-/* cuda.api:446: refused */
+/* cuda.api:440: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExternalSemaphoresWaitNodeSetParams,
-		"cuGraphExternalSemaphoresWaitNodeSetParams", "graphs: not served yet");
+		"cuGraphExternalSemaphoresWaitNodeSetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:449: refused */
+/* cuda.api:443: refused */
 VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
@@ -3126,33 +3159,35 @@ VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph
 	(void)numDependencies;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphAddBatchMemOpNode, "cuGraphAddBatchMemOpNode",
-		"graphs: not served yet");
+		"nodes that wait for and write values: not served yet");
 }
 VCUDA_LOCAL(cuGraphAddBatchMemOpNode);
 
-/* cuda.api:453: refused */
+/* cuda.api:447: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
 	(void)hNode;
 	(void)nodeParams_out;
 	return shim_refused(CALL_cuGraphBatchMemOpNodeGetParams,
-		"cuGraphBatchMemOpNodeGetParams", "graphs: not served yet");
+		"cuGraphBatchMemOpNodeGetParams",
+		"nodes that wait for and write values: not served yet");
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeGetParams);
 
-/* cuda.api:455: refused */
+/* cuda.api:450: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphBatchMemOpNodeSetParams,
-		"cuGraphBatchMemOpNodeSetParams", "graphs: not served yet");
+		"cuGraphBatchMemOpNodeSetParams",
+		"nodes that wait for and write values: not served yet");
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeSetParams);
 
-/* cuda.api:458: refused */
+/* cuda.api:453: refused */
 VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -3160,11 +3195,12 @@ VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExecBatchMemOpNodeSetParams,
-		"cuGraphExecBatchMemOpNodeSetParams", "graphs: not served yet");
+		"cuGraphExecBatchMemOpNodeSetParams",
+		"nodes that wait for and write values: not served yet");
 }
 VCUDA_LOCAL(cuGraphExecBatchMemOpNodeSetParams);
 
-/* cuda.api:461: refused */
+/* cuda.api:456: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
@@ -3175,22 +3211,22 @@ VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph h
 	(void)numDependencies;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphAddMemAllocNode, "cuGraphAddMemAllocNode",
-		"graphs: not served yet");
+		"graphs that own memory: not served");
 }
 VCUDA_LOCAL(cuGraphAddMemAllocNode);
 
-/* cuda.api:464: refused */
+/* cuda.api:460: refused */
 VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 		CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
 	(void)hNode;
 	(void)params_out;
 	return shim_refused(CALL_cuGraphMemAllocNodeGetParams, "cuGraphMemAllocNodeGetParams",
-		"graphs: not served yet");
+		"graphs that own memory: not served");
 }
 VCUDA_LOCAL(cuGraphMemAllocNodeGetParams);
 
-/* cuda.api:466: refused */
+/* cuda.api:463: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
@@ -3200,337 +3236,362 @@ VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hG
 	(void)numDependencies;
 	(void)dptr;
 	return shim_refused(CALL_cuGraphAddMemFreeNode, "cuGraphAddMemFreeNode",
-		"graphs: not served yet");
+		"graphs that own memory: not served");
 }
 VCUDA_LOCAL(cuGraphAddMemFreeNode);
 
-/* cuda.api:469: refused */
+/* cuda.api:466: refused */
 VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 {
 	(void)hNode;
 	(void)dptr_out;
 	return shim_refused(CALL_cuGraphMemFreeNodeGetParams, "cuGraphMemFreeNodeGetParams",
-		"graphs: not served yet");
+		"graphs that own memory: not served");
 }
 VCUDA_LOCAL(cuGraphMemFreeNodeGetParams);
 
-/* cuda.api:471: refused */
+/* cuda.api:468: local */
 VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
-	(void)device;
-	return shim_refused(CALL_cuDeviceGraphMemTrim, "cuDeviceGraphMemTrim",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuDeviceGraphMemTrim);
+
+	if (entered)
+		return entered;
+
+	return hand_cuDeviceGraphMemTrim(device);
 }
 VCUDA_LOCAL(cuDeviceGraphMemTrim);
 
-/* cuda.api:472: refused */
+/* cuda.api:469: local */
 VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
-	(void)device;
-	(void)attr;
-	(void)value;
-	return shim_refused(CALL_cuDeviceGetGraphMemAttribute, "cuDeviceGetGraphMemAttribute",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuDeviceGetGraphMemAttribute);
+
+	if (entered)
+		return entered;
+
+	return hand_cuDeviceGetGraphMemAttribute(device, attr, value);
 }
 VCUDA_LOCAL(cuDeviceGetGraphMemAttribute);
 
-/* cuda.api:474: refused */
+/* cuda.api:471: local */
 VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
-	(void)device;
-	(void)attr;
-	(void)value;
-	return shim_refused(CALL_cuDeviceSetGraphMemAttribute, "cuDeviceSetGraphMemAttribute",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuDeviceSetGraphMemAttribute);
+
+	if (entered)
+		return entered;
+
+	return hand_cuDeviceSetGraphMemAttribute(device, attr, value);
 }
 VCUDA_LOCAL(cuDeviceSetGraphMemAttribute);
 
-/* cuda.api:476: refused */
+/* cuda.api:473: post */
 VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
-	(void)phGraphClone;
-	(void)originalGraph;
-	return shim_refused(CALL_cuGraphClone, "cuGraphClone", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphClone);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphClone(phGraphClone, originalGraph);
 }
 VCUDA_LOCAL(cuGraphClone);
 
-/* cuda.api:478: refused */
+/* cuda.api:474: local */
 VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
 		CUgraph hClonedGraph)
 {
-	(void)phNode;
-	(void)hOriginalNode;
-	(void)hClonedGraph;
-	return shim_refused(CALL_cuGraphNodeFindInClone, "cuGraphNodeFindInClone",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeFindInClone);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeFindInClone(phNode, hOriginalNode, hClonedGraph);
 }
 VCUDA_LOCAL(cuGraphNodeFindInClone);
 
-/* cuda.api:480: refused */
+/* cuda.api:476: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 {
-	(void)hNode;
-	(void)type;
-	return shim_refused(CALL_cuGraphNodeGetType, "cuGraphNodeGetType",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetType);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetType(hNode, type);
 }
 VCUDA_LOCAL(cuGraphNodeGetType);
 
 CUresult cuGraphNodeGetContainingGraph(void);
-/* cuda.api:482: refused */
+/* cuda.api:477: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetContainingGraph, "cuGraphNodeGetContainingGraph",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeGetContainingGraph);
 
 CUresult cuGraphNodeGetLocalId(void);
-/* cuda.api:484: refused */
+/* cuda.api:479: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetLocalId, "cuGraphNodeGetLocalId",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeGetLocalId);
 
 CUresult cuGraphNodeGetToolsId(void);
-/* cuda.api:486: refused */
+/* cuda.api:481: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetToolsId, "cuGraphNodeGetToolsId",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeGetToolsId);
 
 CUresult cuGraphGetId(void);
-/* cuda.api:488: refused */
+/* cuda.api:483: refused */
 VCUDA_EXPORT CUresult cuGraphGetId(void)
 {
-	return shim_refused(CALL_cuGraphGetId, "cuGraphGetId", "graphs: not served yet");
+	return shim_refused(CALL_cuGraphGetId, "cuGraphGetId",
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphGetId);
 
 CUresult cuGraphExecGetId(void);
-/* cuda.api:490: refused */
+/* cuda.api:485: refused */
 VCUDA_EXPORT CUresult cuGraphExecGetId(void)
 {
 	return shim_refused(CALL_cuGraphExecGetId, "cuGraphExecGetId",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphExecGetId);
 
-/* cuda.api:492: refused */
+/* cuda.api:487: call */
 VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 {
-	(void)hGraph;
-	(void)nodes;
-	(void)numNodes;
-	return shim_refused(CALL_cuGraphGetNodes, "cuGraphGetNodes", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphGetNodes);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphGetNodes(hGraph, nodes, numNodes);
 }
 VCUDA_LOCAL(cuGraphGetNodes);
 
-/* cuda.api:494: refused */
+/* cuda.api:489: call */
 VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes,
 		size_t *numRootNodes)
 {
-	(void)hGraph;
-	(void)rootNodes;
-	(void)numRootNodes;
-	return shim_refused(CALL_cuGraphGetRootNodes, "cuGraphGetRootNodes",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphGetRootNodes);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphGetRootNodes(hGraph, rootNodes, numRootNodes);
 }
 VCUDA_LOCAL(cuGraphGetRootNodes);
 
-/* cuda.api:496: refused */
+/* cuda.api:491: call */
 VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		CUgraphEdgeData *edgeData, size_t *numEdges)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numEdges;
-	return shim_refused(CALL_cuGraphGetEdges_v2, "cuGraphGetEdges_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphGetEdges_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphGetEdges_v2(hGraph, from, to, edgeData, numEdges);
 }
 VCUDA_LOCAL(cuGraphGetEdges_v2);
 
-/* cuda.api:498: refused */
+/* cuda.api:493: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 		CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
-	(void)hNode;
-	(void)dependencies;
-	(void)edgeData;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphNodeGetDependencies_v2, "cuGraphNodeGetDependencies_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetDependencies_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetDependencies_v2(hNode, dependencies, edgeData,
+			numDependencies);
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies_v2);
 
-/* cuda.api:501: refused */
+/* cuda.api:495: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
 		size_t *numDependentNodes)
 {
-	(void)hNode;
-	(void)dependentNodes;
-	(void)edgeData;
-	(void)numDependentNodes;
-	return shim_refused(CALL_cuGraphNodeGetDependentNodes_v2,
-		"cuGraphNodeGetDependentNodes_v2", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetDependentNodes_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, edgeData,
+			numDependentNodes);
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes_v2);
 
-/* cuda.api:504: refused */
+/* cuda.api:497: post */
 VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphAddDependencies_v2, "cuGraphAddDependencies_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddDependencies_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddDependencies_v2(hGraph, from, to, edgeData, numDependencies);
 }
 VCUDA_LOCAL(cuGraphAddDependencies_v2);
 
-/* cuda.api:507: refused */
+/* cuda.api:499: post */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphRemoveDependencies_v2, "cuGraphRemoveDependencies_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphRemoveDependencies_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphRemoveDependencies_v2(hGraph, from, to, edgeData, numDependencies);
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies_v2);
 
-/* cuda.api:510: refused */
+/* cuda.api:501: post */
 VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 {
-	(void)hNode;
-	return shim_refused(CALL_cuGraphDestroyNode, "cuGraphDestroyNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphDestroyNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphDestroyNode(hNode);
 }
 VCUDA_LOCAL(cuGraphDestroyNode);
 
-/* cuda.api:511: refused */
+/* cuda.api:502: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
 		unsigned long long flags)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)flags;
-	return shim_refused(CALL_cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiateWithFlags);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
 }
 VCUDA_LOCAL(cuGraphInstantiateWithFlags);
 
-/* cuda.api:513: refused */
+/* cuda.api:504: local */
 VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 {
-	(void)hGraphExec;
-	(void)flags;
-	return shim_refused(CALL_cuGraphExecGetFlags, "cuGraphExecGetFlags",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecGetFlags);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecGetFlags(hGraphExec, flags);
 }
 VCUDA_LOCAL(cuGraphExecGetFlags);
 
-/* cuda.api:515: refused */
+/* cuda.api:505: post */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphExecKernelNodeSetParams_v2,
-		"cuGraphExecKernelNodeSetParams_v2", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecKernelNodeSetParams_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams_v2);
 
-/* cuda.api:517: refused */
+/* cuda.api:507: post */
 VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)copyParams;
-	(void)ctx;
-	return shim_refused(CALL_cuGraphExecMemcpyNodeSetParams,
-		"cuGraphExecMemcpyNodeSetParams", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecMemcpyNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecMemcpyNodeSetParams(hGraphExec, hNode, copyParams, ctx);
 }
 VCUDA_LOCAL(cuGraphExecMemcpyNodeSetParams);
 
-/* cuda.api:519: refused */
+/* cuda.api:509: post */
 VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)memsetParams;
-	(void)ctx;
-	return shim_refused(CALL_cuGraphExecMemsetNodeSetParams,
-		"cuGraphExecMemsetNodeSetParams", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecMemsetNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecMemsetNodeSetParams(hGraphExec, hNode, memsetParams, ctx);
 }
 VCUDA_LOCAL(cuGraphExecMemsetNodeSetParams);
 
-/* cuda.api:522: refused */
+/* cuda.api:511: post */
 VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphExecHostNodeSetParams, "cuGraphExecHostNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecHostNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecHostNodeSetParams(hGraphExec, hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphExecHostNodeSetParams);
 
-/* cuda.api:524: refused */
+/* cuda.api:513: post */
 VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUgraph childGraph)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)childGraph;
-	return shim_refused(CALL_cuGraphExecChildGraphNodeSetParams,
-		"cuGraphExecChildGraphNodeSetParams", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecChildGraphNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, childGraph);
 }
 VCUDA_LOCAL(cuGraphExecChildGraphNodeSetParams);
 
-/* cuda.api:526: refused */
+/* cuda.api:515: post */
 VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)event;
-	return shim_refused(CALL_cuGraphExecEventRecordNodeSetEvent,
-		"cuGraphExecEventRecordNodeSetEvent", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecEventRecordNodeSetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecEventRecordNodeSetEvent(hGraphExec, hNode, event);
 }
 VCUDA_LOCAL(cuGraphExecEventRecordNodeSetEvent);
 
-/* cuda.api:528: refused */
+/* cuda.api:517: post */
 VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)event;
-	return shim_refused(CALL_cuGraphExecEventWaitNodeSetEvent,
-		"cuGraphExecEventWaitNodeSetEvent", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecEventWaitNodeSetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event);
 }
 VCUDA_LOCAL(cuGraphExecEventWaitNodeSetEvent);
 
-/* cuda.api:530: refused */
+/* cuda.api:519: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -3538,11 +3599,12 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphEx
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExecExternalSemaphoresSignalNodeSetParams,
-		"cuGraphExecExternalSemaphoresSignalNodeSetParams", "graphs: not served yet");
+		"cuGraphExecExternalSemaphoresSignalNodeSetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:533: refused */
+/* cuda.api:522: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -3550,74 +3612,86 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExecExternalSemaphoresWaitNodeSetParams,
-		"cuGraphExecExternalSemaphoresWaitNodeSetParams", "graphs: not served yet");
+		"cuGraphExecExternalSemaphoresWaitNodeSetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:536: refused */
+/* cuda.api:525: post */
 VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int isEnabled)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)isEnabled;
-	return shim_refused(CALL_cuGraphNodeSetEnabled, "cuGraphNodeSetEnabled",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeSetEnabled);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeSetEnabled(hGraphExec, hNode, isEnabled);
 }
 VCUDA_LOCAL(cuGraphNodeSetEnabled);
 
-/* cuda.api:538: refused */
+/* cuda.api:527: local */
 VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int *isEnabled)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)isEnabled;
-	return shim_refused(CALL_cuGraphNodeGetEnabled, "cuGraphNodeGetEnabled",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetEnabled);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetEnabled(hGraphExec, hNode, isEnabled);
 }
 VCUDA_LOCAL(cuGraphNodeGetEnabled);
 
-/* cuda.api:540: refused */
+/* cuda.api:529: post */
 VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-	(void)hGraphExec;
-	return shim_refused(CALL_cuGraphExecDestroy, "cuGraphExecDestroy",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecDestroy);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecDestroy(hGraphExec);
 }
 VCUDA_LOCAL(cuGraphExecDestroy);
 
-/* cuda.api:541: refused */
+/* cuda.api:530: post */
 VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
-	(void)hGraph;
-	return shim_refused(CALL_cuGraphDestroy, "cuGraphDestroy", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphDestroy);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphDestroy(hGraph);
 }
 VCUDA_LOCAL(cuGraphDestroy);
 
-/* cuda.api:542: refused */
+/* cuda.api:531: call */
 VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo)
 {
-	(void)hGraphExec;
-	(void)hGraph;
-	(void)resultInfo;
-	return shim_refused(CALL_cuGraphExecUpdate_v2, "cuGraphExecUpdate_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecUpdate_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecUpdate_v2(hGraphExec, hGraph, resultInfo);
 }
 VCUDA_LOCAL(cuGraphExecUpdate_v2);
 
-/* cuda.api:544: refused */
+/* cuda.api:533: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
 	(void)dst;
 	(void)src;
 	return shim_refused(CALL_cuGraphKernelNodeCopyAttributes,
-		"cuGraphKernelNodeCopyAttributes", "graphs: not served yet");
+		"cuGraphKernelNodeCopyAttributes",
+		"attributes of kernel nodes: not served yet");
 }
 VCUDA_LOCAL(cuGraphKernelNodeCopyAttributes);
 
-/* cuda.api:546: refused */
+/* cuda.api:535: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		CUkernelNodeAttrValue *value_out)
 {
@@ -3625,11 +3699,11 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelN
 	(void)attr;
 	(void)value_out;
 	return shim_refused(CALL_cuGraphKernelNodeGetAttribute, "cuGraphKernelNodeGetAttribute",
-		"graphs: not served yet");
+		"attributes of kernel nodes: not served yet");
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetAttribute);
 
-/* cuda.api:548: refused */
+/* cuda.api:538: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		const CUkernelNodeAttrValue *value)
 {
@@ -3637,22 +3711,23 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelN
 	(void)attr;
 	(void)value;
 	return shim_refused(CALL_cuGraphKernelNodeSetAttribute, "cuGraphKernelNodeSetAttribute",
-		"graphs: not served yet");
+		"attributes of kernel nodes: not served yet");
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetAttribute);
 
-/* cuda.api:550: refused */
+/* cuda.api:541: call */
 VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
-	(void)hGraph;
-	(void)path;
-	(void)flags;
-	return shim_refused(CALL_cuGraphDebugDotPrint, "cuGraphDebugDotPrint",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphDebugDotPrint);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphDebugDotPrint(hGraph, path, flags);
 }
 VCUDA_LOCAL(cuGraphDebugDotPrint);
 
-/* cuda.api:552: refused */
+/* cuda.api:543: refused */
 VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
 		unsigned int initialRefcount, unsigned int flags)
 {
@@ -3666,7 +3741,7 @@ VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CU
 }
 VCUDA_LOCAL(cuUserObjectCreate);
 
-/* cuda.api:555: refused */
+/* cuda.api:546: refused */
 VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3676,7 +3751,7 @@ VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count
 }
 VCUDA_LOCAL(cuUserObjectRetain);
 
-/* cuda.api:557: refused */
+/* cuda.api:548: refused */
 VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3686,7 +3761,7 @@ VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int coun
 }
 VCUDA_LOCAL(cuUserObjectRelease);
 
-/* cuda.api:559: refused */
+/* cuda.api:550: refused */
 VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count, unsigned int flags)
 {
@@ -3695,11 +3770,11 @@ VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object
 	(void)count;
 	(void)flags;
 	return shim_refused(CALL_cuGraphRetainUserObject, "cuGraphRetainUserObject",
-		"graphs: not served yet");
+		"user objects: not served yet");
 }
 VCUDA_LOCAL(cuGraphRetainUserObject);
 
-/* cuda.api:561: refused */
+/* cuda.api:552: refused */
 VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count)
 {
@@ -3707,76 +3782,78 @@ VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject objec
 	(void)object;
 	(void)count;
 	return shim_refused(CALL_cuGraphReleaseUserObject, "cuGraphReleaseUserObject",
-		"graphs: not served yet");
+		"user objects: not served yet");
 }
 VCUDA_LOCAL(cuGraphReleaseUserObject);
 
-/* cuda.api:563: refused */
+/* cuda.api:554: post */
 VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddNode_v2, "cuGraphAddNode_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddNode_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData,
+			numDependencies, nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddNode_v2);
 
 CUresult cuGraphAddNode_v3(void);
-/* cuda.api:567: refused */
+/* cuda.api:557: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode_v3(void)
 {
 	return shim_refused(CALL_cuGraphAddNode_v3, "cuGraphAddNode_v3",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphAddNode_v3);
 
-/* cuda.api:571: refused */
+/* cuda.api:561: post */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphNodeSetParams, "cuGraphNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphNodeSetParams);
 
 CUresult cuGraphNodeSetParams_v2(void);
-/* cuda.api:573: refused */
+/* cuda.api:563: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 {
 	return shim_refused(CALL_cuGraphNodeSetParams_v2, "cuGraphNodeSetParams_v2",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeSetParams_v2);
 
 CUresult cuGraphNodeGetParams(void);
-/* cuda.api:575: refused */
+/* cuda.api:565: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetParams(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetParams, "cuGraphNodeGetParams",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeGetParams);
 
-/* cuda.api:577: refused */
+/* cuda.api:567: post */
 VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraphNodeParams *nodeParams)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphExecNodeSetParams, "cuGraphExecNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecNodeSetParams(hGraphExec, hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphExecNodeSetParams);
 
-/* cuda.api:579: refused */
+/* cuda.api:569: refused */
 VCUDA_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
 		CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
 		unsigned int flags)
@@ -3787,7 +3864,7 @@ VCUDA_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *p
 	(void)defaultLaunchValue;
 	(void)flags;
 	return shim_refused(CALL_cuGraphConditionalHandleCreate,
-		"cuGraphConditionalHandleCreate", "graphs: not served yet");
+		"cuGraphConditionalHandleCreate", "conditional nodes: not served");
 }
 VCUDA_LOCAL(cuGraphConditionalHandleCreate);
 
@@ -3812,7 +3889,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 	return shim_end(&call);
 }
 
-/* cuda.api:582: cached */
+/* cuda.api:572: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize)
 {
@@ -3849,7 +3926,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 	return shim_end(&call);
 }
 
-/* cuda.api:584: cached */
+/* cuda.api:574: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
@@ -3864,7 +3941,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
 
-/* cuda.api:587: cached */
+/* cuda.api:577: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit)
@@ -3879,7 +3956,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bl
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialBlockSize);
 
-/* cuda.api:590: cached */
+/* cuda.api:580: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize,
 		int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
@@ -3915,7 +3992,7 @@ static CUresult send_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmem
 	return shim_end(&call);
 }
 
-/* cuda.api:593: cached */
+/* cuda.api:583: cached */
 VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 		CUfunction func, int numBlocks, int blockSize)
 {
@@ -3929,7 +4006,7 @@ VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSme
 }
 VCUDA_LOCAL(cuOccupancyAvailableDynamicSMemPerBlock);
 
-/* cuda.api:595: refused */
+/* cuda.api:585: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -3941,7 +4018,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfun
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialClusterSize);
 
-/* cuda.api:597: refused */
+/* cuda.api:587: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -3953,7 +4030,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction 
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveClusters);
 
-/* cuda.api:599: refused */
+/* cuda.api:589: refused */
 VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -3964,7 +4041,7 @@ VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigne
 }
 VCUDA_LOCAL(cuTexRefSetArray);
 
-/* cuda.api:601: refused */
+/* cuda.api:591: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 		CUmipmappedArray hMipmappedArray, unsigned int Flags)
 {
@@ -3976,7 +4053,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetMipmappedArray);
 
-/* cuda.api:603: refused */
+/* cuda.api:593: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr dptr, size_t bytes)
 {
@@ -3989,7 +4066,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefSetAddress_v2);
 
-/* cuda.api:605: refused */
+/* cuda.api:595: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -4002,7 +4079,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v3);
 
-/* cuda.api:607: refused */
+/* cuda.api:597: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 		int NumPackedComponents)
 {
@@ -4014,7 +4091,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 }
 VCUDA_LOCAL(cuTexRefSetFormat);
 
-/* cuda.api:609: refused */
+/* cuda.api:599: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 {
 	(void)hTexRef;
@@ -4025,7 +4102,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddres
 }
 VCUDA_LOCAL(cuTexRefSetAddressMode);
 
-/* cuda.api:611: refused */
+/* cuda.api:601: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4035,7 +4112,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 }
 VCUDA_LOCAL(cuTexRefSetFilterMode);
 
-/* cuda.api:613: refused */
+/* cuda.api:603: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4045,7 +4122,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mod
 }
 VCUDA_LOCAL(cuTexRefSetMipmapFilterMode);
 
-/* cuda.api:615: refused */
+/* cuda.api:605: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 {
 	(void)hTexRef;
@@ -4055,7 +4132,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelBias);
 
-/* cuda.api:617: refused */
+/* cuda.api:607: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
 		float maxMipmapLevelClamp)
 {
@@ -4067,7 +4144,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMip
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelClamp);
 
-/* cuda.api:619: refused */
+/* cuda.api:609: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
 {
 	(void)hTexRef;
@@ -4077,7 +4154,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int ma
 }
 VCUDA_LOCAL(cuTexRefSetMaxAnisotropy);
 
-/* cuda.api:621: refused */
+/* cuda.api:611: refused */
 VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
 {
 	(void)hTexRef;
@@ -4087,7 +4164,7 @@ VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderCol
 }
 VCUDA_LOCAL(cuTexRefSetBorderColor);
 
-/* cuda.api:623: refused */
+/* cuda.api:613: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -4097,7 +4174,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 }
 VCUDA_LOCAL(cuTexRefSetFlags);
 
-/* cuda.api:625: refused */
+/* cuda.api:615: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -4107,7 +4184,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress_v2);
 
-/* cuda.api:627: refused */
+/* cuda.api:617: refused */
 VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 {
 	(void)phArray;
@@ -4117,7 +4194,7 @@ VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetArray);
 
-/* cuda.api:629: refused */
+/* cuda.api:619: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray,
 		CUtexref hTexRef)
 {
@@ -4128,7 +4205,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArr
 }
 VCUDA_LOCAL(cuTexRefGetMipmappedArray);
 
-/* cuda.api:631: refused */
+/* cuda.api:621: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
 {
 	(void)pam;
@@ -4139,7 +4216,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetAddressMode);
 
-/* cuda.api:633: refused */
+/* cuda.api:623: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4149,7 +4226,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetFilterMode);
 
-/* cuda.api:635: refused */
+/* cuda.api:625: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels,
 		CUtexref hTexRef)
 {
@@ -4161,7 +4238,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChanne
 }
 VCUDA_LOCAL(cuTexRefGetFormat);
 
-/* cuda.api:637: refused */
+/* cuda.api:627: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4171,7 +4248,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref h
 }
 VCUDA_LOCAL(cuTexRefGetMipmapFilterMode);
 
-/* cuda.api:639: refused */
+/* cuda.api:629: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 {
 	(void)pbias;
@@ -4181,7 +4258,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelBias);
 
-/* cuda.api:641: refused */
+/* cuda.api:631: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 		float *pmaxMipmapLevelClamp, CUtexref hTexRef)
 {
@@ -4193,7 +4270,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelClamp);
 
-/* cuda.api:644: refused */
+/* cuda.api:634: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 {
 	(void)pmaxAniso;
@@ -4203,7 +4280,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMaxAnisotropy);
 
-/* cuda.api:646: refused */
+/* cuda.api:636: refused */
 VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
 {
 	(void)pBorderColor;
@@ -4213,7 +4290,7 @@ VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetBorderColor);
 
-/* cuda.api:648: refused */
+/* cuda.api:638: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 {
 	(void)pFlags;
@@ -4223,7 +4300,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetFlags);
 
-/* cuda.api:650: refused */
+/* cuda.api:640: refused */
 VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 {
 	(void)pTexRef;
@@ -4232,7 +4309,7 @@ VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 }
 VCUDA_LOCAL(cuTexRefCreate);
 
-/* cuda.api:651: refused */
+/* cuda.api:641: refused */
 VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 {
 	(void)hTexRef;
@@ -4241,7 +4318,7 @@ VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefDestroy);
 
-/* cuda.api:652: refused */
+/* cuda.api:642: refused */
 VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hSurfRef;
@@ -4252,7 +4329,7 @@ VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsi
 }
 VCUDA_LOCAL(cuSurfRefSetArray);
 
-/* cuda.api:654: refused */
+/* cuda.api:644: refused */
 VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 {
 	(void)phArray;
@@ -4262,7 +4339,7 @@ VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 }
 VCUDA_LOCAL(cuSurfRefGetArray);
 
-/* cuda.api:656: refused */
+/* cuda.api:646: refused */
 VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 		const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
 		const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
@@ -4276,7 +4353,7 @@ VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 }
 VCUDA_LOCAL(cuTexObjectCreate);
 
-/* cuda.api:659: refused */
+/* cuda.api:649: refused */
 VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 {
 	(void)texObject;
@@ -4285,7 +4362,7 @@ VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 }
 VCUDA_LOCAL(cuTexObjectDestroy);
 
-/* cuda.api:661: refused */
+/* cuda.api:651: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUtexObject texObject)
 {
@@ -4296,7 +4373,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetResourceDesc);
 
-/* cuda.api:663: refused */
+/* cuda.api:653: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 		CUtexObject texObject)
 {
@@ -4307,7 +4384,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetTextureDesc);
 
-/* cuda.api:665: refused */
+/* cuda.api:655: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
 		CUtexObject texObject)
 {
@@ -4318,7 +4395,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pR
 }
 VCUDA_LOCAL(cuTexObjectGetResourceViewDesc);
 
-/* cuda.api:667: refused */
+/* cuda.api:657: refused */
 VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 		const CUDA_RESOURCE_DESC *pResDesc)
 {
@@ -4329,7 +4406,7 @@ VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 }
 VCUDA_LOCAL(cuSurfObjectCreate);
 
-/* cuda.api:669: refused */
+/* cuda.api:659: refused */
 VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 {
 	(void)surfObject;
@@ -4338,7 +4415,7 @@ VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 }
 VCUDA_LOCAL(cuSurfObjectDestroy);
 
-/* cuda.api:671: refused */
+/* cuda.api:661: refused */
 VCUDA_EXPORT CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUsurfObject surfObject)
 {
@@ -4384,7 +4461,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:673: call */
+/* cuda.api:663: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4446,7 +4523,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:681: call */
+/* cuda.api:671: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4509,7 +4586,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:691: call */
+/* cuda.api:681: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4550,7 +4627,7 @@ static CUresult send_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *glo
 	return shim_end(&call);
 }
 
-/* cuda.api:700: call */
+/* cuda.api:690: call */
 VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
 	CUresult entered = shim_enter(CALL_cuTensorMapReplaceAddress);
@@ -4563,7 +4640,7 @@ VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *gl
 VCUDA_LOCAL(cuTensorMapReplaceAddress);
 
 CUresult cuTensorMapSetAllocationClass(void);
-/* cuda.api:702: refused */
+/* cuda.api:692: refused */
 VCUDA_EXPORT CUresult cuTensorMapSetAllocationClass(void)
 {
 	return shim_refused(CALL_cuTensorMapSetAllocationClass, "cuTensorMapSetAllocationClass",
@@ -4590,7 +4667,7 @@ static CUresult send_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUd
 	return shim_end(&call);
 }
 
-/* cuda.api:705: cached */
+/* cuda.api:695: cached */
 VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceCanAccessPeer);
@@ -4602,7 +4679,7 @@ VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CU
 }
 VCUDA_LOCAL(cuDeviceCanAccessPeer);
 
-/* cuda.api:707: local */
+/* cuda.api:697: local */
 VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxEnablePeerAccess);
@@ -4614,7 +4691,7 @@ VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int 
 }
 VCUDA_LOCAL(cuCtxEnablePeerAccess);
 
-/* cuda.api:708: local */
+/* cuda.api:698: local */
 VCUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDisablePeerAccess);
@@ -4647,7 +4724,7 @@ static CUresult send_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a
 	return shim_end(&call);
 }
 
-/* cuda.api:709: cached */
+/* cuda.api:699: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
 		CUdevice srcDevice, CUdevice dstDevice)
 {
@@ -4688,7 +4765,7 @@ static CUresult send_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities
 	return shim_end(&call);
 }
 
-/* cuda.api:711: cached */
+/* cuda.api:701: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
 		CUdevice dstDevice)
@@ -4703,7 +4780,7 @@ VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilitie
 }
 VCUDA_LOCAL(cuDeviceGetP2PAtomicCapabilities);
 
-/* cuda.api:714: refused */
+/* cuda.api:704: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
 	(void)resource;
@@ -4712,7 +4789,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 }
 VCUDA_LOCAL(cuGraphicsUnregisterResource);
 
-/* cuda.api:716: refused */
+/* cuda.api:706: refused */
 VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 		CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
@@ -4725,7 +4802,7 @@ VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 }
 VCUDA_LOCAL(cuGraphicsSubResourceGetMappedArray);
 
-/* cuda.api:719: refused */
+/* cuda.api:709: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 		CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
@@ -4736,7 +4813,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedMipmappedArray);
 
-/* cuda.api:721: refused */
+/* cuda.api:711: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize,
 		CUgraphicsResource resource)
 {
@@ -4748,7 +4825,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer_v2);
 
-/* cuda.api:723: refused */
+/* cuda.api:713: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -4759,7 +4836,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resour
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags_v2);
 
-/* cuda.api:725: local */
+/* cuda.api:715: local */
 VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
@@ -4768,7 +4845,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cu
 }
 VCUDA_LOCAL(cuGetProcAddress_v2);
 
-/* cuda.api:727: refused */
+/* cuda.api:717: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4780,7 +4857,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpGetAttribute);
 
-/* cuda.api:729: refused */
+/* cuda.api:719: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4792,7 +4869,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, vo
 }
 VCUDA_LOCAL(cuCoredumpGetAttributeGlobal);
 
-/* cuda.api:731: refused */
+/* cuda.api:721: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4804,7 +4881,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpSetAttribute);
 
-/* cuda.api:733: refused */
+/* cuda.api:723: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4817,7 +4894,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, vo
 VCUDA_LOCAL(cuCoredumpSetAttributeGlobal);
 
 CUresult cuCoredumpRegisterStartCallback(void);
-/* cuda.api:735: refused */
+/* cuda.api:725: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterStartCallback,
@@ -4826,7 +4903,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterStartCallback);
 
 CUresult cuCoredumpRegisterCompleteCallback(void);
-/* cuda.api:737: refused */
+/* cuda.api:727: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterCompleteCallback,
@@ -4835,7 +4912,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterCompleteCallback);
 
 CUresult cuCoredumpDeregisterStartCallback(void);
-/* cuda.api:740: refused */
+/* cuda.api:730: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterStartCallback,
@@ -4844,7 +4921,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpDeregisterStartCallback);
 
 CUresult cuCoredumpDeregisterCompleteCallback(void);
-/* cuda.api:742: refused */
+/* cuda.api:732: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterCompleteCallback,
@@ -4852,7 +4929,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 }
 VCUDA_LOCAL(cuCoredumpDeregisterCompleteCallback);
 
-/* cuda.api:744: local */
+/* cuda.api:734: local */
 VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	shim_count(CALL_cuGetExportTable);
@@ -4860,7 +4937,7 @@ VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid 
 }
 VCUDA_LOCAL(cuGetExportTable);
 
-/* cuda.api:746: refused */
+/* cuda.api:736: refused */
 VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
 		unsigned int flags)
 {
@@ -4873,7 +4950,7 @@ VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc
 }
 VCUDA_LOCAL(cuGreenCtxCreate);
 
-/* cuda.api:748: refused */
+/* cuda.api:738: refused */
 VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
 	(void)hCtx;
@@ -4882,7 +4959,7 @@ VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuGreenCtxDestroy);
 
-/* cuda.api:749: refused */
+/* cuda.api:739: refused */
 VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
 	(void)pContext;
@@ -4892,7 +4969,7 @@ VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuCtxFromGreenCtx);
 
-/* cuda.api:751: refused */
+/* cuda.api:741: refused */
 VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4904,7 +4981,7 @@ VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *res
 }
 VCUDA_LOCAL(cuDeviceGetDevResource);
 
-/* cuda.api:753: refused */
+/* cuda.api:743: refused */
 VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4916,7 +4993,7 @@ VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resourc
 }
 VCUDA_LOCAL(cuCtxGetDevResource);
 
-/* cuda.api:755: refused */
+/* cuda.api:745: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4928,7 +5005,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *r
 }
 VCUDA_LOCAL(cuGreenCtxGetDevResource);
 
-/* cuda.api:757: refused */
+/* cuda.api:747: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
 		const CUdevResource *input, CUdevResource *remainder, unsigned int flags,
 		unsigned int minCount)
@@ -4945,7 +5022,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigne
 VCUDA_LOCAL(cuDevSmResourceSplitByCount);
 
 CUresult cuDevSmResourceSplit(void);
-/* cuda.api:760: refused */
+/* cuda.api:750: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 {
 	return shim_refused(CALL_cuDevSmResourceSplit, "cuDevSmResourceSplit",
@@ -4953,7 +5030,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 }
 VCUDA_LOCAL(cuDevSmResourceSplit);
 
-/* cuda.api:764: refused */
+/* cuda.api:754: refused */
 VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 		CUdevResource *resources, unsigned int nbResources)
 {
@@ -4965,7 +5042,7 @@ VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 }
 VCUDA_LOCAL(cuDevResourceGenerateDesc);
 
-/* cuda.api:766: refused */
+/* cuda.api:756: refused */
 VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -4975,7 +5052,7 @@ VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxRecordEvent);
 
-/* cuda.api:768: refused */
+/* cuda.api:758: refused */
 VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -4985,7 +5062,7 @@ VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxWaitEvent);
 
-/* cuda.api:770: refused */
+/* cuda.api:760: refused */
 VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 {
 	(void)hStream;
@@ -4995,7 +5072,7 @@ VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 }
 VCUDA_LOCAL(cuStreamGetGreenCtx);
 
-/* cuda.api:772: refused */
+/* cuda.api:762: refused */
 VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 		unsigned int flags, int priority)
 {
@@ -5008,7 +5085,7 @@ VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx gree
 }
 VCUDA_LOCAL(cuGreenCtxStreamCreate);
 
-/* cuda.api:774: refused */
+/* cuda.api:764: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
 {
 	(void)greenCtx;
@@ -5018,7 +5095,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *g
 }
 VCUDA_LOCAL(cuGreenCtxGetId);
 
-/* cuda.api:776: refused */
+/* cuda.api:766: refused */
 VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 		CUlogsCallbackHandle *callback_out)
 {
@@ -5030,7 +5107,7 @@ VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *
 }
 VCUDA_LOCAL(cuLogsRegisterCallback);
 
-/* cuda.api:778: refused */
+/* cuda.api:768: refused */
 VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	(void)callback;
@@ -5039,7 +5116,7 @@ VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 }
 VCUDA_LOCAL(cuLogsUnregisterCallback);
 
-/* cuda.api:780: refused */
+/* cuda.api:770: refused */
 VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
 	(void)iterator_out;
@@ -5048,7 +5125,7 @@ VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int fl
 }
 VCUDA_LOCAL(cuLogsCurrent);
 
-/* cuda.api:782: refused */
+/* cuda.api:772: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
 		unsigned int flags)
 {
@@ -5060,7 +5137,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path
 }
 VCUDA_LOCAL(cuLogsDumpToFile);
 
-/* cuda.api:784: refused */
+/* cuda.api:774: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 		unsigned int flags)
 {
@@ -5073,7 +5150,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, 
 }
 VCUDA_LOCAL(cuLogsDumpToMemory);
 
-/* cuda.api:788: refused */
+/* cuda.api:778: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -5084,7 +5161,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags);
 
-/* cuda.api:798: refused */
+/* cuda.api:788: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -5097,7 +5174,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v2);
 
-/* cuda.api:800: refused */
+/* cuda.api:790: refused */
 VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 {
 	(void)bytes;
@@ -5107,7 +5184,7 @@ VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceTotalMem);
 
-/* cuda.api:804: call */
+/* cuda.api:794: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate_v2);
@@ -5119,7 +5196,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevi
 }
 VCUDA_LOCAL(cuCtxCreate_v2);
 
-/* cuda.api:805: call */
+/* cuda.api:795: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray,
 		int numParams, unsigned int flags, CUdevice dev)
 {
@@ -5132,7 +5209,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *param
 }
 VCUDA_LOCAL(cuCtxCreate_v3);
 
-/* cuda.api:807: refused */
+/* cuda.api:797: refused */
 VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes,
 		CUmodule hmod, const char *name)
 {
@@ -5145,7 +5222,7 @@ VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *byte
 }
 VCUDA_LOCAL(cuModuleGetGlobal);
 
-/* cuda.api:810: refused */
+/* cuda.api:800: refused */
 VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
 	(void)free;
@@ -5155,7 +5232,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 }
 VCUDA_LOCAL(cuMemGetInfo);
 
-/* cuda.api:812: refused */
+/* cuda.api:802: refused */
 VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
 	(void)dptr;
@@ -5165,7 +5242,7 @@ VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAlloc);
 
-/* cuda.api:814: refused */
+/* cuda.api:804: refused */
 VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
 		unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
@@ -5179,7 +5256,7 @@ VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch
 }
 VCUDA_LOCAL(cuMemAllocPitch);
 
-/* cuda.api:817: refused */
+/* cuda.api:807: refused */
 VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 {
 	(void)dptr;
@@ -5188,7 +5265,7 @@ VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 }
 VCUDA_LOCAL(cuMemFree);
 
-/* cuda.api:819: refused */
+/* cuda.api:809: refused */
 VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize,
 		CUdeviceptr_v1 dptr)
 {
@@ -5200,7 +5277,7 @@ VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *
 }
 VCUDA_LOCAL(cuMemGetAddressRange);
 
-/* cuda.api:822: refused */
+/* cuda.api:812: refused */
 VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 {
 	(void)pp;
@@ -5210,7 +5287,7 @@ VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAllocHost);
 
-/* cuda.api:824: refused */
+/* cuda.api:814: refused */
 VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 		unsigned int Flags)
 {
@@ -5222,7 +5299,7 @@ VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 }
 VCUDA_LOCAL(cuMemHostGetDevicePointer);
 
-/* cuda.api:826: refused */
+/* cuda.api:816: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount)
 {
@@ -5234,7 +5311,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD);
 
-/* cuda.api:828: refused */
+/* cuda.api:818: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5246,7 +5323,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH);
 
-/* cuda.api:830: refused */
+/* cuda.api:820: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5258,7 +5335,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcD
 }
 VCUDA_LOCAL(cuMemcpyDtoD);
 
-/* cuda.api:833: refused */
+/* cuda.api:823: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 		CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
@@ -5270,7 +5347,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA);
 
-/* cuda.api:835: refused */
+/* cuda.api:825: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5282,7 +5359,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoD);
 
-/* cuda.api:837: refused */
+/* cuda.api:827: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount)
 {
@@ -5294,7 +5371,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA);
 
-/* cuda.api:839: refused */
+/* cuda.api:829: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount)
 {
@@ -5306,7 +5383,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int
 }
 VCUDA_LOCAL(cuMemcpyAtoH);
 
-/* cuda.api:841: refused */
+/* cuda.api:831: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5319,7 +5396,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUa
 }
 VCUDA_LOCAL(cuMemcpyAtoA);
 
-/* cuda.api:843: refused */
+/* cuda.api:833: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
@@ -5333,7 +5410,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync);
 
-/* cuda.api:845: refused */
+/* cuda.api:835: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5347,7 +5424,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigne
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync);
 
-/* cuda.api:847: refused */
+/* cuda.api:837: refused */
 VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5356,7 +5433,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D);
 
-/* cuda.api:849: refused */
+/* cuda.api:839: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5365,7 +5442,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned);
 
-/* cuda.api:851: refused */
+/* cuda.api:841: refused */
 VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5374,7 +5451,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D);
 
-/* cuda.api:853: refused */
+/* cuda.api:843: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5387,7 +5464,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync);
 
-/* cuda.api:856: refused */
+/* cuda.api:846: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5400,7 +5477,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync);
 
-/* cuda.api:859: refused */
+/* cuda.api:849: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5413,7 +5490,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync);
 
-/* cuda.api:862: refused */
+/* cuda.api:852: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5423,7 +5500,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync);
 
-/* cuda.api:864: refused */
+/* cuda.api:854: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5433,7 +5510,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync);
 
-/* cuda.api:866: refused */
+/* cuda.api:856: refused */
 VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
 	(void)dstDevice;
@@ -5444,7 +5521,7 @@ VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, uns
 }
 VCUDA_LOCAL(cuMemsetD8);
 
-/* cuda.api:868: refused */
+/* cuda.api:858: refused */
 VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
 	(void)dstDevice;
@@ -5455,7 +5532,7 @@ VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, u
 }
 VCUDA_LOCAL(cuMemsetD16);
 
-/* cuda.api:870: refused */
+/* cuda.api:860: refused */
 VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
 	(void)dstDevice;
@@ -5466,7 +5543,7 @@ VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, uns
 }
 VCUDA_LOCAL(cuMemsetD32);
 
-/* cuda.api:872: refused */
+/* cuda.api:862: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned char uc, unsigned int Width, unsigned int Height)
 {
@@ -5480,7 +5557,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D8);
 
-/* cuda.api:875: refused */
+/* cuda.api:865: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned short us, unsigned int Width, unsigned int Height)
 {
@@ -5494,7 +5571,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D16);
 
-/* cuda.api:878: refused */
+/* cuda.api:868: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned int ui, unsigned int Width, unsigned int Height)
 {
@@ -5508,7 +5585,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D32);
 
-/* cuda.api:881: refused */
+/* cuda.api:871: refused */
 VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5518,7 +5595,7 @@ VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArrayCreate);
 
-/* cuda.api:883: refused */
+/* cuda.api:873: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5529,7 +5606,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescr
 }
 VCUDA_LOCAL(cuArrayGetDescriptor);
 
-/* cuda.api:885: refused */
+/* cuda.api:875: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5539,7 +5616,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArray3DCreate);
 
-/* cuda.api:887: refused */
+/* cuda.api:877: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5550,7 +5627,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayD
 }
 VCUDA_LOCAL(cuArray3DGetDescriptor);
 
-/* cuda.api:889: refused */
+/* cuda.api:879: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr_v1 dptr, unsigned int bytes)
 {
@@ -5563,7 +5640,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTex
 }
 VCUDA_LOCAL(cuTexRefSetAddress);
 
-/* cuda.api:891: refused */
+/* cuda.api:881: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr, unsigned int Pitch)
 {
@@ -5576,7 +5653,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D);
 
-/* cuda.api:894: refused */
+/* cuda.api:884: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -5586,7 +5663,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress);
 
-/* cuda.api:896: refused */
+/* cuda.api:886: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr,
 		unsigned int *pSize, CUgraphicsResource resource)
 {
@@ -5598,7 +5675,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer);
 
-/* cuda.api:910: post */
+/* cuda.api:900: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5611,7 +5688,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2);
 
-/* cuda.api:910: post */
+/* cuda.api:900: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5624,7 +5701,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2_ptds);
 
-/* cuda.api:912: call */
+/* cuda.api:902: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpyDtoH_v2);
@@ -5636,7 +5713,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2);
 
-/* cuda.api:912: call */
+/* cuda.api:902: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5649,7 +5726,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2_ptds);
 
-/* cuda.api:914: post */
+/* cuda.api:904: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5662,7 +5739,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevi
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2);
 
-/* cuda.api:914: post */
+/* cuda.api:904: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5675,7 +5752,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2_ptds);
 
-/* cuda.api:916: refused */
+/* cuda.api:906: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5687,7 +5764,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevi
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2);
 
-/* cuda.api:916: refused */
+/* cuda.api:906: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		CUdeviceptr srcDevice, size_t ByteCount)
 {
@@ -5700,7 +5777,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2_ptds);
 
-/* cuda.api:918: refused */
+/* cuda.api:908: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5712,7 +5789,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, s
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2);
 
-/* cuda.api:918: refused */
+/* cuda.api:908: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5725,7 +5802,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArr
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2_ptds);
 
-/* cuda.api:920: refused */
+/* cuda.api:910: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5737,7 +5814,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const 
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2);
 
-/* cuda.api:920: refused */
+/* cuda.api:910: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount)
 {
@@ -5750,7 +5827,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2_ptds);
 
-/* cuda.api:922: refused */
+/* cuda.api:912: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5762,7 +5839,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t sr
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2);
 
-/* cuda.api:922: refused */
+/* cuda.api:912: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5775,7 +5852,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2_ptds);
 
-/* cuda.api:924: refused */
+/* cuda.api:914: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5788,7 +5865,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarra
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2);
 
-/* cuda.api:924: refused */
+/* cuda.api:914: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5802,7 +5879,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, C
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2_ptds);
 
-/* cuda.api:926: refused */
+/* cuda.api:916: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5816,7 +5893,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2);
 
-/* cuda.api:926: refused */
+/* cuda.api:916: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5830,7 +5907,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffs
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2_ptsz);
 
-/* cuda.api:928: refused */
+/* cuda.api:918: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5844,7 +5921,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2);
 
-/* cuda.api:928: refused */
+/* cuda.api:918: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
@@ -5858,7 +5935,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2_ptsz);
 
-/* cuda.api:930: call */
+/* cuda.api:920: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2);
@@ -5870,7 +5947,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2);
 
-/* cuda.api:930: call */
+/* cuda.api:920: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2_ptds);
@@ -5882,7 +5959,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2_ptds);
 
-/* cuda.api:931: call */
+/* cuda.api:921: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2);
@@ -5894,7 +5971,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2);
 
-/* cuda.api:931: call */
+/* cuda.api:921: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2_ptds);
@@ -5906,7 +5983,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2_ptds);
 
-/* cuda.api:932: call */
+/* cuda.api:922: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2);
@@ -5918,7 +5995,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2);
 
-/* cuda.api:932: call */
+/* cuda.api:922: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2_ptds);
@@ -5930,7 +6007,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2_ptds);
 
-/* cuda.api:933: post */
+/* cuda.api:923: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5943,7 +6020,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2);
 
-/* cuda.api:933: post */
+/* cuda.api:923: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5957,7 +6034,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const voi
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2_ptsz);
 
-/* cuda.api:935: post */
+/* cuda.api:925: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5970,7 +6047,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2);
 
-/* cuda.api:935: post */
+/* cuda.api:925: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5984,7 +6061,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDe
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2_ptsz);
 
-/* cuda.api:937: post */
+/* cuda.api:927: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5997,7 +6074,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2);
 
-/* cuda.api:937: post */
+/* cuda.api:927: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6011,7 +6088,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdevicep
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2_ptsz);
 
-/* cuda.api:939: post */
+/* cuda.api:929: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2);
@@ -6023,7 +6100,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2);
 
-/* cuda.api:939: post */
+/* cuda.api:929: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2_ptsz);
@@ -6035,7 +6112,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2_ptsz);
 
-/* cuda.api:941: post */
+/* cuda.api:931: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2);
@@ -6047,7 +6124,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2);
 
-/* cuda.api:941: post */
+/* cuda.api:931: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2_ptsz);
@@ -6059,7 +6136,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2_ptsz);
 
-/* cuda.api:943: post */
+/* cuda.api:933: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2);
@@ -6071,7 +6148,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, siz
 }
 VCUDA_LOCAL(cuMemsetD8_v2);
 
-/* cuda.api:943: post */
+/* cuda.api:933: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2_ptds);
@@ -6083,7 +6160,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc
 }
 VCUDA_LOCAL(cuMemsetD8_v2_ptds);
 
-/* cuda.api:945: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2);
@@ -6095,7 +6172,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, s
 }
 VCUDA_LOCAL(cuMemsetD16_v2);
 
-/* cuda.api:945: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2_ptds);
@@ -6107,7 +6184,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short 
 }
 VCUDA_LOCAL(cuMemsetD16_v2_ptds);
 
-/* cuda.api:947: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2);
@@ -6119,7 +6196,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, siz
 }
 VCUDA_LOCAL(cuMemsetD32_v2);
 
-/* cuda.api:947: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2_ptds);
@@ -6131,7 +6208,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui
 }
 VCUDA_LOCAL(cuMemsetD32_v2_ptds);
 
-/* cuda.api:949: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 		size_t Width, size_t Height)
 {
@@ -6144,7 +6221,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, un
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2);
 
-/* cuda.api:949: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height)
 {
@@ -6158,7 +6235,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2_ptds);
 
-/* cuda.api:951: post */
+/* cuda.api:941: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6171,7 +6248,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2);
 
-/* cuda.api:951: post */
+/* cuda.api:941: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6185,7 +6262,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2_ptds);
 
-/* cuda.api:953: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 		size_t Width, size_t Height)
 {
@@ -6198,7 +6275,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, u
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2);
 
-/* cuda.api:953: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height)
 {
@@ -6212,7 +6289,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2_ptds);
 
-/* cuda.api:955: call */
+/* cuda.api:945: call */
 VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy);
@@ -6224,7 +6301,7 @@ VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCoun
 }
 VCUDA_LOCAL(cuMemcpy);
 
-/* cuda.api:955: call */
+/* cuda.api:945: call */
 VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy_ptds);
@@ -6236,7 +6313,7 @@ VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpy_ptds);
 
-/* cuda.api:957: post */
+/* cuda.api:947: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6249,7 +6326,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpyAsync);
 
-/* cuda.api:957: post */
+/* cuda.api:947: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6263,7 +6340,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_
 }
 VCUDA_LOCAL(cuMemcpyAsync_ptsz);
 
-/* cuda.api:959: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6277,7 +6354,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 }
 VCUDA_LOCAL(cuMemcpyPeer);
 
-/* cuda.api:959: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6291,7 +6368,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeer_ptds);
 
-/* cuda.api:961: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6305,7 +6382,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync);
 
-/* cuda.api:961: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6319,7 +6396,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext ds
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync_ptsz);
 
-/* cuda.api:964: post */
+/* cuda.api:954: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer);
@@ -6331,7 +6408,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer);
 
-/* cuda.api:964: post */
+/* cuda.api:954: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer_ptds);
@@ -6343,7 +6420,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer_ptds);
 
-/* cuda.api:965: post */
+/* cuda.api:955: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeerAsync);
@@ -6355,7 +6432,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstr
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync);
 
-/* cuda.api:965: post */
+/* cuda.api:955: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 		CUstream hStream)
 {
@@ -6368,7 +6445,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync_ptsz);
 
-/* cuda.api:967: refused */
+/* cuda.api:957: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		size_t *failIdx, CUstream hStream)
@@ -6387,7 +6464,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync);
 
-/* cuda.api:967: refused */
+/* cuda.api:957: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, CUstream hStream)
@@ -6406,7 +6483,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *sr
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_ptsz);
 
-/* cuda.api:970: refused */
+/* cuda.api:960: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6420,7 +6497,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync);
 
-/* cuda.api:970: refused */
+/* cuda.api:960: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6434,7 +6511,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BAT
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_ptsz);
 
-/* cuda.api:973: refused */
+/* cuda.api:963: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		CUstream hStream)
@@ -6452,7 +6529,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2);
 
-/* cuda.api:973: refused */
+/* cuda.api:963: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, CUstream hStream)
@@ -6470,7 +6547,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr 
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2_ptsz);
 
-/* cuda.api:976: refused */
+/* cuda.api:966: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		unsigned long long flags, CUstream hStream)
 {
@@ -6483,7 +6560,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2);
 
-/* cuda.api:976: refused */
+/* cuda.api:966: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 		CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
@@ -6497,7 +6574,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2_ptsz);
 
 CUresult cuMemcpyWithAttributesAsync(void);
-/* cuda.api:979: refused */
+/* cuda.api:969: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync, "cuMemcpyWithAttributesAsync",
@@ -6506,7 +6583,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync);
 
 CUresult cuMemcpyWithAttributesAsync_ptsz(void);
-/* cuda.api:979: refused */
+/* cuda.api:969: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync_ptsz,
@@ -6515,7 +6592,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync_ptsz);
 
 CUresult cuMemcpy3DWithAttributesAsync(void);
-/* cuda.api:982: refused */
+/* cuda.api:972: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync, "cuMemcpy3DWithAttributesAsync",
@@ -6524,7 +6601,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync);
 
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(void);
-/* cuda.api:982: refused */
+/* cuda.api:972: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync_ptsz,
@@ -6532,7 +6609,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync_ptsz);
 
-/* cuda.api:984: post */
+/* cuda.api:974: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6545,7 +6622,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, s
 }
 VCUDA_LOCAL(cuMemsetD8Async);
 
-/* cuda.api:984: post */
+/* cuda.api:974: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6558,7 +6635,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char 
 }
 VCUDA_LOCAL(cuMemsetD8Async_ptsz);
 
-/* cuda.api:986: post */
+/* cuda.api:976: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6571,7 +6648,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us,
 }
 VCUDA_LOCAL(cuMemsetD16Async);
 
-/* cuda.api:986: post */
+/* cuda.api:976: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6585,7 +6662,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned shor
 }
 VCUDA_LOCAL(cuMemsetD16Async_ptsz);
 
-/* cuda.api:988: post */
+/* cuda.api:978: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6598,7 +6675,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, s
 }
 VCUDA_LOCAL(cuMemsetD32Async);
 
-/* cuda.api:988: post */
+/* cuda.api:978: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6612,7 +6689,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int 
 }
 VCUDA_LOCAL(cuMemsetD32Async_ptsz);
 
-/* cuda.api:990: post */
+/* cuda.api:980: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6625,7 +6702,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D8Async);
 
-/* cuda.api:990: post */
+/* cuda.api:980: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6639,7 +6716,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D8Async_ptsz);
 
-/* cuda.api:992: post */
+/* cuda.api:982: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6652,7 +6729,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16Async);
 
-/* cuda.api:992: post */
+/* cuda.api:982: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6666,7 +6743,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D16Async_ptsz);
 
-/* cuda.api:994: post */
+/* cuda.api:984: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6679,7 +6756,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D32Async);
 
-/* cuda.api:994: post */
+/* cuda.api:984: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6693,7 +6770,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D32Async_ptsz);
 
-/* cuda.api:996: local */
+/* cuda.api:986: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority);
@@ -6705,7 +6782,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority);
 
-/* cuda.api:996: local */
+/* cuda.api:986: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority_ptsz);
@@ -6717,7 +6794,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority_ptsz);
 
-/* cuda.api:997: local */
+/* cuda.api:987: local */
 VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId);
@@ -6729,7 +6806,7 @@ VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *stream
 }
 VCUDA_LOCAL(cuStreamGetId);
 
-/* cuda.api:997: local */
+/* cuda.api:987: local */
 VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId_ptsz);
@@ -6741,7 +6818,7 @@ VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *s
 }
 VCUDA_LOCAL(cuStreamGetId_ptsz);
 
-/* cuda.api:998: local */
+/* cuda.api:988: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags);
@@ -6753,7 +6830,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 }
 VCUDA_LOCAL(cuStreamGetFlags);
 
-/* cuda.api:998: local */
+/* cuda.api:988: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags_ptsz);
@@ -6765,7 +6842,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flag
 }
 VCUDA_LOCAL(cuStreamGetFlags_ptsz);
 
-/* cuda.api:999: local */
+/* cuda.api:989: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice);
@@ -6777,7 +6854,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 }
 VCUDA_LOCAL(cuStreamGetDevice);
 
-/* cuda.api:999: local */
+/* cuda.api:989: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice_ptsz);
@@ -6790,7 +6867,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 VCUDA_LOCAL(cuStreamGetDevice_ptsz);
 
 CUresult cuStreamGetDevResource(void);
-/* cuda.api:1000: refused */
+/* cuda.api:990: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource, "cuStreamGetDevResource",
@@ -6799,7 +6876,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 VCUDA_LOCAL(cuStreamGetDevResource);
 
 CUresult cuStreamGetDevResource_ptsz(void);
-/* cuda.api:1000: refused */
+/* cuda.api:990: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource_ptsz, "cuStreamGetDevResource_ptsz",
@@ -6807,7 +6884,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamGetDevResource_ptsz);
 
-/* cuda.api:1002: local */
+/* cuda.api:992: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx);
@@ -6819,7 +6896,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx);
 
-/* cuda.api:1002: local */
+/* cuda.api:992: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx_ptsz);
@@ -6831,7 +6908,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx_ptsz);
 
-/* cuda.api:1003: local */
+/* cuda.api:993: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6844,7 +6921,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2);
 
-/* cuda.api:1003: local */
+/* cuda.api:993: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6858,20 +6935,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2_ptsz);
 
-static CUresult send_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
-{
-	struct shim_call call;
-	struct wire_cuStreamWaitEvent *body;
-
-	body = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*body));
-	body->hStream = shim_stream(&call, hStream);
-	body->hEvent = shim_handle(&call, hEvent, KIND_CUevent);
-	body->Flags = Flags;
-
-	return shim_post(&call);
-}
-
-/* cuda.api:1005: post */
+/* cuda.api:995: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamWaitEvent);
@@ -6879,11 +6943,11 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsign
 	if (entered)
 		return entered;
 
-	return send_cuStreamWaitEvent(hStream, hEvent, Flags);
+	return hand_cuStreamWaitEvent(hStream, hEvent, Flags);
 }
 VCUDA_LOCAL(cuStreamWaitEvent);
 
-/* cuda.api:1005: post */
+/* cuda.api:995: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 		unsigned int Flags)
 {
@@ -6892,11 +6956,11 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 	if (entered)
 		return entered;
 
-	return send_cuStreamWaitEvent(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags);
+	return hand_cuStreamWaitEvent(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags);
 }
 VCUDA_LOCAL(cuStreamWaitEvent_ptsz);
 
-/* cuda.api:1007: post */
+/* cuda.api:997: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6909,7 +6973,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback cal
 }
 VCUDA_LOCAL(cuStreamAddCallback);
 
-/* cuda.api:1007: post */
+/* cuda.api:997: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6923,7 +6987,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallbac
 }
 VCUDA_LOCAL(cuStreamAddCallback_ptsz);
 
-/* cuda.api:1009: refused */
+/* cuda.api:999: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
 		unsigned int flags)
 {
@@ -6936,7 +7000,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr,
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync);
 
-/* cuda.api:1009: refused */
+/* cuda.api:999: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr,
 		size_t length, unsigned int flags)
 {
@@ -6949,7 +7013,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr 
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync_ptsz);
 
-/* cuda.api:1011: call */
+/* cuda.api:1001: call */
 VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery);
@@ -6961,7 +7025,7 @@ VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery);
 
-/* cuda.api:1011: call */
+/* cuda.api:1001: call */
 VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery_ptsz);
@@ -6973,7 +7037,7 @@ VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery_ptsz);
 
-/* cuda.api:1012: call */
+/* cuda.api:1002: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize);
@@ -6985,7 +7049,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize);
 
-/* cuda.api:1012: call */
+/* cuda.api:1002: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize_ptsz);
@@ -6997,7 +7061,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize_ptsz);
 
-/* cuda.api:1013: post */
+/* cuda.api:1003: post */
 VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord);
@@ -7009,7 +7073,7 @@ VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord);
 
-/* cuda.api:1013: post */
+/* cuda.api:1003: post */
 VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord_ptsz);
@@ -7021,7 +7085,7 @@ VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord_ptsz);
 
-/* cuda.api:1014: post */
+/* cuda.api:1004: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7034,7 +7098,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 }
 VCUDA_LOCAL(cuEventRecordWithFlags);
 
-/* cuda.api:1014: post */
+/* cuda.api:1004: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7048,7 +7112,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStre
 }
 VCUDA_LOCAL(cuEventRecordWithFlags_ptsz);
 
-/* cuda.api:1016: post */
+/* cuda.api:1006: post */
 VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 		unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 		unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
@@ -7064,7 +7128,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsign
 }
 VCUDA_LOCAL(cuLaunchKernel);
 
-/* cuda.api:1016: post */
+/* cuda.api:1006: post */
 VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7081,7 +7145,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 }
 VCUDA_LOCAL(cuLaunchKernel_ptsz);
 
-/* cuda.api:1020: post */
+/* cuda.api:1010: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7094,7 +7158,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction 
 }
 VCUDA_LOCAL(cuLaunchKernelEx);
 
-/* cuda.api:1020: post */
+/* cuda.api:1010: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7107,7 +7171,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunc
 }
 VCUDA_LOCAL(cuLaunchKernelEx_ptsz);
 
-/* cuda.api:1022: post */
+/* cuda.api:1012: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc);
@@ -7119,7 +7183,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *user
 }
 VCUDA_LOCAL(cuLaunchHostFunc);
 
-/* cuda.api:1022: post */
+/* cuda.api:1012: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc_ptsz);
@@ -7132,7 +7196,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void 
 VCUDA_LOCAL(cuLaunchHostFunc_ptsz);
 
 CUresult cuLaunchHostFunc_v2(void);
-/* cuda.api:1024: refused */
+/* cuda.api:1014: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2, "cuLaunchHostFunc_v2",
@@ -7141,7 +7205,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 VCUDA_LOCAL(cuLaunchHostFunc_v2);
 
 CUresult cuLaunchHostFunc_v2_ptsz(void);
-/* cuda.api:1024: refused */
+/* cuda.api:1014: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2_ptsz, "cuLaunchHostFunc_v2_ptsz",
@@ -7149,7 +7213,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 }
 VCUDA_LOCAL(cuLaunchHostFunc_v2_ptsz);
 
-/* cuda.api:1026: refused */
+/* cuda.api:1016: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources,
 		CUstream hStream)
 {
@@ -7161,7 +7225,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResou
 }
 VCUDA_LOCAL(cuGraphicsMapResources);
 
-/* cuda.api:1026: refused */
+/* cuda.api:1016: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7173,7 +7237,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsMapResources_ptsz);
 
-/* cuda.api:1028: refused */
+/* cuda.api:1018: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7185,7 +7249,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsUnmapResources);
 
-/* cuda.api:1028: refused */
+/* cuda.api:1018: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7212,7 +7276,7 @@ static CUresult send_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1041: post */
+/* cuda.api:1031: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7225,7 +7289,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue32_v2);
 
-/* cuda.api:1041: post */
+/* cuda.api:1031: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7254,7 +7318,7 @@ static CUresult send_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1043: post */
+/* cuda.api:1033: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7267,7 +7331,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue32_v2);
 
-/* cuda.api:1043: post */
+/* cuda.api:1033: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7296,7 +7360,7 @@ static CUresult send_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1045: post */
+/* cuda.api:1035: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7309,7 +7373,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue64_v2);
 
-/* cuda.api:1045: post */
+/* cuda.api:1035: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7338,7 +7402,7 @@ static CUresult send_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1047: post */
+/* cuda.api:1037: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7351,7 +7415,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue64_v2);
 
-/* cuda.api:1047: post */
+/* cuda.api:1037: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7383,7 +7447,7 @@ static CUresult send_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	return shim_post(&call);
 }
 
-/* cuda.api:1049: post */
+/* cuda.api:1039: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7396,7 +7460,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2);
 
-/* cuda.api:1049: post */
+/* cuda.api:1039: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7410,7 +7474,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int c
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2_ptsz);
 
-/* cuda.api:1051: refused */
+/* cuda.api:1041: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 		CUstream hStream)
 {
@@ -7423,7 +7487,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdev
 }
 VCUDA_LOCAL(cuMemPrefetchAsync);
 
-/* cuda.api:1051: refused */
+/* cuda.api:1041: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 		CUdevice dstDevice, CUstream hStream)
 {
@@ -7436,7 +7500,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_ptsz);
 
-/* cuda.api:1053: refused */
+/* cuda.api:1043: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7450,7 +7514,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2);
 
-/* cuda.api:1053: refused */
+/* cuda.api:1043: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7464,7 +7528,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t coun
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2_ptsz);
 
-/* cuda.api:1056: refused */
+/* cuda.api:1046: refused */
 VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUdevice device)
 {
@@ -7476,7 +7540,7 @@ VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise
 }
 VCUDA_LOCAL(cuMemAdvise);
 
-/* cuda.api:1058: refused */
+/* cuda.api:1048: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 		unsigned long long flags, CUstream hStream)
@@ -7494,7 +7558,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync);
 
-/* cuda.api:1058: refused */
+/* cuda.api:1048: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7512,7 +7576,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *s
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1062: refused */
+/* cuda.api:1052: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		unsigned long long flags, CUstream hStream)
 {
@@ -7526,7 +7590,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, 
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync);
 
-/* cuda.api:1062: refused */
+/* cuda.api:1052: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, unsigned long long flags, CUstream hStream)
 {
@@ -7540,7 +7604,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *si
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync_ptsz);
 
-/* cuda.api:1065: refused */
+/* cuda.api:1055: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7558,7 +7622,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync);
 
-/* cuda.api:1065: refused */
+/* cuda.api:1055: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7576,7 +7640,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs,
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1069: post */
+/* cuda.api:1059: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7592,7 +7656,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridD
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel);
 
-/* cuda.api:1069: post */
+/* cuda.api:1059: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7609,7 +7673,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int 
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel_ptsz);
 
-/* cuda.api:1073: refused */
+/* cuda.api:1063: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
@@ -7624,7 +7688,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore 
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync);
 
-/* cuda.api:1073: refused */
+/* cuda.api:1063: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 		const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
@@ -7640,7 +7704,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1076: refused */
+/* cuda.api:1066: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7654,7 +7718,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *e
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync);
 
-/* cuda.api:1076: refused */
+/* cuda.api:1066: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7669,96 +7733,98 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemapho
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1079: refused */
+/* cuda.api:1069: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	(void)hStream;
 	return shim_refused(CALL_cuStreamBeginCapture, "cuStreamBeginCapture",
-		"graphs: not served yet");
+		"replaced by cuStreamBeginCapture_v2 in CUDA 10.1: not served");
 }
 VCUDA_LOCAL(cuStreamBeginCapture);
 
-/* cuda.api:1079: refused */
+/* cuda.api:1069: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
 	(void)hStream;
 	return shim_refused(CALL_cuStreamBeginCapture_ptsz, "cuStreamBeginCapture_ptsz",
-		"graphs: not served yet");
+		"replaced by cuStreamBeginCapture_v2 in CUDA 10.1: not served");
 }
 VCUDA_LOCAL(cuStreamBeginCapture_ptsz);
 
-/* cuda.api:1080: refused */
+/* cuda.api:1071: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-	(void)hStream;
-	(void)mode;
-	return shim_refused(CALL_cuStreamBeginCapture_v2, "cuStreamBeginCapture_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamBeginCapture_v2(hStream, mode);
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2);
 
-/* cuda.api:1080: refused */
+/* cuda.api:1071: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-	(void)hStream;
-	(void)mode;
-	return shim_refused(CALL_cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture_v2_ptsz",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamBeginCapture_v2(hStream ? hStream : CU_STREAM_PER_THREAD, mode);
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2_ptsz);
 
-/* cuda.api:1082: refused */
+/* cuda.api:1073: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
 {
-	(void)hStream;
-	(void)hGraph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)mode;
-	return shim_refused(CALL_cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamBeginCaptureToGraph);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData,
+			numDependencies, mode);
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph);
 
-/* cuda.api:1082: refused */
+/* cuda.api:1073: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
 {
-	(void)hStream;
-	(void)hGraph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)mode;
-	return shim_refused(CALL_cuStreamBeginCaptureToGraph_ptsz,
-		"cuStreamBeginCaptureToGraph_ptsz", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamBeginCaptureToGraph_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamBeginCaptureToGraph(hStream ? hStream : CU_STREAM_PER_THREAD,
+			hGraph, dependencies, dependencyData, numDependencies, mode);
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph_ptsz);
 
 CUresult cuStreamBeginRecaptureToGraph(void);
-/* cuda.api:1086: refused */
+/* cuda.api:1076: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph, "cuStreamBeginRecaptureToGraph",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph);
 
 CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
-/* cuda.api:1086: refused */
+/* cuda.api:1076: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph_ptsz,
-		"cuStreamBeginRecaptureToGraph_ptsz", "graphs: not served yet");
+		"cuStreamBeginRecaptureToGraph_ptsz", "new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph_ptsz);
 
 CUresult cuFabricCpyBatchAsync(void);
-/* cuda.api:1089: refused */
+/* cuda.api:1079: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync",
@@ -7767,7 +7833,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 VCUDA_LOCAL(cuFabricCpyBatchAsync);
 
 CUresult cuFabricCpyBatchAsync_ptsz(void);
-/* cuda.api:1089: refused */
+/* cuda.api:1079: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync_ptsz, "cuFabricCpyBatchAsync_ptsz",
@@ -7775,27 +7841,31 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuFabricCpyBatchAsync_ptsz);
 
-/* cuda.api:1092: refused */
+/* cuda.api:1082: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
-	(void)hStream;
-	(void)phGraph;
-	return shim_refused(CALL_cuStreamEndCapture, "cuStreamEndCapture",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamEndCapture);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamEndCapture(hStream, phGraph);
 }
 VCUDA_LOCAL(cuStreamEndCapture);
 
-/* cuda.api:1092: refused */
+/* cuda.api:1082: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
-	(void)hStream;
-	(void)phGraph;
-	return shim_refused(CALL_cuStreamEndCapture_ptsz, "cuStreamEndCapture_ptsz",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamEndCapture_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamEndCapture(hStream ? hStream : CU_STREAM_PER_THREAD, phGraph);
 }
 VCUDA_LOCAL(cuStreamEndCapture_ptsz);
 
-/* cuda.api:1094: local */
+/* cuda.api:1083: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7808,7 +7878,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing);
 
-/* cuda.api:1094: local */
+/* cuda.api:1083: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7822,7 +7892,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing_ptsz);
 
-/* cuda.api:1096: local */
+/* cuda.api:1085: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7835,7 +7905,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo);
 
-/* cuda.api:1096: local */
+/* cuda.api:1085: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7849,7 +7919,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_ptsz);
 
-/* cuda.api:1098: local */
+/* cuda.api:1087: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7865,7 +7935,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2);
 
-/* cuda.api:1098: local */
+/* cuda.api:1087: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7882,7 +7952,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2_ptsz);
 
-/* cuda.api:1101: local */
+/* cuda.api:1090: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7898,7 +7968,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3);
 
-/* cuda.api:1101: local */
+/* cuda.api:1090: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7915,203 +7985,238 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3_ptsz);
 
-/* cuda.api:1104: refused */
+/* cuda.api:1093: post */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddKernelNode, "cuGraphAddKernelNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddKernelNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddKernelNode(phGraphNode, hGraph, dependencies, numDependencies,
+			nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddKernelNode);
 
-/* cuda.api:1107: refused */
+/* cuda.api:1096: call */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphKernelNodeGetParams, "cuGraphKernelNodeGetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphKernelNodeGetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphKernelNodeGetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams);
 
-/* cuda.api:1109: refused */
+/* cuda.api:1098: post */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphKernelNodeSetParams, "cuGraphKernelNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphKernelNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphKernelNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams);
 
-/* cuda.api:1111: refused */
+/* cuda.api:1100: post */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphExecKernelNodeSetParams,
-		"cuGraphExecKernelNodeSetParams", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecKernelNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecKernelNodeSetParams(hGraphExec, hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams);
 
-/* cuda.api:1113: refused */
+/* cuda.api:1102: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)instantiateParams;
-	return shim_refused(CALL_cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiateWithParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams,
+			CU_STREAM_LEGACY);
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams);
 
-/* cuda.api:1113: refused */
+/* cuda.api:1102: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec,
 		CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)instantiateParams;
-	return shim_refused(CALL_cuGraphInstantiateWithParams_ptsz,
-		"cuGraphInstantiateWithParams_ptsz", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiateWithParams_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams,
+			CU_STREAM_PER_THREAD);
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams_ptsz);
 
-/* cuda.api:1116: refused */
+/* cuda.api:1104: call */
 VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
-	(void)hGraphExec;
-	(void)hGraph;
-	(void)hErrorNode_out;
-	(void)updateResult_out;
-	return shim_refused(CALL_cuGraphExecUpdate, "cuGraphExecUpdate",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecUpdate);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
 }
 VCUDA_LOCAL(cuGraphExecUpdate);
 
-/* cuda.api:1119: refused */
+static CUresult send_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
+{
+	struct shim_call call;
+	struct wire_cuGraphUpload *body;
+
+	body = shim_begin(&call, OP_cuGraphUpload, sizeof(*body));
+	body->hGraph = shim_handle(&call, hGraph, KIND_CUgraphExec);
+	body->hStream = shim_stream(&call, hStream);
+
+	return shim_post(&call);
+}
+
+/* cuda.api:1106: post */
 VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
-	(void)hGraph;
-	(void)hStream;
-	return shim_refused(CALL_cuGraphUpload, "cuGraphUpload", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphUpload);
+
+	if (entered)
+		return entered;
+
+	return send_cuGraphUpload(hGraph, hStream);
 }
 VCUDA_LOCAL(cuGraphUpload);
 
-/* cuda.api:1119: refused */
+/* cuda.api:1106: post */
 VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
-	(void)hGraph;
-	(void)hStream;
-	return shim_refused(CALL_cuGraphUpload_ptsz, "cuGraphUpload_ptsz",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphUpload_ptsz);
+
+	if (entered)
+		return entered;
+
+	return send_cuGraphUpload(hGraph, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 VCUDA_LOCAL(cuGraphUpload_ptsz);
 
-/* cuda.api:1121: refused */
+/* cuda.api:1107: post */
 VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
-	(void)hGraph;
-	(void)hStream;
-	return shim_refused(CALL_cuGraphLaunch, "cuGraphLaunch", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphLaunch);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphLaunch(hGraph, hStream);
 }
 VCUDA_LOCAL(cuGraphLaunch);
 
-/* cuda.api:1121: refused */
+/* cuda.api:1107: post */
 VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
-	(void)hGraph;
-	(void)hStream;
-	return shim_refused(CALL_cuGraphLaunch_ptsz, "cuGraphLaunch_ptsz",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphLaunch_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphLaunch(hGraph, hStream ? hStream : CU_STREAM_PER_THREAD);
 }
 VCUDA_LOCAL(cuGraphLaunch_ptsz);
 
-/* cuda.api:1123: refused */
+/* cuda.api:1108: call */
 VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		size_t *numEdges)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)numEdges;
-	return shim_refused(CALL_cuGraphGetEdges, "cuGraphGetEdges", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphGetEdges);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphGetEdges(hGraph, from, to, numEdges);
 }
 VCUDA_LOCAL(cuGraphGetEdges);
 
-/* cuda.api:1125: refused */
+/* cuda.api:1110: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
 		size_t *numDependencies)
 {
-	(void)hNode;
-	(void)dependencies;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphNodeGetDependencies, "cuGraphNodeGetDependencies",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetDependencies);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetDependencies(hNode, dependencies, numDependencies);
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies);
 
-/* cuda.api:1127: refused */
+/* cuda.api:1112: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
-	(void)hNode;
-	(void)dependentNodes;
-	(void)numDependentNodes;
-	return shim_refused(CALL_cuGraphNodeGetDependentNodes, "cuGraphNodeGetDependentNodes",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetDependentNodes);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetDependentNodes(hNode, dependentNodes, numDependentNodes);
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes);
 
-/* cuda.api:1129: refused */
+/* cuda.api:1114: post */
 VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphAddDependencies, "cuGraphAddDependencies",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddDependencies);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddDependencies(hGraph, from, to, numDependencies);
 }
 VCUDA_LOCAL(cuGraphAddDependencies);
 
-/* cuda.api:1131: refused */
+/* cuda.api:1116: post */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphRemoveDependencies, "cuGraphRemoveDependencies",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphRemoveDependencies);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphRemoveDependencies(hGraph, from, to, numDependencies);
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies);
 
-/* cuda.api:1133: refused */
+/* cuda.api:1118: post */
 VCUDA_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUgraphNodeParams *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddNode, "cuGraphAddNode", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies,
+			nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddNode);
 
@@ -8127,7 +8232,7 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 	return shim_post(&call);
 }
 
-/* cuda.api:1136: post */
+/* cuda.api:1120: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes);
@@ -8139,7 +8244,7 @@ VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStr
 }
 VCUDA_LOCAL(cuStreamCopyAttributes);
 
-/* cuda.api:1136: post */
+/* cuda.api:1120: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes_ptsz);
@@ -8172,7 +8277,7 @@ static CUresult send_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_end(&call);
 }
 
-/* cuda.api:1137: call */
+/* cuda.api:1121: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8185,7 +8290,7 @@ VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamGetAttribute);
 
-/* cuda.api:1137: call */
+/* cuda.api:1121: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8215,7 +8320,7 @@ static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_learned(&call);
 }
 
-/* cuda.api:1139: learned */
+/* cuda.api:1123: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8228,7 +8333,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamSetAttribute);
 
-/* cuda.api:1139: learned */
+/* cuda.api:1123: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8241,7 +8346,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID
 }
 VCUDA_LOCAL(cuStreamSetAttribute_ptsz);
 
-/* cuda.api:1141: refused */
+/* cuda.api:1125: refused */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {
@@ -8253,35 +8358,34 @@ VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle hand
 }
 VCUDA_LOCAL(cuIpcOpenMemHandle);
 
-/* cuda.api:1143: refused */
+/* cuda.api:1127: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)phErrorNode;
-	(void)logBuffer;
-	(void)bufferSize;
-	return shim_refused(CALL_cuGraphInstantiate, "cuGraphInstantiate",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiate);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 VCUDA_LOCAL(cuGraphInstantiate);
 
-/* cuda.api:1146: refused */
+/* cuda.api:1129: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-	(void)phGraphExec;
-	(void)hGraph;
-	(void)phErrorNode;
-	(void)logBuffer;
-	(void)bufferSize;
-	return shim_refused(CALL_cuGraphInstantiate_v2, "cuGraphInstantiate_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphInstantiate_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer,
+			bufferSize);
 }
 VCUDA_LOCAL(cuGraphInstantiate_v2);
 
-/* cuda.api:1149: refused */
+/* cuda.api:1131: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8293,7 +8397,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned i
 }
 VCUDA_LOCAL(cuMemMapArrayAsync);
 
-/* cuda.api:1149: refused */
+/* cuda.api:1131: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8305,7 +8409,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsig
 }
 VCUDA_LOCAL(cuMemMapArrayAsync_ptsz);
 
-/* cuda.api:1151: post */
+/* cuda.api:1133: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync);
@@ -8317,7 +8421,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync);
 
-/* cuda.api:1151: post */
+/* cuda.api:1133: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync_ptsz);
@@ -8329,7 +8433,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync_ptsz);
 
-/* cuda.api:1152: post */
+/* cuda.api:1134: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync);
@@ -8341,7 +8445,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstre
 }
 VCUDA_LOCAL(cuMemAllocAsync);
 
-/* cuda.api:1152: post */
+/* cuda.api:1134: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync_ptsz);
@@ -8353,7 +8457,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, C
 }
 VCUDA_LOCAL(cuMemAllocAsync_ptsz);
 
-/* cuda.api:1154: post */
+/* cuda.api:1136: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8366,7 +8470,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync);
 
-/* cuda.api:1154: post */
+/* cuda.api:1136: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8380,99 +8484,102 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t byt
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync_ptsz);
 
-/* cuda.api:1156: refused */
+/* cuda.api:1138: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-	(void)hStream;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)flags;
-	return shim_refused(CALL_cuStreamUpdateCaptureDependencies,
-		"cuStreamUpdateCaptureDependencies", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamUpdateCaptureDependencies);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies,
+			flags);
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies);
 
-/* cuda.api:1156: refused */
+/* cuda.api:1138: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-	(void)hStream;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)flags;
-	return shim_refused(CALL_cuStreamUpdateCaptureDependencies_ptsz,
-		"cuStreamUpdateCaptureDependencies_ptsz", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamUpdateCaptureDependencies_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamUpdateCaptureDependencies(hStream ? hStream : CU_STREAM_PER_THREAD,
+			dependencies, numDependencies, flags);
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_ptsz);
 
-/* cuda.api:1159: refused */
+/* cuda.api:1140: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
 {
-	(void)hStream;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)flags;
-	return shim_refused(CALL_cuStreamUpdateCaptureDependencies_v2,
-		"cuStreamUpdateCaptureDependencies_v2", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamUpdateCaptureDependencies_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, dependencyData,
+			numDependencies, flags);
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2);
 
-/* cuda.api:1159: refused */
+/* cuda.api:1140: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
 {
-	(void)hStream;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)flags;
-	return shim_refused(CALL_cuStreamUpdateCaptureDependencies_v2_ptsz,
-		"cuStreamUpdateCaptureDependencies_v2_ptsz", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamUpdateCaptureDependencies_v2_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamUpdateCaptureDependencies_v2(
+			hStream ? hStream : CU_STREAM_PER_THREAD, dependencies, dependencyData,
+			numDependencies, flags);
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2_ptsz);
 
 CUresult cuStreamBeginCaptureToCig(void);
-/* cuda.api:1162: refused */
+/* cuda.api:1143: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig, "cuStreamBeginCaptureToCig",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToCig);
 
 CUresult cuStreamBeginCaptureToCig_ptsz(void);
-/* cuda.api:1162: refused */
+/* cuda.api:1143: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig_ptsz,
-		"cuStreamBeginCaptureToCig_ptsz", "graphs: not served yet");
+		"cuStreamBeginCaptureToCig_ptsz", "new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToCig_ptsz);
 
 CUresult cuStreamEndCaptureToCig(void);
-/* cuda.api:1165: refused */
+/* cuda.api:1146: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig, "cuStreamEndCaptureToCig",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamEndCaptureToCig);
 
 CUresult cuStreamEndCaptureToCig_ptsz(void);
-/* cuda.api:1165: refused */
+/* cuda.api:1146: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig_ptsz, "cuStreamEndCaptureToCig_ptsz",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamEndCaptureToCig_ptsz);
 
-/* cuda.api:1166: refused */
+/* cuda.api:1148: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8486,7 +8593,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArr
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync);
 
-/* cuda.api:1166: refused */
+/* cuda.api:1148: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8500,7 +8607,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *para
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync_ptsz);
 
-/* cuda.api:1169: local */
+/* cuda.api:1151: local */
 VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags)
 {
@@ -8509,7 +8616,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaV
 }
 VCUDA_LOCAL(cuGetProcAddress);
 
-/* cuda.api:1171: refused */
+/* cuda.api:1153: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
 	(void)pid;
@@ -8519,7 +8626,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 }
 VCUDA_LOCAL(cuCheckpointProcessGetRestoreThreadId);
 
-/* cuda.api:1173: refused */
+/* cuda.api:1155: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
 	(void)pid;
@@ -8529,7 +8636,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state
 }
 VCUDA_LOCAL(cuCheckpointProcessGetState);
 
-/* cuda.api:1175: refused */
+/* cuda.api:1157: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
 	(void)pid;
@@ -8539,7 +8646,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arg
 }
 VCUDA_LOCAL(cuCheckpointProcessLock);
 
-/* cuda.api:1177: refused */
+/* cuda.api:1159: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	(void)pid;
@@ -8549,7 +8656,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpo
 }
 VCUDA_LOCAL(cuCheckpointProcessCheckpoint);
 
-/* cuda.api:1179: refused */
+/* cuda.api:1161: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
 	(void)pid;
@@ -8560,7 +8667,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArg
 VCUDA_LOCAL(cuCheckpointProcessRestore);
 
 CUresult cuCheckpointOperationComplete(void);
-/* cuda.api:1181: refused */
+/* cuda.api:1163: refused */
 VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 {
 	return shim_refused(CALL_cuCheckpointOperationComplete, "cuCheckpointOperationComplete",
@@ -8568,7 +8675,7 @@ VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 }
 VCUDA_LOCAL(cuCheckpointOperationComplete);
 
-/* cuda.api:1183: refused */
+/* cuda.api:1165: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
 	(void)pid;
@@ -8579,7 +8686,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 VCUDA_LOCAL(cuCheckpointProcessUnlock);
 
 CUresult cuProfilerInitialize(void);
-/* cuda.api:1187: refused */
+/* cuda.api:1169: refused */
 VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 {
 	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
@@ -8588,7 +8695,7 @@ VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 VCUDA_LOCAL(cuProfilerInitialize);
 
 CUresult cuProfilerStart(void);
-/* cuda.api:1189: refused */
+/* cuda.api:1171: refused */
 VCUDA_EXPORT CUresult cuProfilerStart(void)
 {
 	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
@@ -8597,14 +8704,14 @@ VCUDA_EXPORT CUresult cuProfilerStart(void)
 VCUDA_LOCAL(cuProfilerStart);
 
 CUresult cuProfilerStop(void);
-/* cuda.api:1190: refused */
+/* cuda.api:1172: refused */
 VCUDA_EXPORT CUresult cuProfilerStop(void)
 {
 	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");
 }
 VCUDA_LOCAL(cuProfilerStop);
 
-/* cuda.api:786: local */
+/* cuda.api:776: local */
 VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister);
@@ -8616,7 +8723,7 @@ VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int F
 }
 VCUDA_LOCAL(cuMemHostRegister);
 
-/* cuda.api:790: call */
+/* cuda.api:780: call */
 VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options,
 		void **optionValues, CUlinkState *stateOut)
 {
@@ -8629,7 +8736,7 @@ VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *option
 }
 VCUDA_LOCAL(cuLinkCreate);
 
-/* cuda.api:792: call */
+/* cuda.api:782: call */
 VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data,
 		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
 		void **optionValues)
@@ -8644,7 +8751,7 @@ VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void
 }
 VCUDA_LOCAL(cuLinkAddData);
 
-/* cuda.api:795: call */
+/* cuda.api:785: call */
 VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -8657,7 +8764,7 @@ VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, cons
 }
 VCUDA_LOCAL(cuLinkAddFile);
 
-/* cuda.api:802: call */
+/* cuda.api:792: call */
 VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate);
@@ -8669,7 +8776,7 @@ VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice 
 }
 VCUDA_LOCAL(cuCtxCreate);
 
-/* cuda.api:898: post */
+/* cuda.api:888: post */
 VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDestroy);
@@ -8681,7 +8788,7 @@ VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxDestroy);
 
-/* cuda.api:899: local */
+/* cuda.api:889: local */
 VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPopCurrent);
@@ -8693,7 +8800,7 @@ VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 }
 VCUDA_LOCAL(cuCtxPopCurrent);
 
-/* cuda.api:900: local */
+/* cuda.api:890: local */
 VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPushCurrent);
@@ -8705,7 +8812,7 @@ VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxPushCurrent);
 
-/* cuda.api:901: post */
+/* cuda.api:891: post */
 VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy);
@@ -8717,7 +8824,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamDestroy);
 
-/* cuda.api:902: post */
+/* cuda.api:892: post */
 VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy);
@@ -8729,7 +8836,7 @@ VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventDestroy);
 
-/* cuda.api:903: call */
+/* cuda.api:893: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime);
@@ -8741,7 +8848,7 @@ VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, C
 }
 VCUDA_LOCAL(cuEventElapsedTime);
 
-/* cuda.api:905: local */
+/* cuda.api:895: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRelease);
@@ -8753,7 +8860,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxRelease);
 
-/* cuda.api:906: call */
+/* cuda.api:896: call */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxReset);
@@ -8765,7 +8872,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxReset);
 
-/* cuda.api:907: local */
+/* cuda.api:897: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxSetFlags);
@@ -8777,7 +8884,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flag
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags);
 
-/* cuda.api:909: local */
+/* cuda.api:899: local */
 VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetUuid);
@@ -8789,7 +8896,7 @@ VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceGetUuid);
 
-/* cuda.api:1030: post */
+/* cuda.api:1020: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8802,7 +8909,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue32);
 
-/* cuda.api:1030: post */
+/* cuda.api:1020: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8816,7 +8923,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue32_ptsz);
 
-/* cuda.api:1032: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8829,7 +8936,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue32);
 
-/* cuda.api:1032: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8843,7 +8950,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue32_ptsz);
 
-/* cuda.api:1034: post */
+/* cuda.api:1024: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8856,7 +8963,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue64);
 
-/* cuda.api:1034: post */
+/* cuda.api:1024: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8870,7 +8977,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue64_ptsz);
 
-/* cuda.api:1036: post */
+/* cuda.api:1026: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8883,7 +8990,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue64);
 
-/* cuda.api:1036: post */
+/* cuda.api:1026: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8897,7 +9004,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue64_ptsz);
 
-/* cuda.api:1038: post */
+/* cuda.api:1028: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -8910,7 +9017,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp);
 
-/* cuda.api:1038: post */
+/* cuda.api:1028: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {

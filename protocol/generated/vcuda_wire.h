@@ -409,7 +409,192 @@ struct wire_vcudaCudnnPlanClose {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
 
-/* vcuda.api:130: call 90 */
+/* vcuda.api:133: post 75 */
+struct wire_vcudaCaptureBegin {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t existing;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
+
+/* vcuda.api:136: call 76 */
+struct wire_vcudaCaptureEnd {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureEnd) == 16, "");
+struct wire_vcudaCaptureEnd_reply {
+	uint32_t nodes;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureEnd_reply) == 8, "");
+
+/* vcuda.api:138: call 77 */
+struct wire_vcudaCaptureTail {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t first;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureTail) == 24, "");
+struct wire_vcudaCaptureTail_reply {
+	uint32_t nodes;
+	uint32_t total;
+	uint32_t count;
+	struct wire_run list; /* at most 1900 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureTail_reply) == 24, "");
+
+/* vcuda.api:141: post 78 */
+struct wire_vcudaCaptureUpdate {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t flags;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
+
+/* vcuda.api:146: call 79 */
+struct wire_vcudaGraphInstantiate {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
+	uint64_t flags;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphInstantiate) == 24, "");
+struct wire_vcudaGraphInstantiate_reply {
+	uint32_t status;
+	uint32_t result;
+	uint32_t node;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 16, "");
+
+/* vcuda.api:149: call 80 */
+struct wire_vcudaGraphUpdate {
+	uint64_t exec; /* KIND_KIND_CUgraphExec */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphUpdate) == 16, "");
+struct wire_vcudaGraphUpdate_reply {
+	uint32_t status;
+	uint32_t result;
+	uint32_t node;
+	uint32_t from;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
+
+/* vcuda.api:152: both 81 */
+struct wire_vcudaGraphMake {
+	uint64_t graph; /* KIND_CUgraph, minted by the shim */
+	uint32_t what;
+	uint32_t pad_0;
+	uint64_t of;
+	uint32_t node;
+	uint32_t pad_1;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphMake) == 32, "");
+struct wire_vcudaGraphMake_reply {
+	uint32_t nodes;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
+
+/* vcuda.api:155: post 82 */
+struct wire_vcudaGraphGone {
+	uint64_t handle;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
+
+/* vcuda.api:157: post 83 */
+struct wire_vcudaGraphAdd {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t type;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+	uint32_t bytes;
+	struct wire_run params; /* bytes x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
+
+/* vcuda.api:160: both 84 */
+struct wire_vcudaGraphSet {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+	uint64_t exec;
+	uint32_t type;
+	uint32_t bytes;
+	struct wire_run params; /* bytes x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
+
+/* vcuda.api:162: call 85 */
+struct wire_vcudaGraphGet {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphGet) == 16, "");
+struct wire_vcudaGraphGet_reply {
+	uint32_t type;
+	uint32_t bytes;
+	struct wire_run params; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
+
+/* vcuda.api:165: call 86 */
+struct wire_vcudaGraphList {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t what;
+	uint32_t first;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphList) == 16, "");
+struct wire_vcudaGraphList_reply {
+	uint32_t total;
+	uint32_t count;
+	struct wire_run list; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
+
+/* vcuda.api:168: post 87 */
+struct wire_vcudaGraphEdges {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t remove;
+	uint32_t count;
+	struct wire_run edges; /* 16*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
+
+/* vcuda.api:170: post 88 */
+struct wire_vcudaGraphRemove {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
+
+/* vcuda.api:172: call 89 */
+struct wire_vcudaGraphDot {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t flags;
+	uint32_t pad_0;
+	uint64_t first;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphDot) == 24, "");
+struct wire_vcudaGraphDot_reply {
+	uint64_t total;
+	uint32_t count;
+	struct wire_run text; /* at most 1900 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
+
+/* vcuda.api:177: call 90 */
 struct wire_vcudaLinkCreate {
 	uint64_t state; /* KIND_CUlinkState, minted by the shim */
 	struct wire_run jit; /* jit_bytes x byte */
@@ -418,7 +603,7 @@ struct wire_vcudaLinkCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkCreate) == 24, "");
 
-/* vcuda.api:132: call 91 */
+/* vcuda.api:179: call 91 */
 struct wire_vcudaLinkAdd {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	struct wire_run digest; /* 32 x byte */
@@ -436,7 +621,7 @@ struct wire_vcudaLinkAdd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkAdd_reply) == 16, "");
 
-/* vcuda.api:135: call 92 */
+/* vcuda.api:182: call 92 */
 struct wire_vcudaLinkComplete {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 };
@@ -447,7 +632,7 @@ struct wire_vcudaLinkComplete_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkComplete_reply) == 16, "");
 
-/* vcuda.api:137: call 93 */
+/* vcuda.api:184: call 93 */
 struct wire_vcudaLinkRead {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	uint64_t offset;
@@ -456,7 +641,7 @@ struct wire_vcudaLinkRead {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
 
-/* vcuda.api:139: post 94 */
+/* vcuda.api:186: post 94 */
 struct wire_vcudaLinkDestroy {
 	uint64_t state; /* KIND_CUlinkState, not valid after this */
 };

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/COVERAGE.md: what is served, function by function."""
+import os
+import sys
+
 from .api import VERBS, abis
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "shim", "refusing"))
+import refusing  # noqa: E402
 
 TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
           "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)",
@@ -51,4 +57,16 @@ def coverage(api):
             out += f"- {reason} ({count})\n"
         out += "\n| function | verb | notes |\n|---|---|---|\n"
         out += "".join(row(e) for e in entries)
+    return out + without_a_front()
+
+
+def without_a_front():
+    out = "\n## Libraries without a front\n\n"
+    out += "Exported, so that what is linked with them loads; the first call says on stderr that\n"
+    out += "vcuda has no front for the library yet, and every call answers its own status. Versions\n"
+    out += "and properties are answered. The names: `shim/refusing/*.txt`.\n\n"
+    out += "| library | functions | every call answers |\n|---|---|---|\n"
+    for soname in refusing.sonames():
+        front = refusing.Library(soname)
+        out += f"| {soname} | {len(front.names)} | {front.word} |\n"
     return out

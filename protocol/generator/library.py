@@ -5,8 +5,9 @@ the app's stubs for each ABI, the agent's function table and serve functions.
 A call's body is the handle's state, then what the call is learned by (all that goes by value), then
 scalars and addresses.  Names of generated helpers begin with the family's.
 
-An entry with hand(shim) and hand(agent) has only its stub, its opcode and its row in the agent's
-table made: hand_NAME sends struct wire_NAME of protocol/FAMILY.h, serve_NAME serves it.
+An entry with hand(shim,agent) has only its stub, its opcode and its row in the agent's table made:
+hand_NAME sends struct wire_NAME of protocol/FAMILY.h, serve_NAME serves it.  One with hand(shim)
+and no opcode sends another's frame.
 """
 import re
 
@@ -146,7 +147,7 @@ def hand_header(api, family):
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_HAND_H",
                     [f'"protocol/{family}.h"'])
     for e in api.of(family):
-        if e.verb == "local" or by_hand(e):
+        if e.verb == "local" or e.hand("shim"):
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
     return out + "\n\n#endif\n"
 
@@ -261,7 +262,7 @@ def stubs(api, family, major):
                 out += text.prototype(f"VCUDA_EXPORT {e.result}", name, ["void"], "\n{\n")
                 out += text.wrap(f"\treturn {family}_refused(",
                                  [f"CALL_{name}", f'"{name}"', f'"{e.reason}"'], ");") + "\n}\n"
-            elif e.verb == "local" or by_hand(e):
+            elif e.verb == "local" or e.hand("shim"):
                 out += text.prototype(f"VCUDA_EXPORT {e.result}", name, items, "\n{\n")
                 out += f"\t{family}_count(CALL_{name});\n"
                 give = "" if e.result == "void" else "return "

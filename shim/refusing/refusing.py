@@ -38,16 +38,27 @@ OTHER = [(r"nvshmem_(malloc|calloc|align|ptr)|nvshmemx_mc_ptr|nvshmemx_buffer_re
          (r"nvshmem(x|id)_init_status|cuFileUseCount", "pointer")]  # 0: not started, none
 
 
+def lists():
+    """The lines of each list, as words."""
+    for path in sorted(glob.glob(os.path.join(HERE, "*.txt"))):
+        with open(path, encoding="utf-8") as file:
+            yield [line.split() for line in file if not line.startswith("#")]
+
+
+def sonames():
+    return [words[1] for lines in lists() for words in lines if words[0] == "library"]
+
+
 class Library:
+    """What a library exports: its names, and what each returns."""
+
     def __init__(self, soname):
         self.soname = soname
         self.stem, self.major = soname.split(".so.")
         self.status, self.word, self.value, self.weights = LIBRARIES[self.stem]
         self.names = {}  # name: what it returns
         self.node = self.version = None
-        for path in glob.glob(os.path.join(HERE, "*.txt")):
-            with open(path, encoding="utf-8") as file:
-                lines = [line.split() for line in file if not line.startswith("#")]
+        for lines in lists():
             mine = [words for words in lines if words[:2] == ["library", soname]]
             if mine:
                 self.node = "" if mine[0][2] == "-" else mine[0][2]

@@ -45,7 +45,6 @@ struct runtime_thread {
 	int device;	     /* of `bound`; the chosen one where there is none */
 	cudaError_t last;    /* for cudaGetLastError */
 	uint32_t last_generation;
-	enum cudaStreamCaptureMode capture_mode;
 	unsigned depth; /* configurations pushed; the newest is configs[(depth - 1) % N] */
 	struct runtime_config configs[RUNTIME_CONFIGS];
 };

@@ -32,11 +32,13 @@ $$(RUNTIME_TESTS)/lib/libvcuda-$(1).so: $$(RUNTIME$(1)_OBJS) $$(CUDA_STUB) \
 endef
 $(foreach major,12 13,$(eval $(call runtime_alone,$(major))))
 
-# The software GPU under the driver front's name, and ours under NVIDIA's.
+# The software GPU under the driver front's name, ours under NVIDIA's, and what may be preloaded.
 $(RUNTIME_TEST_LIBS): $(foreach abi,12 13,$(RUNTIME_TESTS)/lib/libvcuda-$(abi).so) \
 		$(LIB)/libvcuda-softgpu.so
 	$(Q)ln -sf $(abspath $(LIB))/libvcuda-softgpu.so $(@D)/libvcuda-cuda.so
 	$(Q)ln -sf $(abspath $(LIB))/libvcuda-softgpu.so $(@D)/libcuda.so.1
+	$(Q)ln -sf $(abspath $(LIB))/libutilities.so $(abspath $(LIB))/libvcuda.so $(@D)/
+	$(Q)ln -sf $(abspath $(FRONT_HOLDERS) $(NVML_LIB)) $(@D)/
 	$(Q)ln -sf libvcuda-12.so $(@D)/libcudart.so.12
 	$(Q)ln -sf libvcuda-13.so $(@D)/libcudart.so.13
 	$(Q)touch $@

@@ -326,3 +326,68 @@ BLAS_EXPORT int cublasGemmStridedBatchedEx(GEMM_HEAD, const void *a, int at, int
 	(void)algo;
 	return gemm_ex(&g, at, bt, ct, compute);
 }
+
+/* ---- groups: each is a batch of its own ---- */
+
+struct grouped {
+	const int *ta, *tb, *m, *n, *k, *lda, *ldb, *ldc, *size;
+	const char *alpha, *beta;
+	uint32_t each; /* bytes of a scalar */
+	const void *const *a, *const *b;
+	void *const *c;
+	int at, bt, ct, compute;
+};
+
+static int grouped(void *h, const struct grouped *l, int groups)
+{
+	int status = BLAS_SUCCESS, products = 0;
+
+	if (groups < 0)
+		return BLAS_INVALID_VALUE;
+	for (int i = 0; !status && i < groups; i++) {
+		struct gemm g = {h, l->ta[i], l->tb[i], l->m[i], l->n[i], l->k[i],
+			l->alpha + (size_t)i * l->each, {.at = l->a + products, .array = true},
+			l->lda[i], {.at = l->b + products, .array = true}, l->ldb[i],
+			l->beta + (size_t)i * l->each, {.at = l->c + products, .array = true},
+			l->ldc[i], l->size[i], BLAS_F32, BLAS_F32};
+
+		status = gemm_ex(&g, l->at, l->bt, l->ct, l->compute);
+		if (__builtin_add_overflow(products, l->size[i], &products))
+			return BLAS_INVALID_VALUE;
+	}
+	return status;
+}
+
+#define GROUPED_LISTS                                                                          \
+	void *h, const int *ta, const int *tb, const int *m, const int *n, const int *k,       \
+		const void *alpha, const void *const *a
+#define GROUPED(NAME, TYPE, BYTES, COMPUTE)                                                    \
+	BLAS_EXPORT int NAME(GROUPED_LISTS, const int *lda, const void *const *b,              \
+		const int *ldb, const void *beta, void *const *c, const int *ldc, int groups,  \
+		const int *size);                                                              \
+	BLAS_EXPORT int NAME(GROUPED_LISTS, const int *lda, const void *const *b,              \
+		const int *ldb, const void *beta, void *const *c, const int *ldc, int groups,  \
+		const int *size)                                                               \
+	{                                                                                      \
+		return grouped(h,                                                              \
+			&(struct grouped){ta, tb, m, n, k, lda, ldb, ldc, size, alpha, beta,   \
+				BYTES, a, b, c, TYPE, TYPE, TYPE, COMPUTE},                    \
+			groups);                                                               \
+	}
+GROUPED(cublasSgemmGroupedBatched, BLAS_F32, 4, 68)
+GROUPED(cublasDgemmGroupedBatched, BLAS_F64, 8, 70)
+
+BLAS_EXPORT int cublasGemmGroupedBatchedEx(GROUPED_LISTS, int at, const int *lda,
+	const void *const *b, int bt, const int *ldb, const void *beta, void *const *c, int ct,
+	const int *ldc, int groups, const int *size, int compute);
+BLAS_EXPORT int cublasGemmGroupedBatchedEx(GROUPED_LISTS, int at, const int *lda,
+	const void *const *b, int bt, const int *ldb, const void *beta, void *const *c, int ct,
+	const int *ldc, int groups, const int *size, int compute)
+{
+	if (compute != 68 && compute != 69 && compute != 70 && compute != 71 && compute != 77)
+		return BLAS_NOT_SUPPORTED;
+	return grouped(h,
+		&(struct grouped){ta, tb, m, n, k, lda, ldb, ldc, size, alpha, beta,
+			compute == 70 || compute == 71 ? 8 : 4, a, b, c, at, bt, ct, compute},
+		groups);
+}

@@ -192,6 +192,13 @@ static double finish(const struct lt_task *t, const struct behind *e, uint64_t r
 	return v;
 }
 
+/* Where member I of something lies whose members are so many bytes apart. Numbers come from the
+ * program: they may be anything, and what they lead to is checked. */
+static void *step(const void *base, int64_t stride, int i, uint64_t bytes)
+{
+	return (void *)((uintptr_t)base + (uint64_t)stride * (uint64_t)i * bytes);
+}
+
 /* Bias, auxiliary matrix and their like of member I; false, and the handle failed, where the
  * device has not all of it. */
 static bool behind_of(struct lt_task *t, struct behind *e, int i)
@@ -204,7 +211,7 @@ static bool behind_of(struct lt_task *t, struct behind *e, int i)
 		       : lt_size(t->d.type) == 1 ? (uint32_t)BLAS_BF16
 						 : t->d.type;
 	e->aux_type = d->aux_type >= 0 ? (uint32_t)d->aux_type : t->d.type;
-	e->bias = (char *)d->bias + d->bias_stride * i * (int64_t)lt_size(e->bias_type);
+	e->bias = step(d->bias, d->bias_stride, i, lt_size(e->bias_type));
 	e->aux = d->aux;
 	if (d->epilogue & (LT_BIAS | LT_BGRAD | LT_BGRADA | LT_BGRADB) &&
 		(!lt_size(e->bias_type) ||
@@ -215,10 +222,10 @@ static bool behind_of(struct lt_task *t, struct behind *e, int i)
 	if (__builtin_mul_overflow((uint64_t)d->aux_ld, n, &bytes))
 		return false;
 	if (d->epilogue & (LT_RELU | LT_DRELU)) {
-		e->aux = (char *)d->aux + d->aux_stride * i / 8;
+		e->aux = step(d->aux, d->aux_stride / 8, i, 1);
 		return blas_reaches(e->aux, bytes / 8);
 	}
-	e->aux = (char *)d->aux + d->aux_stride * i * (int64_t)lt_size(e->aux_type);
+	e->aux = step(d->aux, d->aux_stride, i, lt_size(e->aux_type));
 	return lt_size(e->aux_type) &&
 	       !__builtin_mul_overflow(bytes, lt_size(e->aux_type), &bytes) &&
 	       blas_reaches(e->aux, bytes);
@@ -268,10 +275,13 @@ static void matmul_member(struct lt_task *t, int member)
 	double sc = factor(t, d->scale_c), sd = factor(t, d->scale_d), largest = 0;
 	uint32_t each = lt_size((uint32_t)d->scale);
 	bool vector = d->pointer_mode >= LT_DEVICE_VECTOR;
+	const void *alphas =
+		t->alpha_at ? step(t->alpha_at, d->alpha_stride, member, each) : NULL;
 	struct behind e;
 	void *pa, *pb, *product;
 
-	if (t->base.handle->failed || !behind_of(t, &e, member)) {
+	if (t->base.handle->failed || !behind_of(t, &e, member) ||
+		(alphas && !blas_reaches(alphas, (vector ? m : 1) * each))) {
 		t->base.handle->failed = true;
 		return;
 	}
@@ -293,9 +303,7 @@ static void matmul_member(struct lt_task *t, int member)
 		uint64_t at = vector ? i : 0;
 
 		if (t->alpha_at)
-			alpha = lt_get((const char *)t->alpha_at +
-					       d->alpha_stride * member * (int64_t)each,
-				(uint32_t)d->scale, at);
+			alpha = lt_get(alphas, (uint32_t)d->scale, at);
 		if (t->beta_at)
 			beta = lt_get(t->beta_at, (uint32_t)d->scale, at);
 		for (uint64_t j = 0; j < n; j++) {
@@ -329,8 +337,7 @@ static void matmul_run(struct blas_task *base)
 	bool vector = t->desc.pointer_mode >= LT_DEVICE_VECTOR;
 	uint64_t bytes = (vector ? t->d.rows : 1) * lt_size((uint32_t)t->desc.scale);
 
-	if ((t->alpha_at && !blas_reaches(t->alpha_at, bytes)) ||
-		(t->beta_at && !blas_reaches(t->beta_at, bytes))) {
+	if (t->beta_at && !blas_reaches(t->beta_at, bytes)) {
 		base->handle->failed = true;
 		return;
 	}
@@ -363,6 +370,8 @@ BLAS_EXPORT int cublasLtMatmul(void *handle, const void *desc, const void *alpha
 	status = lt_check(how, la, lb, lc, ld);
 	if (status)
 		return status;
+	if (!((const struct lt_layout *)ld)->rows || !((const struct lt_layout *)ld)->cols)
+		return BLAS_SUCCESS;
 	t = aligned_alloc(16, (sizeof(*t) + 15) & ~(size_t)15);
 	if (!t)
 		return BLAS_ALLOC_FAILED;

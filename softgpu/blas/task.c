@@ -182,15 +182,37 @@ static void task_run_and_free(void *argument)
 	free(argument);
 }
 
+/* In a graph the task runs as often as the graph does, and goes with it. */
+static bool task_captured(struct blas_task *task, CUstream stream, bool *failed)
+{
+	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUuserObject object;
+	CUgraph graph;
+
+	*failed = false;
+	if (cuStreamGetCaptureInfo(stream, &capturing, NULL, &graph, NULL, NULL, NULL) ||
+		capturing != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return false;
+	*failed = cuUserObjectCreate(&object, task, free, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+	if (!*failed)
+		*failed =
+			cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) ||
+			cuLaunchHostFunc(stream, task_run, task);
+	return true;
+}
+
 int blas_submit(struct blas_task *task, void *result, uint32_t result_bytes)
 {
 	struct blas_handle *h = task->handle;
-	bool waits = result && !h->pointer_mode;
+	bool waits = result && !h->pointer_mode, failed;
 	int status = BLAS_SUCCESS;
 
 	task->result_bytes = result_bytes;
 	if (result && h->pointer_mode)
 		task->result = result;
+	if (!waits && !cuCtxGetCurrent(&task->context) &&
+		task_captured(task, h->stream, &failed))
+		return failed ? BLAS_EXECUTION_FAILED : BLAS_SUCCESS;
 	if (cuCtxGetCurrent(&task->context) ||
 		cuLaunchHostFunc(h->stream, waits ? task_run : task_run_and_free, task)) {
 		free(task);

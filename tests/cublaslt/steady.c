@@ -2,8 +2,11 @@
  *
  *	steady THING COUNT
  *
- * Does a thing COUNT times, for counting round trips (run.py).
+ * Does a thing COUNT times, for counting round trips (run.py), and says how long each took, the
+ * first ten aside.
  */
+#include <time.h>
+
 #include "tests/cublaslt/check.h"
 
 enum { SIZE = 16 };
@@ -53,16 +56,29 @@ static void transform(cublasLtHandle_t handle, const struct matrix *m)
 	BLAS(cublasLtMatrixTransformDescDestroy(desc));
 }
 
+static double now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
 int main(int argc, char **argv)
 {
 	int count = argc == 3 ? atoi(argv[2]) : 0;
 	struct matrix m = matrix_new(CUDA_R_32F, SIZE, 3 * SIZE);
 	cublasLtHandle_t handle;
+	double start = 0;
 
 	if (argc != 3)
 		DIE("usage: steady THING COUNT");
 	BLAS(cublasLtCreate(&handle));
 	for (int i = 0; i < count; i++) {
+		if (i == 10) {
+			CUDA(cudaDeviceSynchronize());
+			start = now_us();
+		}
 		if (!strcmp(argv[1], "linear"))
 			linear(handle, &m, i);
 		else if (!strcmp(argv[1], "refused"))
@@ -73,6 +89,8 @@ int main(int argc, char **argv)
 			DIE("no thing '%s'", argv[1]);
 	}
 	CUDA(cudaDeviceSynchronize());
+	if (count > 10)
+		printf("%s: %.2f us each\n", argv[1], (now_us() - start) / (count - 10));
 	BLAS(cublasLtDestroy(handle));
 	return 0;
 }

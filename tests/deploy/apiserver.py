@@ -22,7 +22,7 @@ import urllib.request
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "vcuda"
 # Where an object of a kind is put; what is not here is cluster-wide under its own plural.
-PLURAL = {"NetworkPolicy": "networkpolicies", "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+PLURAL = {"NetworkPolicy": "networkpolicies", "MutatingAdmissionPolicy": "mutatingadmissionpolicies", "RuntimeClass": "runtimeclasses",
           "ValidatingAdmissionPolicy": "validatingadmissionpolicies"}
 CLUSTER = {"Namespace", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
            "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "RuntimeClass"}

@@ -309,6 +309,28 @@ def by_kyverno(engine, cases):
             yield case, made[-1] if made else pod, pod
 
 
+def seed_by_kyverno():
+    """The seed's own policy on the seed's own Deployment: what it adds must be there."""
+    seed = HERE / "seed"
+    template = yaml.safe_load((seed / "annotated.yaml").read_text())["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", **template}
+    pod["metadata"].update(name="seed", namespace="tensor-fusion-test")
+    with tempfile.TemporaryDirectory(prefix="vcuda-kyverno-") as folder:
+        folder = pathlib.Path(folder)
+        (folder / "pod.yaml").write_text(yaml.safe_dump(pod))
+        told = subprocess.run([KYVERNO, "apply", str(seed / "policy.yaml"), "-r", str(folder / "pod.yaml"),
+                               "-o", str(folder / "done.yaml")], capture_output=True, text=True, timeout=120)
+        if not (folder / "done.yaml").exists():
+            raise AssertionError(told.stdout + told.stderr)
+        made = next(d for d in yaml.safe_load_all((folder / "done.yaml").read_text()) if d)["spec"]
+    containers = {container["name"]: container for container in made["containers"]}
+    env = {entry["name"]: entry["value"] for entry in containers["app"]["env"]}
+    same("the seed's LD_PRELOAD", env["LD_PRELOAD"], "/lib/vcuda/libutilities.so:/lib/vcuda/libvcuda.so")
+    same("the seed's containers", set(containers), {"app", "vcuda-client"})
+    same("the seed's init containers", [c["name"] for c in made["initContainers"]], ["copy-runtime-libs"])
+    same("the seed's IPC", (made["hostIPC"], made["hostPID"]), (True, True))
+
+
 def main():
     engines = [arg for arg in sys.argv[1:] if arg in NEEDS]
     only = [arg for arg in sys.argv[1:] if arg not in NEEDS]
@@ -324,8 +346,12 @@ def main():
             except (AssertionError, KeyError, IndexError, TypeError) as problem:
                 failed += 1
                 print(f"FAIL {engine} {case.name}: {type(problem).__name__} {problem}")
+    if "clusterpolicy" in engines and not only:
+        seed_by_kyverno()
+        passed += 1
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed != 0 or not passed)
 
 
-main()
+if __name__ == "__main__":
+    main()

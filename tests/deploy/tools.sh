@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# tools.sh [helm|kubeconform|unittest|schemas|crds|kyverno]...
-# Builds what the tests of deploy/ run, out of the Go module proxy, into $VCUDA_TOOLS
-# (default ~/.cache/vcuda/go-bin).  What is there is left alone.  Without arguments: all but kyverno,
-# which takes minutes.
+# tools.sh [yaml|helm|kubeconform|unittest|schemas|kyverno]...
+# Builds what the tests of deploy/ run, out of the Go module proxy, into ~/.cache/vcuda/go-bin.  What
+# is there is left alone.  Without arguments: all but kyverno, which takes minutes.
 #
 # A module whose go.mod replaces others cannot be `go install`ed: its go.mod then becomes that of a
 # throw-away main module which requires it.
@@ -12,10 +11,13 @@ helm_version=v3.22.0
 kubeconform_version=v0.8.0
 unittest_version=v1.1.2
 kyverno_version=v1.19.1
+operator=github.com/prometheus-operator/prometheus-operator
+operator_version=v0.85.0
 kubernetes_minor=34
 kubernetes_version=v1.$kubernetes_minor.4
 
-tools=${VCUDA_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/vcuda/go-bin}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/vcuda
+tools=$cache/go-bin
 mkdir -p "$tools"
 if ! command -v go >/dev/null; then
 	echo "tools.sh: no Go; the tests of deploy/ build helm and others with it (1.26 or newer)" >&2
@@ -65,16 +67,23 @@ kyverno() {
 }
 # What kubeconform checks against: its own way is to download them.
 schemas() {
-	python3 "$(dirname "$0")/schemas.py" "$tools/schemas.part" \
-		"$(module_folder "k8s.io/kubernetes@$kubernetes_version")/api/openapi-spec/swagger.json" \
-		"$(module_folder "github.com/kyverno/kyverno@$kyverno_version")/config/crds"
-	rm -rf "$tools/schemas"
+	local kubernetes kyverno prometheus
+	kubernetes=$(module_folder "k8s.io/kubernetes@$kubernetes_version")
+	kyverno=$(module_folder "github.com/kyverno/kyverno@$kyverno_version")
+	prometheus=$(module_folder "$operator@$operator_version")
+	rm -rf "$tools/schemas" "$tools/schemas.part"
+	"$cache/venv/bin/python" "$(dirname "$0")/schemas.py" "$tools/schemas.part" \
+		"$kubernetes/api/openapi-spec/swagger.json" "$kyverno/config/crds" \
+		"$prometheus/example/prometheus-operator-crd"
 	mv "$tools/schemas.part" "$tools/schemas"
 }
 
+# What the tests, which are Python, read YAML with.
+yaml() { "$cache/venv/bin/pip" install -q --disable-pip-version-check PyYAML==6.0.3; }
+
 declare -A made=([helm]=helm [kubeconform]=kubeconform [unittest]=helm-unittest
-	[kyverno]=kyverno-cli [schemas]=schemas)
-[ $# -gt 0 ] || set -- helm kubeconform unittest schemas
+	[kyverno]=kyverno-cli [schemas]=schemas [yaml]=../venv/lib/python3*/site-packages/yaml)
+[ $# -gt 0 ] || set -- yaml helm kubeconform unittest schemas
 for what; do
 	if [ -z "${made[$what]:-}" ]; then
 		echo "tools.sh: no such tool: $what" >&2
@@ -82,7 +91,7 @@ for what; do
 	fi
 	exec 9>"$tools/.lock-$what"
 	flock 9
-	[ -e "$tools/${made[$what]}" ] && continue
+	compgen -G "$tools/${made[$what]}" >/dev/null && continue
 	echo "tools.sh: building $what" >&2
 	"$what"
 done

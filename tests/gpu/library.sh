@@ -103,7 +103,8 @@ library_start() {
 	preload=$("$dist/bin/vcuda" preload) || die "no preload list"
 }
 
-# NAME COMMAND…: one line, pass or fail.  What a program skips of itself is told beside it.
+# NAME COMMAND…: one line, pass or fail.  What a program skips of itself, or
+# measured, is told beside it.
 library_row() {
 	local name=$1 status told
 	shift
@@ -117,7 +118,7 @@ library_row() {
 	0)
 		passed=$((passed + 1))
 		echo "pass  $name$([ "$told" = 0 ] || sed -n 's/^skip: /; not done: /p' "$scratch/out" |
-			tr -d '\n')"
+			tr -d '\n')$(sed -n 's/^.*: \([0-9.]* us each\)$/: \1/p' "$scratch/out")"
 		;;
 	*)
 		failed=$((failed + 1))

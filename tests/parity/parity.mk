@@ -7,7 +7,8 @@ test-parity: ## the descriptions against NVIDIA's headers and libraries
 PARITY := $(BUILD)/tests/parity
 PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
 	$(patsubst %,protocol/generated/%.c,cuda_calls cuda_driver cuda_procs cuda_serve cuda_stubs \
-		cublas_serve cublas_library cublaslt_serve cublaslt_library))
+		cublas_serve cublas_library cublaslt_serve cublaslt_library cudnn_serve \
+		cudnn_library))
 
 PARITY_LIBS := $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB)
 
@@ -18,10 +19,12 @@ test-parity: $(PARITY)/generated $(PARITY_LIBS) | $(CACHE)/.complete
 	$(Q)timeout 60 $(PARITY)/generated
 
 # What the test does not bring, the hand-written halves, aborts if it is called.
-$(PARITY)/hand.c: $(PARITY_OBJS)
+$(PARITY)/hand.c: $(PARITY_OBJS) tests/parity/parity.mk
 	$(Q)mkdir -p $(@D)
-	$(Q)nm -u $^ | sed -n 's/^ *U \(hand_[A-Za-z0-9_]*\|serve_vcuda[A-Za-z0-9_]*\|serve_cublasLt[A-Za-z0-9_]*\|cublas_use\|cublas_check\|cublas_result\)$$/\1/p' | \
-		sort -u | sed 's/.*/void &(void);\nvoid &(void)\n{\n\t__builtin_trap();\n}/' > $@
+	$(Q)nm $(PARITY_OBJS) | awk '$$2 ~ /[TDRB]/ {has[$$3]} $$1 == "U" {wants[$$2]} \
+		END {for (name in wants) if (!(name in has)) print name}' | sort | \
+		grep -E '^(hand|serve|run|cublas|cublaslt|cudnn)_' | \
+		sed 's/.*/void &(void);\nvoid &(void)\n{\n\t__builtin_trap();\n}/' > $@
 
 $(PARITY)/generated: $(PARITY_OBJS) $(PARITY)/hand.c
 	$(call say,LINK,$@)

@@ -8,6 +8,7 @@
 Any difference is named and fails: a name that is missing or too much, another prototype, another
 version.  The comparison is tried on broken descriptions as well, and must notice each.
 """
+import collections
 import copy
 import os
 import re
@@ -15,11 +16,14 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "shim", "refusing"))
 
 import generate  # noqa: E402
 from generator import api, library, shim  # noqa: E402
 
+import cudnn  # noqa: E402
 import header  # noqa: E402
+import refusing  # noqa: E402
 
 TWINS = ("_ptsz", "_ptds")
 # Functions that cudaTypedefs.h dates earlier than the first cuda.h that declares them.
@@ -120,12 +124,18 @@ def built(description, library):
     node, since it holds several fronts."""
     stem = os.path.basename(library)
     out = []
+    refused = collections.defaultdict(set)
+    for soname in refusing.sonames():
+        front = refusing.Library(soname)
+        refused[front.node] |= set(front.names)
     for node, theirs in header.exported_by_node(library).items():
-        family, major = re.fullmatch(r"lib(\w+)\.so\.(\d+)", node or "libcuda.so.13").groups()
-        family, major = family.lower(), int(major)
-        entries = [e for e in description.of(family) if major in api.abis(e)]
         theirs = {n for n in theirs if not n.startswith("vcuda_")}
-        ours = {n for _, n in shim.wide_exported(entries)} | set(described(entries))
+        if node in refused and stem != "libvcuda-cuda.so":
+            ours = refused[node]
+        else:
+            family, major = (node or "libcuda.so.13")[3:].lower().split(".so.")
+            entries = [e for e in description.of(family) if int(major) in api.abis(e)]
+            ours = {n for _, n in shim.wide_exported(entries)} | set(described(entries))
         out += names(ours, theirs, f"{node} in {stem}" if node else stem)
     return out
 
@@ -253,6 +263,11 @@ def main():
         ours["cublaslt.api against cublasLt.h"] = blaslt(description, cache)
     else:
         print("skip - cublaslt.api against cublasLt.h: tools/fetch-cublas.sh has not been run")
+    if os.path.exists(os.path.join(cache, "cudnn-9", "names")):
+        ours["cudnn.api and cudnn.h against cuDNN's headers"] = cudnn.differences(
+            description, cache, generate.HERE)
+    else:
+        print("skip - cudnn.api against cuDNN's headers: tools/fetch_cudnn.py has not been run")
     for what, differences in {**as_is, **ours}.items():
         print(f"{'not ok' if differences else 'ok'} - {what}")
         for line in differences:

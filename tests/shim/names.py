@@ -78,7 +78,7 @@ def held():
             continue
         dynamic = output("readelf", "-dW", f"{LIB}/{file}")
         soname, = re.findall(r"soname: \[(.*)\]", dynamic)
-        behind = re.search(r"NEEDED.*\[(libvcuda-(?:\d+|cuda|nvml)\.so)\]", dynamic)
+        behind = re.search(r"NEEDED.*\[(?:\$ORIGIN/)?(libvcuda-(?:\d+|cuda|nvml)\.so)\]", dynamic)
         if not behind or soname.startswith("libvcuda") or soname in found:
             continue
         # GNU ld gives the file's own name first, then the nodes.
@@ -189,6 +189,11 @@ def main():
         names.plugins("copies and two names", two)
         names.opened("copies and two names, dlopen", two, sonames)
         names.opened("copies and two names, dlopen", two, paths)
+        # As the seed's pod does it, for what looks for a driver there.
+        known = os.path.join(folder, "nvidia")
+        os.mkdir(known)
+        shutil.copy(f"{seeds}/libcuda.so.1", known)
+        names.opened("a copy of libcuda.so.1", two, {f"{known}/libcuda.so.1": "libcuda.so.1"})
 
         files = os.path.join(folder, "files")
         shutil.copytree(LIB, files)

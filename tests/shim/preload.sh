@@ -35,7 +35,7 @@ for f in "${libraries[@]}"; do
 	[ "$last" = $newest ]
 	verdict $? "$(basename "$f") needs glibc ${worst:-(any)}, at most $newest"
 	others=$(objdump -p "$f" | awk '/NEEDED/ {print $2}' |
-		grep -vE '^(libc|libpthread|libdl|libm)\.so\.[0-9]$|^ld-linux|^libvcuda' | tr '\n' ' ')
+		grep -vE '^(libc|libpthread|libdl|libm)\.so\.[0-9]$|^ld-linux|^[$]ORIGIN/libvcuda' | tr '\n' ' ')
 	[ -z "$others" ]
 	verdict $? "$(basename "$f") links libc only${others:+, and $others}"
 done

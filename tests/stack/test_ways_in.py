@@ -57,6 +57,9 @@ def test_positional_client():
         Sidecar(path, agent, socket=where, command=[CLIENT, "0", "127.0.0.1", "native", str(recv),
                                                     str(send), str(control), "0"])
         computes(where)
+        # The seeds' pods have no volume for the socket: its name in the network namespace will do.
+        os.unlink(where)
+        computes(where)
         agent.stop()
 
 
@@ -148,6 +151,16 @@ def test_vcuda_run_passes_the_exit_status_on_and_cleans_up():
                             (["/nowhere/program"], 127)):
         app = App("run", "--software", "--", *command, program=VCUDA, preload=False)
         assert app.wait(30) == status, f"{command}: {app.process.returncode} {app.text()}"
+
+
+def test_vcuda_run_tells_triton_where_libcuda_is():
+    """It links what it compiles with the libcuda.so.1 of that folder."""
+    look = ["sh", "-c", "test -e $TRITON_LIBCUDA_PATH/libcuda.so.1 && echo there || echo none"]
+    app = App("run", "--software", "--", *look, program=VCUDA, preload=False)
+    assert app.wait(30) == 0 and app.text().strip() == "there", app.text()
+    app = App("TRITON_LIBCUDA_PATH=/nowhere", VCUDA, "run", "--software", "--", *look,
+              program="/usr/bin/env", preload=False)
+    assert app.wait(30) == 0 and app.text().strip() == "none", app.text()
 
 
 def test_vcuda_run_killed_leaves_nothing():

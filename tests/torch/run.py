@@ -11,6 +11,7 @@ NVIDIA's libraries), on a real one from .dist with the machine's own PyTorch.  A
 """
 import argparse
 import concurrent.futures
+import itertools
 import os
 import re
 import signal
@@ -128,20 +129,25 @@ def main():
             remote = served.env(PYTHONPATH=HERE, VCUDA_TEST_DRIVER=options.driver,
                                 PYTHONFAULTHANDLER="1", OMP_NUM_THREADS="1",
                                 PYTHONDONTWRITEBYTECODE="1")
-            alone = dict(remote, VCUDA_SOCKET=f"{served.work}/nobody.sock")
+            nobody = dict(remote, VCUDA_SOCKET=f"{served.work}/nobody.sock")
             for python in options.python or [sys.executable]:
                 version = version_of(python)
-                waiting = []
+                running, waiting = [], []
                 for case in wanted:
                     head = says(case)
                     reason = why_not(head, options.driver, version)
                     if reason:
                         tell("skip", version, case, 0.0, reason)
                         continue
-                    env = alone if "no agent" in head.get("arm", []) else remote
-                    waiting.append((case, pool.submit(run, case, python, env, options)))
-                for case, ending in waiting:
-                    status, seconds, text = ending.result()
+                    env = nobody if "no agent" in head.get("arm", []) else remote
+                    if "alone" in head.get("arm", []):
+                        waiting.append((case, env))
+                    else:
+                        running.append((case, pool.submit(run, case, python, env, options)))
+                endings = itertools.chain(((case, ending.result()) for case, ending in running),
+                                          ((case, run(case, python, env, options))
+                                           for case, env in waiting))
+                for case, (status, seconds, text) in endings:
                     if status == 0:
                         tell("pass", version, case, seconds)
                     else:

@@ -114,7 +114,7 @@ static void wrong_version_is_told_both(void **state)
 	client_say(fd, big, sizeof(big));
 	assert_true(client_hear(fd, &welcome));
 	assert_int_equal(welcome.status, 803);
-	assert_non_null(strstr(welcome.text, "protocol 77, this agent 1"));
+	assert_non_null(strstr(welcome.text, "protocol 77, this agent 2"));
 	close(fd);
 }
 

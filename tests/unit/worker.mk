@@ -12,6 +12,6 @@ $(WORKER_TESTS:%=$(BUILD)/tests/%): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o \
 .PHONY: test-worker $(WORKER_TESTS:%=run-%)
 test: test-worker
 test-worker: $(WORKER_TESTS:%=run-%) ## the worker: a client that lies, and what comes in which order
-$(WORKER_TESTS:%=run-%): run-%: $(BUILD)/tests/% $(SOFTGPU_LIB)
+$(WORKER_TESTS:%=run-%): run-%: $(BUILD)/tests/% $(SOFTGPU_LIB) $(BLAS_LIB)
 	$(call say,TEST,$*)
 	$(Q)SOFTGPU=$(SOFTGPU_LIB) VCUDA_LOG=warn timeout 300 $< 2>$<.log || { tail -40 $<.log; false; }

@@ -4,6 +4,8 @@
  * and frames with each bit of the header flipped.  A real worker process on the software GPU;
  * this program plays front and client.
  */
+#include "protocol/cublaslt.h"
+#include "protocol/generated/cublaslt_ops.h"
 #include "tests/unit/worker_peer.h"
 
 static void every_op_is_refused_when_cut_short(void **state)
@@ -56,6 +58,25 @@ static void an_unknown_op_is_not_supported(void **state)
 	peer_stop(&p);
 }
 
+/* 4 by 4, of floats. */
+static struct cublaslt_problem small_problem(void)
+{
+	struct cublaslt_problem problem = {
+		.major = 13,
+		.layouts = 15,
+		.desc = {.compute = 68,
+			.fill = CUBLASLT_FILL_FULL,
+			.epilogue = CUBLASLT_EPILOGUE_DEFAULT,
+			.aux_type = -1,
+			.bias_type = -1},
+	};
+
+	for (int i = 0; i < CUBLASLT_MATRICES; i++)
+		problem.layout[i] =
+			(struct cublaslt_layout){.rows = 4, .cols = 4, .ld = 4, .batch = 1};
+	return problem;
+}
+
 /* Each bit of the body of frames with handles, addresses, geometry and runs: an error or a
  * success, never the worker's end. */
 static void flipped_bodies_are_answered(void **state)
@@ -66,6 +87,14 @@ static void flipped_bodies_are_answered(void **state)
 		.src = 0x200000000000, .width = 16, .height = 1, .depth = 1};
 	struct wire_vcudaMemMap map = {.address = 0x200000000000, .bytes = 2 << 20};
 	struct wire_vcudaLaunch launch = {.gridX = 1, .gridY = 1, .gridZ = 1, .blockX = 1};
+	struct wire_cublasLtMatmulAlgoGetHeuristic heuristic = {.problem = small_problem(),
+		.preference = CUBLASLT_PREFERENCE_DEFAULTS,
+		.wanted = 1};
+	struct wire_cublasLtMatmul matmul = {.problem = small_problem(),
+		.matrix = {0x200000000000, 0x200000000000, 0x200000000000, 0x200000000000}};
+	struct wire_cublasLtMatrixTransform transform = {.major = 13, .layouts = 7};
+	struct wire_cublasLtMatmulAlgoCapGetAttribute attribute = {
+		.major = 13, .attribute = CUBLASLT_ALGO_CAP_TILE_IDS, .bytes = 4000, .from = 1};
 	struct {
 		uint16_t op;
 		void *body;
@@ -75,14 +104,26 @@ static void flipped_bodies_are_answered(void **state)
 		{OP_vcudaCopyOut, &copy, sizeof(copy)},
 		{OP_vcudaMemMap, &map, sizeof(map)},
 		{OP_vcudaLaunch, &launch, sizeof(launch)},
+		{OP_cublasLtMatmulAlgoGetHeuristic, &heuristic, sizeof(heuristic)},
+		{OP_cublasLtMatmulAlgoCapGetAttribute, &attribute, sizeof(attribute)},
+		{OP_cublasLtMatrixTransform, &transform, sizeof(transform)},
+		{OP_cublasLtMatmul, &matmul, sizeof(matmul)},
 	};
 	struct peer p;
 
+	struct frame_header right;
+	bool gone;
+
 	(void)state;
 	peer_start(&p);
+	/* As it is, it reaches the library. */
+	right = call_header(&p, OP_cublasLtMatmulAlgoGetHeuristic, sizeof(heuristic));
+	peer_send(&p, &right, &heuristic);
+	assert_int_equal(peer_reply(&p, &right, &gone), 0);
+	assert_int_equal(right.status, CUDA_SUCCESS);
 	for (size_t f = 0; f < sizeof(frames) / sizeof(frames[0]); f++)
 		for (uint32_t bit = 0; bit < 8 * frames[f].n; bit++) {
-			unsigned char body[256];
+			unsigned char body[1024];
 			struct frame_header h = call_header(&p, frames[f].op, frames[f].n);
 			bool lost;
 

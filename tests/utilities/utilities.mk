@@ -42,7 +42,8 @@ test-utilities: $(UTILITIES_LIB) $(LIB)/libvcuda.so $(RUNTIME_TEST_LIBS) $(UTILI
 		$(UTILITIES_TESTS)/needs$(abi))
 	$(Q)timeout 60 $(UTILITIES_TESTS)/image
 	$(Q)for abi in 12 13; do LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib \
-		LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" timeout 60 \
+		LD_PRELOAD="$(addprefix $(abspath $(RUNTIME_TESTS))/lib/,libutilities.so \
+			libvcuda.so)" timeout 60 \
 		$(UTILITIES_TESTS)/host $(abspath $(UTILITIES_TESTS))/plugin$$abi.so || exit 1; done
 	$(Q)for abi in 12 13; do for native in "" $(CUDA12)/lib:$(CUDA13)/lib; do \
 		LD_LIBRARY_PATH=$$native LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" \

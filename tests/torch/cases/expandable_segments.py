@@ -1,3 +1,4 @@
+# arm: alone
 # PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: the allocator maps memory itself.
 import os
 

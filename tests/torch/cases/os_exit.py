@@ -5,9 +5,8 @@ from check import check, python
 
 START = ("import os, sys, torch\nx = torch.rand(512, 512, dtype=torch.float64).cuda()\n"
          "for _ in range(20): y = torch.mm(x, x)\n")
-for end, want in (("os._exit(3)", 3), ("sys.exit(4)", 4), ("raise SystemExit(5)", 5),
-                  ("os.kill(os.getpid(), 9)", -9), ("os.abort()", -6),
-                  ("1 / 0", 1), ("pass", 0)):
+for end, want in (("os._exit(3)", 3), ("sys.exit(4)", 4), ("1 / 0", 1),
+                  ("os.kill(os.getpid(), 9)", -9), ("pass", 0)):
     begun = time.monotonic()
     got = python(START + end, timeout=60)
     check(got.returncode == want, f"{end}: status {got.returncode}, not {want}: {got.stderr[-300:]}")

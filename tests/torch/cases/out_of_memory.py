@@ -1,3 +1,4 @@
+# arm: alone
 # Too much memory: torch.cuda.OutOfMemoryError at the call, and the program goes on.
 import torch
 from check import check, equal, raises

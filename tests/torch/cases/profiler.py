@@ -28,3 +28,5 @@ assert "aten::mm" in {e.key for e in seen.key_averages()}
 print(seen.key_averages().table(row_limit=3)[:20])
 """)
 check(got.returncode == 0, f"with CUDA activities: status {got.returncode}: {got.stderr[-400:]}")
+check("CUDA profiler activities will be missing" in got.stdout + got.stderr,
+      f"it says so: {got.stderr[-400:]}")

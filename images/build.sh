@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# build.sh BUILD CACHE [IMAGE...]: the images, out of what make has built.  Each gets a folder
+# BUILD/images/NAME with its rootfs, BUILD/images/NAME.spdx.json and BUILD/images/NAME.tar, an
+# archive that `docker load`, `podman load` and `ctr images import` take.
+#
+#   TOOL=buildah|podman|docker   what builds (the first that is there)
+#   BASE=REFERENCE               base of gpu-agent and demo; default: docker.io/library/debian:bookworm-slim
+#                                where the tool can pull it. BASE=local makes one from Debian's packages
+#   REGISTRY=ghcr.io/vcuda TAG=VERSION
+#
+# The same sources give the same image: files in one order, owner 0, time 0.
+set -euo pipefail
+build=$(realpath "${1:?usage: build.sh BUILD CACHE [IMAGE...]}")
+cache=$(realpath "${2:?usage: build.sh BUILD CACHE [IMAGE...]}")
+shift 2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+version=$(sed -n 's/.*VCUDA_VERSION "\(.*\)"/\1/p' "$root/common/version.h")
+REGISTRY=${REGISTRY:-ghcr.io/vcuda} TAG=${TAG:-$version} BASE=${BASE:-local}
+out=$build/images
+store=$cache/cluster/store
+export SOURCE_DATE_EPOCH=0
+
+if [ -z "${TOOL:-}" ]; then
+	for TOOL in buildah podman docker; do command -v $TOOL >/dev/null && break; done
+fi
+command -v "$TOOL" >/dev/null || { echo "build.sh: none of buildah, podman, docker is here" >&2; exit 1; }
+# A store of our own: it works in a container too, and clashes with nobody.
+buildah() { command buildah --storage-driver vfs --root "$store" --runroot "$store.run" "$@"; }
+
+fresh() { # NAME: its empty rootfs, with the licences of what is in it
+	rm -rf "${out:?}/$1"
+	mkdir -p "$out/$1/rootfs/usr/share/doc/vcuda"
+	cp "$root/LICENSE" "$out/$1/rootfs/usr/share/doc/vcuda/"
+}
+
+client_files() { # FOLDER: what `vcuda-client install` copies
+	mkdir -p "$1"
+	while read -r library; do
+		install -m 755 "$build/lib/$library" "$1/"
+	done < <(cd "$build/lib" && ls libutilities.so libvcuda.so libvcuda-*.so lib*.so.[0-9]* |
+		grep -v softgpu)
+	# A link stays one.
+	(cd "$build/lib" && find . -maxdepth 1 -type l -name 'lib*.so.[0-9]*') | while read -r link; do
+		ln -sfn "$(readlink "$build/lib/$link")" "$1/$link"
+	done
+	install -m 644 "$build/lib/preload.list" "$1/"
+	install -m 755 "$out/bin/vcuda" "$out/bin/vcuda-client" "$1/"
+	ln -sfn vcuda "$1/nvidia-smi"
+	find "$1" -name '*.so*' -type f -exec strip --strip-unneeded {} +
+}
+
+client_licences() { # FOLDER
+	cp "$cache/sources/libyaml/License" "$1/libyaml.LICENSE"
+	cp "$cache/sources/cjson/LICENSE" "$1/cJSON.LICENSE"
+}
+
+rootfs_client() {
+	local r=$out/client/rootfs
+	client_files "$r/opt/vcuda"
+	client_licences "$r/usr/share/doc/vcuda"
+	mkdir -p "$r/usr/bin" "$r/lib" "$r/target/lib/vcuda" "$r/run/tensor-fusion" "$r/etc"
+	ln -s /opt/vcuda/vcuda-client "$r/usr/bin/vcuda-client"
+	ln -s /opt/vcuda "$r/lib/vcuda"
+	printf 'vcuda:x:65532:65532::/:/nonexistent\n' >"$r/etc/passwd"
+	printf 'vcuda:x:65532:\n' >"$r/etc/group"
+}
+
+rootfs_client-slim() {
+	local r=$out/client-slim/rootfs tool
+	client_files "$r/lib/vcuda"
+	client_licences "$r/usr/share/doc/vcuda"
+	cp -L "$r/lib/vcuda/libcuda.so.1" "$r/lib/vcuda/official.libcuda.so.1"
+	mkdir -p "$r/bin" "$r/usr/bin" "$r/target/lib/vcuda" "$r/tmp" "$r/run/tensor-fusion"
+	chmod 1777 "$r/tmp"
+	ln -s /lib/vcuda/vcuda-client "$r/usr/bin/vcuda-client"
+	install -m 755 "$(busybox_static)" "$r/bin/busybox"
+	for tool in sh cp mv ln ls cat mkdir rm echo env sleep true false test ps kill; do
+		ln -s busybox "$r/bin/$tool"
+	done
+}
+
+busybox_static() {
+	[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq --no-install-recommends busybox-static >/dev/null
+	echo /bin/busybox
+}
+
+rootfs_gpu-agent() {
+	local r=$out/gpu-agent/rootfs o=$out/gpu-agent/rootfs/opt/vcuda name
+	mkdir -p "$o/bin" "$o/lib/deps" "$r/usr/local/bin" "$r/etc/vcuda" "$r/var/cache/vcuda" \
+		"$r/run/vcuda"
+	install -m 755 "$build"/bin/{gpu-agent,vcuda,vcuda-client} "$o/bin/"
+	install -m 755 "$build"/lib/libvcuda-softgpu*.so "$o/lib/"
+	closure "$o/lib/deps" "$o"/bin/* "$o"/lib/*.so
+	strip --strip-unneeded "$o"/bin/* "$o"/lib/*.so
+	for name in gpu-agent vcuda vcuda-client; do ln -s /opt/vcuda/bin/$name "$r/usr/local/bin/$name"; done
+	printf '# docs/AGENT.md says what may stand here.\nlibrary_path: /opt/vcuda/cuda/lib\n' \
+		>"$r/etc/vcuda/agent.yaml"
+	chmod 1777 "$r/var/cache/vcuda" "$r/run/vcuda"
+}
+
+closure() { # FOLDER FILE...: the libraries that they need, but for glibc's, which are the base's
+	local folder=$1 library
+	shift
+	for library in $(ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u); do
+		case ${library##*/} in
+		libc.so.*|libm.so.*|libpthread.so.*|libdl.so.*|librt.so.*|ld-linux*|libresolv.so.*) ;;
+		libcuda.so*|libnvidia*) echo "build.sh: $library must not be in an image" >&2; exit 1 ;;
+		lib*vcuda*) ;;
+		*) cp -L "$library" "$folder/" ;;
+		esac
+	done
+	for library in "$folder"/*; do patchelf --set-rpath '$ORIGIN' "$library"; done
+}
+
+rootfs_demo() {
+	local r=$out/demo/rootfs program
+	mkdir -p "$r/usr/local/bin"
+	for program in device-query matmul pinned-memory; do
+		install -m 755 "$build/programs/13/$program" "$r/usr/local/bin/"
+	done
+	install -m 755 "$build/examples/vectorAdd" "$r/usr/local/bin/vectorAdd"
+}
+
+base_image() { # a Debian of essential packages: localhost/vcuda-base
+	local tar=$cache/cluster/base.tar
+	BASE=localhost/vcuda-base:bookworm
+	if [ ! -s "$tar" ]; then
+		mkdir -p "$cache/cluster"
+		mmdebstrap --quiet --format=tar --variant=essential --mode=root \
+			--include=ncurses-base,procps,libstdc++6 --dpkgopt='path-exclude=/usr/share/man/*' \
+			--dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$tar.part"
+		mv "$tar.part" "$tar"
+	fi
+	tar -xOf "$tar" ./var/lib/dpkg/status | awk '/^Package:/ {p = $2} /^Version:/ {print p, $2}' \
+		>"$out/base.packages"
+	[ "$TOOL" = buildah ] || { "$TOOL" import "$tar" $BASE >/dev/null; return; }
+	buildah inspect --type image $BASE >/dev/null 2>&1 && return
+	local made
+	made=$(buildah from scratch)
+	buildah add -q "$made" "$tar" / >/dev/null
+	buildah commit -q --timestamp 0 "$made" $BASE >/dev/null
+	buildah rm "$made" >/dev/null
+}
+
+image() { # NAME
+	local name=$1 reference=$REGISTRY/$1:$TAG packages="" arguments
+	fresh "$name"
+	"rootfs_$name"
+	case $name in gpu-agent|demo) packages=$([ -e "$out/base.packages" ] && echo "$out/base.packages") ;; esac
+	"$here/sbom.py" "$name" "$version" "$out/$name/rootfs" "$cache/sources" $packages >"$out/$name.spdx.json"
+	cp "$out/$name.spdx.json" "$out/$name/rootfs/usr/share/doc/vcuda/"
+	if find "$out/$name/rootfs" -perm /6000 -type f | grep .; then
+		echo "build.sh: $name: no file may be setuid" >&2; exit 1
+	fi
+	chmod -R go+rX "$out/$name/rootfs"
+	find "$out/$name/rootfs" -exec touch -h -d @0 {} +
+	arguments=(-f "$here/$name.Containerfile" -t "$reference" --build-arg "BASE=$BASE"
+		--label org.opencontainers.image.title="vcuda $name"
+		--label org.opencontainers.image.version="$version"
+		--label org.opencontainers.image.licenses=Apache-2.0
+		--label org.opencontainers.image.vendor=vcuda
+		--label org.opencontainers.image.description="$(sed -n '1s/^# //p' "$here/$name.Containerfile")")
+	rm -f "$out/$name.tar"
+	case $TOOL in
+	buildah)
+		buildah bud -q --isolation chroot --network host --timestamp 0 "${arguments[@]}" "$out/$name" >/dev/null
+		buildah push -q "$reference" "docker-archive:$out/$name.tar:$reference" ;;
+	podman)
+		podman build -q --timestamp 0 "${arguments[@]}" "$out/$name" >/dev/null
+		podman save -q -o "$out/$name.tar" "$reference" ;;
+	docker)
+		docker build -q "${arguments[@]}" "$out/$name" >/dev/null
+		docker save -o "$out/$name.tar" "$reference" ;;
+	esac
+	printf '%-32s %6.1f MiB  sha256:%.12s\n' "$reference" \
+		"$(du -sb "$out/$name/rootfs" | awk '{print $1 / 1048576}')" "$(digest "$out/$name.tar")"
+}
+
+digest() { # of the image's configuration, which names every layer by its own
+	tar -xOf "$1" manifest.json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["Config"].split(".")[0].split("/")[-1])'
+}
+
+[ $# -gt 0 ] || set -- client client-slim gpu-agent demo
+mkdir -p "$out"
+if [ "$BASE" = local ]; then base_image; fi
+for name; do image "$name"; done

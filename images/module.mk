@@ -1,0 +1,52 @@
+# images/: what runs in other people's containers, built so that it runs there; `make images`.
+#
+# vcuda-client is static (musl, whose name look-up needs nothing): it is all that the client's image
+# has beside the libraries, and runs in any container.  The vcuda command loads NVML's front, so it is
+# dynamic, against an old glibc like the fronts themselves.
+IMAGES := $(BUILD)/images
+SOURCES := $(CACHE)/sources
+# musl has ints where glibc has size_t: conversions are checked by the other builds.
+PORTABLE_CFLAGS := -std=gnu17 -O2 -g0 $(filter-out -Wconversion,$(WARNINGS)) -fstack-protector-strong -fno-sanitize=undefined \
+	-D_GNU_SOURCE -I. -isystem $(SOURCES) -isystem $(SOURCES)/libyaml/include -pthread
+YAML_CFLAGS := -O2 -g0 -fno-sanitize=undefined -DYAML_DECLARE_STATIC -DYAML_VERSION_STRING='"0.2.5"' \
+	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5
+CLIENT_SRCS := $(wildcard sidecar/*.c transport/*.c common/*.c)
+CLIENT_COMMAND_SRCS := $(wildcard command/*.c transport/*.c common/*.c)
+
+$(SOURCES)/.complete: images/fetch-sources.sh
+	$(Q)images/fetch-sources.sh $(CACHE)
+	$(Q)touch $@
+
+# portable(TARGET, NAME): rules for the objects of one target of zig's.
+define portable
+$(IMAGES)/obj/$(2)/%.o: %.c | $(SOURCES)/.complete $(CACHE)/.complete
+	$$(call say,CC,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$(ZIG) cc -target $(1) $$(PORTABLE_CFLAGS) -isystem $(NVML)/include -MMD -MP -c $$< -o $$@
+
+$(IMAGES)/obj/$(2)/parts.a: $(SOURCES)/.complete
+	$$(call say,AR,$$@)
+	$$(Q)rm -rf $(IMAGES)/obj/$(2)/parts && mkdir -p $(IMAGES)/obj/$(2)/parts
+	$$(Q)for source in $(SOURCES)/libyaml/src/*.c $(SOURCES)/cjson/cJSON.c; do \
+		$(ZIG) cc -target $(1) $$(YAML_CFLAGS) -I$(SOURCES)/libyaml/include -c $$$$source \
+			-o $(IMAGES)/obj/$(2)/parts/$$$$(basename $$$$source .c).o || exit 1; done
+	$$(Q)rm -f $$@ && $(ZIG) ar rcsD $$@ $(IMAGES)/obj/$(2)/parts/*.o
+endef
+$(eval $(call portable,x86_64-linux-musl,static))
+$(eval $(call portable,x86_64-linux-gnu.2.28,old))
+
+$(IMAGES)/bin/vcuda-client: $(CLIENT_SRCS:%.c=$(IMAGES)/obj/static/%.o) $(IMAGES)/obj/static/parts.a
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(ZIG) cc -target x86_64-linux-musl -static -s -pthread -o $@ $^
+
+$(IMAGES)/bin/vcuda: $(CLIENT_COMMAND_SRCS:%.c=$(IMAGES)/obj/old/%.o) $(IMAGES)/obj/old/parts.a
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(ZIG) cc -target x86_64-linux-gnu.2.28 -s -pthread -o $@ $^ -ldl
+
+-include $(shell find $(IMAGES)/obj -name '*.d' 2>/dev/null)
+
+.PHONY: images
+images: all examples programs-13 $(IMAGES)/bin/vcuda-client $(IMAGES)/bin/vcuda ## container images: build/images/*.tar (images/build.sh says how to choose)
+	$(Q)images/build.sh $(BUILD) $(CACHE)

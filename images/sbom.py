@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""sbom.py NAME VERSION ROOTFS SOURCES [PACKAGES]: what an image holds, as SPDX 2.3 JSON on stdout.
+
+Files of ROOTFS that came from a Debian package are found by the machine's dpkg (SHA-256 of the file
+against the one that the package installed); the two libraries of SOURCES are linked into the client.
+PACKAGES: `dpkg-query` lines of the base image, where it was made here.  Nothing in it depends on when
+or where it was made.
+"""
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+name, version, rootfs, sources = sys.argv[1:5]
+listing = sys.argv[5] if len(sys.argv) > 5 else None
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def package(name, version, supplier, license, comment=None):
+    entry = {"SPDXID": f"SPDXRef-{name}".replace("+", "-").replace(":", "-").replace("_", "-"),
+             "name": name, "versionInfo": version, "supplier": supplier,
+             "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
+             "licenseConcluded": license, "licenseDeclared": license,
+             "copyrightText": "NOASSERTION"}
+    if supplier.endswith("Debian"):
+        entry["externalRefs"] = [{
+            "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+            "referenceLocator": f"pkg:deb/debian/{name}@{version}?arch=amd64"}]
+    if comment:
+        entry["comment"] = comment
+    return entry
+
+
+def debian_of(path):
+    """(package, version) that a library was copied from, or None."""
+    base = os.path.basename(path)
+    got = subprocess.run(["dpkg", "-S", f"*/{base}"], capture_output=True, text=True)
+    for line in got.stdout.splitlines():
+        owner, _, place = line.partition(": ")
+        if os.path.basename(place) != base or "diversion" in line:
+            continue
+        owner = owner.split(",")[0]
+        shown = subprocess.run(["dpkg-query", "-W", "-f", "${binary:Package} ${Version}", owner],
+                               capture_output=True, text=True).stdout.split()
+        if len(shown) == 2:
+            return shown[0].split(":")[0], shown[1]
+    return None
+
+
+packages = {"vcuda": package("vcuda", version, "Organization: vcuda", "Apache-2.0")}
+files = []
+for folder, folders, names in os.walk(rootfs):
+    folders.sort()
+    for entry in sorted(names):
+        path = os.path.join(folder, entry)
+        if os.path.islink(path):
+            continue
+        place = "/" + os.path.relpath(path, rootfs)
+        files.append({"SPDXID": f"SPDXRef-File-{len(files)}", "fileName": place,
+                      "checksums": [{"algorithm": "SHA256", "checksumValue": sha256(path)}],
+                      "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"})
+        if "/deps/" in place or entry == "busybox":
+            found = debian_of(place)
+            if found:
+                packages[found[0]] = package(*found, "Organization: Debian", "NOASSERTION",
+                                             f"{place} is a copy out of it")
+for library, license in (("libyaml", "MIT"), ("cjson", "MIT")):
+    if name.startswith("client"):
+        with open(os.path.join(sources, library, "VERSION")) as file:
+            packages[library] = package(library, file.read().strip(), "Organization: Debian",
+                                        license, "linked into vcuda-client and vcuda")
+if name.startswith("client"):
+    packages["musl"] = package("musl", "1.2.5", "Organization: musl libc", "MIT",
+                               "linked into vcuda-client; as Zig 0.14.1 brings it")
+if listing:
+    with open(listing) as file:
+        for line in file:
+            packages.setdefault(line.split()[0], package(*line.split()[:2], "Organization: Debian",
+                                                         "NOASSERTION", "of the base image"))
+everything = hashlib.sha256(json.dumps([files, sorted(packages)]).encode()).hexdigest()
+document = {
+    "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
+    "name": f"ghcr.io/vcuda/{name}:{version}",
+    "documentNamespace": f"https://vcuda.invalid/spdx/{name}-{version}-{everything[:16]}",
+    "creationInfo": {"created": "1970-01-01T00:00:00Z",
+                     "creators": ["Organization: vcuda", "Tool: images/sbom.py"]},
+    "packages": [packages[key] for key in sorted(packages)], "files": files,
+    "relationships": [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
+                       "relatedSpdxElement": packages[key]["SPDXID"]} for key in sorted(packages)],
+}
+json.dump(document, sys.stdout, indent=1)
+print()

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What vcudaGraphAdd, Set, Get and List carry (vcuda.api 75..89): the parameters of a node, by
+ * its CUgraphNodeType.  An EMPTY node has none.  All that a graph touches is the device's:
+ * copies from and to the app's memory stand in for it with device memory that the shim fills
+ * before a launch, or fetches after it.
+ */
+#ifndef VCUDA_PROTOCOL_GRAPH_H
+#define VCUDA_PROTOCOL_GRAPH_H
+
+#include <stdint.h>
+
+#define GRAPH_NODES_MAX (1u << 20) /* of one graph */
+#define GRAPH_NO_NODE 0xffffffffu
+/* vcudaGraphSet's type: params are struct graph_enabled, for an executable graph's node. */
+#define GRAPH_SET_ENABLED 0x100u
+
+/* KERNEL: followed by the parameter block. */
+struct graph_kernel {
+	uint64_t function; /* handle; in answers 0 where it is not one of the app's */
+	uint32_t grid[3], block[3];
+	uint32_t shared;
+	uint32_t param_bytes;
+};
+_Static_assert(sizeof(struct graph_kernel) == 40, "");
+
+/* MEMCPY: as vcudaCopy. */
+struct graph_copy {
+	uint64_t dst, dst_pitch, dst_slice;
+	uint64_t src, src_pitch, src_slice;
+	uint64_t width, height, depth;
+};
+
+/* MEMSET: as vcudaFill. */
+struct graph_fill {
+	uint64_t dst, pitch;
+	uint32_t value, element;
+	uint64_t width, height;
+};
+
+/* HOST: the ticket that the upcall carries; GRAPH: the child; WAIT_EVENT, EVENT_RECORD: the
+ * event. */
+struct graph_number {
+	uint64_t number;
+};
+
+struct graph_enabled {
+	uint32_t enabled;
+	uint32_t reserved;
+};
+
+enum graph_make {
+	GRAPH_NEW = 0,	 /* empty */
+	GRAPH_CLONE = 1, /* of the graph `of`; its nodes have the same numbers */
+	GRAPH_CHILD = 2, /* a name for the child graph of node `node` of `of` */
+};
+
+enum graph_list {
+	GRAPH_TYPES = 0, /* uint32_t each: CUgraphNodeType; GRAPH_NO_NODE: it is gone */
+	GRAPH_EDGES = 1, /* struct graph_edge each */
+};
+
+struct graph_edge {
+	uint32_t from, to; /* node numbers */
+	uint8_t data[8];   /* CUgraphEdgeData */
+};
+_Static_assert(sizeof(struct graph_edge) == 16, "");
+
+#endif

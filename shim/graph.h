@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Graphs as the shim knows them.  The graph itself is the worker's; the shim gives names,
+ * counts nodes, and keeps the parts that concern the app's side: memory of the app that copies
+ * read and write, host functions, events.
+ *
+ * A copy between app and device inside a graph becomes a copy between device and a stand-in:
+ * device memory that is filled from the app's before each launch, and fetched to it behind
+ * each.
+ *
+ * As CUDA says: a graph is used by one thread at a time. Parts are counted atomically.
+ */
+#ifndef VCUDA_SHIM_GRAPH_H
+#define VCUDA_SHIM_GRAPH_H
+
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/graph.h"
+
+struct stream;
+
+enum part_kind {
+	PART_IN,     /* from the app's memory, before a launch */
+	PART_OUT,    /* to it, behind one */
+	PART_HOST,   /* a host function: callback.c */
+	PART_RECORD, /* an event that a launch records */
+	PART_MEMORY, /* device memory that lives as long as the graph */
+};
+
+/* A copy with one side in the app's memory. */
+struct part_copy {
+	uint64_t host;
+	size_t host_pitch, host_slice;
+	uint64_t device; /* where the graph's node copies from or to */
+	size_t device_pitch, device_slice;
+	size_t width, height, depth;
+};
+
+struct part {
+	_Atomic uint32_t refs;
+	enum part_kind kind;
+	struct part_copy copy; /* IN, OUT */
+	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed; MEMORY */
+	size_t bytes;
+	uint64_t number; /* HOST: ticket; RECORD: event */
+};
+
+/* Where a part belongs: a node; GRAPH_NO_NODE: captured, its number is not known. */
+struct part_place {
+	struct part *part;
+	uint64_t graph;
+	uint32_t node;
+	bool off; /* the node is switched off */
+};
+struct parts {
+	struct part_place *places;
+	size_t count, room;
+};
+
+struct graph_node {
+	uint64_t handle;
+	struct graph *graph;
+	uint32_t number;
+	void *storage; /* what GetParams pointed to last */
+};
+
+struct graph {
+	uint64_t handle;
+	uint32_t count;		   /* nodes that have a number, gone ones too */
+	struct graph_node **nodes; /* by number, made when the app gets to see them */
+	uint32_t room;
+	uint32_t *types; /* by number, where known */
+	uint32_t types_known;
+	struct graph_edge *edges; /* where known: not while it is captured into */
+	uint32_t edge_count;
+	bool edges_known;
+	struct parts parts;
+	bool capturing;
+	uint64_t original;    /* of a clone */
+	struct graph *parent; /* a child graph; NULL: the app's own */
+	struct graph *children, *sibling;
+	uint32_t parent_node;
+};
+
+/* A node that is switched off. */
+struct graph_off {
+	uint64_t graph;
+	uint32_t node;
+};
+
+struct graph_exec {
+	uint64_t handle;
+	uint64_t graph; /* that it was made from */
+	uint64_t flags;
+	struct parts parts;
+	uint64_t stream; /* launched there last */
+	bool launched;
+	struct graph_off *off;
+	size_t off_count;
+	uint64_t event; /* orders launches on different streams */
+};
+
+/* graph.c */
+struct graph *graph_new(void); /* named; the worker does not know it yet */
+void graph_free(struct graph *graph);
+struct graph *graph_find(CUgraph graph);
+struct graph_exec *graph_exec_find(CUgraphExec exec);
+void graph_node_free(struct graph_node *node);
+struct graph_node *graph_node_find(CUgraphNode node);
+/* The app's name for a node; NULL: no memory, or no such number. */
+CUgraphNode graph_node_name(struct graph *graph, uint32_t number);
+/* N nodes as numbers of GRAPH, malloc'ed (NULL where there are none). */
+CUresult graph_numbers(
+	const struct graph *graph, const CUgraphNode *nodes, size_t n, uint32_t **numbers);
+
+/* graph_list.c */
+/* The type of a node; GRAPH_NO_NODE: it is gone. */
+CUresult graph_node_type(struct graph *graph, uint32_t number, uint32_t *type);
+/* A node that the app added. */
+void graph_added(struct graph *graph, uint32_t type);
+
+/* callback.c: what a host node calls; false: the ticket is none of the app's. */
+bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument);
+/* callback.c: a part for a host node's function. */
+CUresult callback_node_new(CUhostFn function, void *argument, struct part **part);
+
+/* copy.c: a copy between device and device (*INSIDE), or with the app. NOT_SUPPORTED: the app
+ * on both sides, or arrays. */
+enum copy_way { COPY_WAY_INSIDE, COPY_WAY_IN, COPY_WAY_OUT };
+CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,
+	struct part_copy *app);
+
+/* graph_part.c */
+/* The node's copy between device and stand-in. */
+void part_inside(const struct part *part, struct graph_copy *inside);
+bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t node);
+bool parts_copy(struct parts *to, const struct parts *from);
+void parts_free(struct parts *parts);
+/* A part with one reference, which parts_add or part_drop takes; NULL: no memory. */
+struct part *part_new(enum part_kind kind);
+void part_drop(struct part *part);
+/* The stand-in for a copy with the app, and the copy of the node itself. */
+CUresult part_copy_new(bool in, const struct part_copy *copy, struct part **part);
+CUresult part_copy_captured(
+	struct graph *graph, bool in, const struct part_copy *copy, CUstream stream);
+/* Before and behind a launch. */
+CUresult parts_fill(const struct parts *parts, CUstream stream);
+CUresult parts_fetch(const struct parts *parts, CUstream stream, uint64_t seq);
+
+#endif

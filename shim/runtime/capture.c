@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams that capture: the driver's calls under the runtime's names.
+ */
+#include "shim/runtime/runtime.h"
+
+_Static_assert((int)cudaStreamCaptureModeRelaxed == (int)CU_STREAM_CAPTURE_MODE_RELAXED &&
+		       (int)cudaStreamCaptureModeThreadLocal ==
+			       (int)CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+	"capture modes");
+_Static_assert(
+	(int)cudaStreamCaptureStatusInvalidated == (int)CU_STREAM_CAPTURE_STATUS_INVALIDATED,
+	"capture states");
+_Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "edges");
+
+cudaError_t hand_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuStreamBeginCapture((CUstream)stream, (CUstreamCaptureMode)mode));
+}
+
+cudaError_t hand_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuStreamEndCapture((CUstream)stream, (CUgraph *)pGraph));
+}
+
+cudaError_t hand_cudaStreamIsCapturing(
+	cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	cudaError_t error = runtime_enter();
+
+	if (!pCaptureStatus)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuStreamIsCapturing((CUstream)stream, &status));
+	if (!error)
+		*pCaptureStatus = (enum cudaStreamCaptureStatus)status;
+	return error;
+}
+
+static cudaError_t capture_info(cudaStream_t stream,
+	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	cuuint64_t id = 0;
+	cudaError_t error = runtime_enter();
+
+	if (!captureStatus_out)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuStreamGetCaptureInfo_v3((CUstream)stream, &status, &id,
+			(CUgraph *)graph_out, (const CUgraphNode **)dependencies_out,
+			(const CUgraphEdgeData **)edgeData_out, numDependencies_out));
+	if (error)
+		return error;
+	*captureStatus_out = (enum cudaStreamCaptureStatus)status;
+	if (id_out)
+		*id_out = id;
+	return cudaSuccess;
+}
+
+#if CUDART_VERSION < 13000
+cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
+	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
+{
+	return capture_info(stream, captureStatus_out, id_out, NULL, NULL, NULL, NULL);
+}
+
+cudaError_t hand_cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
+	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+	size_t *numDependencies_out)
+{
+	return capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out,
+		NULL, numDependencies_out);
+}
+
+cudaError_t hand_cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
+	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	return capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out,
+		edgeData_out, numDependencies_out);
+}
+#else
+cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
+	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	return capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out,
+		edgeData_out, numDependencies_out);
+}
+#endif
+
+/* The driver keeps the thread's mode, also before there is a context. */
+cudaError_t hand_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+	CUstreamCaptureMode exchanged;
+	cudaError_t error;
+
+	if (!mode)
+		return cudaErrorInvalidValue;
+	error = runtime_init();
+	if (error)
+		return error;
+	exchanged = (CUstreamCaptureMode)*mode;
+	error = runtime_status(cuThreadExchangeStreamCaptureMode(&exchanged));
+	if (!error)
+		*mode = (enum cudaStreamCaptureMode)exchanged;
+	return error;
+}
+
+cudaError_t hand_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+	const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, enum cudaStreamCaptureMode mode)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuStreamBeginCaptureToGraph((CUstream)stream, (CUgraph)graph,
+		(const CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
+		numDependencies, (CUstreamCaptureMode)mode));
+}
+
+static cudaError_t capture_update(cudaStream_t stream, cudaGraphNode_t *dependencies,
+	const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuStreamUpdateCaptureDependencies_v2((CUstream)stream,
+		(CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
+		numDependencies, flags));
+}
+
+#if CUDART_VERSION < 13000
+cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
+	cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
+{
+	return capture_update(stream, dependencies, NULL, numDependencies, flags);
+}
+
+cudaError_t hand_cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
+	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, unsigned int flags)
+{
+	return capture_update(stream, dependencies, dependencyData, numDependencies, flags);
+}
+#else
+cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
+	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, unsigned int flags)
+{
+	return capture_update(stream, dependencies, dependencyData, numDependencies, flags);
+}
+#endif

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudnn.api and protocol/cudnn*.h against NVIDIA's headers and names, as tools/fetch_cudnn.py has
+put them into the cache."""
+import glob
+import os
+import re
+
+import header
+from generator import api, descriptors
+
+MAJORS = (8, 9)
+# Fused operations are refused, and counts are of the newest version.
+NOT_OURS = re.compile(r"CUDNN_(PARAM|SCALAR|PTR|FUSED|BN_FINALIZE_STATISTICS_)|_COUNTS?$|"
+                      r"CUDNN_STATUS_|CUDNN_(GNN|CAUSAL_CONV1D)")
+
+
+def text_of(folder):
+    text = ""
+    for path in sorted(glob.glob(os.path.join(folder, "*.h"))):
+        if not re.search(r"_v\d\.h$", path):  # each is there twice
+            text += header.raw(path)
+    return re.sub(r"\b(CUDNNWINAPI|CUDNN_DEPRECATED(_ENUM)?)\b", " ", text)
+
+
+def number(value, known):
+    value = re.sub(r"(?<=\d)[uUlL]+\b", "", value)
+    return eval(re.sub(r"\b[A-Za-z_]\w*", lambda m: str(known[m.group(0)]), value),
+                {"__builtins__": {}})
+
+
+def enumerators(text):
+    """{name: value} of every enum."""
+    found = {}
+    for body in re.findall(r"\benum\s*\w*\s*\{([^}]*)\}", text):
+        value = -1
+        for item in filter(None, (i.strip() for i in body.split(","))):
+            name, _, given = item.partition("=")
+            value = number(given, found) if given else value + 1
+            found[name.strip().split()[0]] = value
+    return found
+
+
+def ours(folder):
+    """Ours are constants as they stand; the statuses of the two majors are in one file."""
+    text = "".join(header.raw(os.path.join(folder, f))
+                   for f in ("cudnn.h", "cudnn_backend.h", "cudnn_attributes.h"))
+    old, new = re.findall(r"\benum\s*\{([^}]*CUDNN_STATUS_SUCCESS[^}]*)\}", text)
+    statuses = {8: enumerators(f"enum {{{old}}}"), 9: enumerators(f"enum {{{new}}}")}
+    return enumerators(text), statuses
+
+
+def shape(params):
+    """Types alone, arrays as pointers."""
+    out = []
+    for p in params.split(","):
+        p = " ".join(p.replace("*", " * ").split())
+        array = re.search(r"\[\w*\]$", p)
+        p = re.sub(r"\[\w*\]$", "", p)
+        p = re.sub(r"\s*\b\w+$", "", p) if p not in ("void", "") else p
+        p = re.sub(r"\s+const$", "", p)
+        out.append((p + (" *" if array else "")).strip())
+    return out
+
+
+def differences(description, cache, protocol):
+    out = []
+    mine, statuses = ours(protocol)
+    for major in MAJORS:
+        text = text_of(os.path.join(cache, f"cudnn-{major}"))
+        theirs = header.prototypes(text, "cudnn")
+        with open(os.path.join(cache, f"cudnn-{major}", "names"), encoding="utf-8") as file:
+            exported = set(file.read().split())
+        entries = {e.name: e for e in description.of("cudnn") if major in api.abis(e)}
+        out += [f"libcudnn.so.{major} exports {n}: not described" for n in exported - set(entries)]
+        out += [f"libcudnn.so.{major} has no {n}" for n in set(entries) - exported]
+        for name, e in entries.items():
+            if e.has("opaque") or name not in theirs:
+                continue
+            if shape(", ".join(descriptors.items_of(e))) != shape(theirs[name][1]):
+                out.append(f"cudnn.h {major}: {e.origin}: {name} takes ({theirs[name][1]})")
+            if e.result.replace(" ", "") != theirs[name][0].replace(" ", ""):
+                out.append(f"cudnn.h {major}: {e.origin}: {name} returns {theirs[name][0]}")
+        for name, value in enumerators(text).items():
+            known = statuses[major] if name.startswith("CUDNN_STATUS_") else mine
+            if name.startswith("CUDNN_STATUS_") or (
+                    name.startswith("CUDNN_") and not NOT_OURS.search(name)):
+                if known.get(name) != value:
+                    out.append(f"cudnn.h {major}: {name} is {value}, ours {known.get(name)}")
+    return out

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program that is linked with the libraries that have no front: it loads, asks for versions,
+ * and is refused in each library's own words.  Run without an agent: none is needed to refuse.
+ */
+#include <stdio.h>
+#include <string.h>
+
+/* As NVIDIA's headers declare them, types aside. */
+struct cufile_error {
+	int error, cuda;
+};
+int cufftGetVersion(int *version);
+int cufftPlan1d(int *plan, int nx, int type, int batch);
+int curandCreateGenerator(void **generator, int type);
+int cusparseCreate(void **handle);
+const char *cusparseGetErrorString(int status);
+int cusparseLtInit(void *handle);
+int cusolverDnCreate(void **handle);
+int cusolverMgCreate(void **handle);
+int ncclGetVersion(int *version);
+int ncclCommInitAll(void **comms, int n, const int *devices);
+const char *ncclGetErrorString(int result);
+void *nvshmem_malloc(size_t bytes);
+int nvshmem_my_pe(void);
+struct cufile_error cuFileDriverOpen(void);
+ssize_t cuFileRead(void *handle, void *device, size_t bytes, off_t file, off_t offset);
+
+static int failed;
+
+static void check(const char *what, long got, long want)
+{
+	if (got == want)
+		return;
+	printf("fail  %s is %ld, not %ld\n", what, got, want);
+	failed = 1;
+}
+
+int main(void)
+{
+	struct cufile_error error;
+	void *handle = NULL;
+	int number = 0;
+
+	check("cufftGetVersion", cufftGetVersion(&number), 0);
+	check("the version of cuFFT", number >= 11000, 1);
+	/* With more calls than one, each library is named once. */
+	check("cufftPlan1d", cufftPlan1d(&number, 8, 0, 1), 16);
+	check("cufftPlan1d again", cufftPlan1d(&number, 8, 0, 1), 16);
+	check("curandCreateGenerator", curandCreateGenerator(&handle, 100), 203);
+	check("cusparseCreate", cusparseCreate(&handle), 10);
+	check("cusparseGetErrorString names it",
+		!!strstr(cusparseGetErrorString(10), "libcusparse.so.12"), 1);
+	check("cusparseLtInit", cusparseLtInit(&handle), 10);
+	check("cusolverDnCreate", cusolverDnCreate(&handle), 9);
+	check("cusolverMgCreate", cusolverMgCreate(&handle), 9);
+	check("ncclGetVersion", ncclGetVersion(&number), 0);
+	check("the version of NCCL", number > 22000, 1);
+	check("ncclCommInitAll", ncclCommInitAll(&handle, 1, NULL), 5);
+	check("ncclGetErrorString names it", !!strstr(ncclGetErrorString(5), "libnccl.so.2"),
+		1);
+	check("nvshmem_malloc", nvshmem_malloc(8) == NULL, 1);
+	check("nvshmem_my_pe", nvshmem_my_pe(), -1);
+	error = cuFileDriverOpen();
+	check("cuFileDriverOpen", error.error, 5007);
+	check("cuFileDriverOpen, CUDA's part", error.cuda, 801);
+	check("cuFileRead", cuFileRead(NULL, NULL, 1, 0, 0), -5007);
+	check("no handle was made", handle != NULL, 0);
+	if (!failed)
+		puts("refused as natively declared");
+	return failed;
+}
