@@ -156,14 +156,16 @@ static int ask_session(struct smi *smi, struct error *error)
 	if (!library)
 		return error_set(error, ENOENT, "smi: %s", dlerror());
 	status = SMI_NVML(nvmlInit_v2)();
-	if (status)
+	if (!status)
+		status = SMI_NVML(nvmlDeviceGetCount_v2)(&count);
+	/* Where nothing is configured the front says that there is no device. */
+	if (status || !count)
 		return error_set(error, 0,
 			"smi: %s: no GPU is reached from here; vcuda doctor says why",
-			SMI_NVML(nvmlErrorString)(status));
+			status ? SMI_NVML(nvmlErrorString)(status) : "no devices");
 	if (SMI_NVML(nvmlSystemGetDriverVersion)(smi->driver, sizeof(smi->driver)))
 		snprintf(smi->driver, sizeof(smi->driver), "N/A");
 	SMI_NVML(nvmlSystemGetCudaDriverVersion_v2)(&smi->cuda);
-	SMI_NVML(nvmlDeviceGetCount_v2)(&count);
 	smi->gpu_count = count < SMI_GPUS ? (int)count : SMI_GPUS;
 	for (unsigned i = 0; i < (unsigned)smi->gpu_count; i++)
 		ask_gpu(library, i, &smi->gpus[i]);
@@ -221,7 +223,9 @@ static int ask_agent(struct smi *smi, const char *agent, struct error *error)
 	ret = get_json(host, port, "/v1/gpus", &gpus, error);
 	if (!ret)
 		ret = get_json(host, port, "/v1/sessions", &sessions, error);
-	copy_text(smi->driver, sizeof(smi->driver), gpus, "driver");
+	copy_text(smi->driver, sizeof(smi->driver), gpus, "driver_release");
+	if (!smi->driver[0])
+		snprintf(smi->driver, sizeof(smi->driver), "N/A");
 	smi->cuda = (int)number(gpus, "driver_version");
 	cJSON_ArrayForEach(item, cJSON_GetObjectItem(gpus, "gpus"))
 	{

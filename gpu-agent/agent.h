@@ -35,6 +35,9 @@ enum agent_driver {
 	DRIVER_FILE = 2,     /* a library by path */
 };
 
+/* NVIDIA's libraries that workers open (library.h). */
+enum agent_library { LIBRARY_CUBLAS, LIBRARY_CUBLASLT, LIBRARY_CUDNN, AGENT_LIBRARIES };
+
 struct agent_config {
 	uint32_t magic; /* AGENT_CONFIG_MAGIC and sizeof, for the memfd */
 	uint32_t size;
@@ -60,6 +63,7 @@ struct agent_config {
 	uint32_t driver;	       /* enum agent_driver */
 	char driver_path[AGENT_PATH];  /* what to dlopen: a name or a path */
 	char library_path[AGENT_PATH]; /* folders, ':' between; in LD_LIBRARY_PATH already */
+	char libraries[AGENT_LIBRARIES][AGENT_PATH]; /* folders and files, ':' between */
 	uint32_t gpu_count; /* 0 = all. In CUDA_VISIBLE_DEVICES already: the driver */
 	uint16_t gpus[HANDOFF_DEVICES]; /* shows these only, so a worker takes all it sees */
 	char cache_dir[AGENT_PATH];	/* modules by SHA-256 */

@@ -18,6 +18,9 @@ enum control_what {
 	CONTROL_REFUSED = 17, /* `number`, text: no worker could be started */
 	CONTROL_EXITED = 18,  /* `pid`, `status` as waitpid gave it */
 	CONTROL_DRAIN = 19,   /* end within `ms` */
+	/* probe -> supervisor -> front */
+	CONTROL_LIBRARY = 20, /* enum agent_library `number`, major `pid`: status 0, it is there
+				 (text: version and path), or -1 (text: why not) */
 };
 
 struct control {
@@ -31,5 +34,8 @@ struct control {
 
 /* A worker that was told to stop is given this long. */
 #define CONTROL_STOP_MS 2000
+
+/* How many CONTROL_LIBRARY there can be. */
+#define CONTROL_LIBRARIES 16
 
 #endif

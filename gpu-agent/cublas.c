@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cuBLAS on the worker: its library is opened when the first handle of that major is made (the
- * next major where only that is there), from where the loader and `library_path` look, or
- * beside the software GPU.  A handle is set to the state that a call brings only where it
- * differs from the last one.
+ * next major where only that is there: library.h).  A handle is set to the state that a call
+ * brings only where it differs from the last one.
  */
 #include "gpu-agent/cublas.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/log.h"
+#include "gpu-agent/library.h"
 #include "gpu-agent/worker_state.h"
 
 /* The ABIs whose functions are the same. */
@@ -45,32 +44,16 @@ CUresult cublas_result(cublasStatus_t status)
 	}
 }
 
-static bool cublas_try(
-	const struct worker *w, struct cublas_library *library, uint32_t major, bool last)
+static int cublas_open(void *library, const char *path, struct error *error)
 {
-	char path[AGENT_PATH + 64];
-	struct error error = {0};
-	const char *slash = strrchr(w->config->driver_path, '/');
-
-	if (w->config->driver == DRIVER_SOFTWARE && slash)
-		snprintf(path, sizeof(path), "%.*s/libvcuda-softgpu-cublas.so",
-			(int)(slash - w->config->driver_path), w->config->driver_path);
-	else
-		snprintf(path, sizeof(path), "libcublas.so.%u", major);
-	if (!cublas_library_open(library, path, &error)) {
-		log_info("library.open", "path=\"%s\"", path);
-		return true;
-	}
-	if (last)
-		log_error("library.missing", "name=libcublas.so.%u error=\"%s\"", major,
-			error.text);
-	return false;
+	return cublas_library_open(library, path, error);
 }
 
 /* The library of that major or a newer one; NULL, and it was logged, where there is none. */
 static struct cublas_library *cublas_library_of(const struct worker *w, uint32_t major)
 {
 	struct cublas_library *library;
+	struct error error = {0};
 
 	if (major < CUBLAS_OLDEST || major > CUBLAS_NEWEST)
 		return NULL;
@@ -79,9 +62,8 @@ static struct cublas_library *cublas_library_of(const struct worker *w, uint32_t
 		return library;
 	if (failed[major - CUBLAS_OLDEST])
 		return NULL;
-	for (uint32_t m = major; m <= CUBLAS_NEWEST; m++)
-		if (cublas_try(w, library, m, m == CUBLAS_NEWEST))
-			return library;
+	if (library_open(w->config, LIBRARY_CUBLAS, major, cublas_open, library, &error) > 0)
+		return library;
 	failed[major - CUBLAS_OLDEST] = true;
 	return NULL;
 }

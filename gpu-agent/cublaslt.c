@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "gpu-agent/cublas.h"
+#include "gpu-agent/library.h"
 #include "gpu-agent/worker_state.h"
 
 /* The ABIs whose functions are the same. */
@@ -29,26 +29,9 @@ static struct {
 	cublasLtHandle_t handle;
 } handles[CUBLASLT_MAJORS][CONTEXT_MAX];
 
-static bool cublaslt_try(
-	const struct worker *w, struct cublaslt_library *library, uint32_t major, bool last)
+static int cublaslt_open(void *library, const char *path, struct error *error)
 {
-	char path[AGENT_PATH + 64];
-	struct error error = {0};
-	const char *slash = strrchr(w->config->driver_path, '/');
-
-	if (w->config->driver == DRIVER_SOFTWARE && slash)
-		snprintf(path, sizeof(path), "%.*s/libvcuda-softgpu-cublas.so",
-			(int)(slash - w->config->driver_path), w->config->driver_path);
-	else
-		snprintf(path, sizeof(path), "libcublasLt.so.%u", major);
-	if (!cublaslt_library_open(library, path, &error)) {
-		log_info("library.open", "path=\"%s\"", path);
-		return true;
-	}
-	if (last)
-		log_error("library.missing", "name=libcublasLt.so.%u error=\"%s\"", major,
-			error.text);
-	return false;
+	return cublaslt_library_open(library, path, error);
 }
 
 /* The library of that major or a newer one; NULL, and it was logged, where there is none. */
@@ -56,14 +39,15 @@ static const struct cublaslt_library *cublaslt_library_of(
 	const struct worker *w, uint32_t major)
 {
 	unsigned at = major - CUBLASLT_OLDEST;
+	struct error error = {0};
 
 	if (major < CUBLASLT_OLDEST || major > CUBLASLT_NEWEST || failed[at])
 		return NULL;
 	if (libraries[at].library)
 		return &libraries[at];
-	for (uint32_t m = major; m <= CUBLASLT_NEWEST; m++)
-		if (cublaslt_try(w, &libraries[at], m, m == CUBLASLT_NEWEST))
-			return &libraries[at];
+	if (library_open(w->config, LIBRARY_CUBLASLT, major, cublaslt_open, &libraries[at],
+		    &error) > 0)
+		return &libraries[at];
 	failed[at] = true;
 	return NULL;
 }

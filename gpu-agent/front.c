@@ -128,6 +128,10 @@ static void handle_control(struct front *front, struct control *c, int fd)
 	case CONTROL_REFUSED: pool_refused(front, c); break;
 	case CONTROL_EXITED: pool_exited(front, c); break;
 	case CONTROL_DRAIN: start_drain(front, c->ms); break;
+	case CONTROL_LIBRARY:
+		if (c->number < AGENT_LIBRARIES && front->library_count < CONTROL_LIBRARIES)
+			front->libraries[front->library_count++] = *c;
+		break;
 	default: log_error("supervisor.nonsense", "what=%u", c->what); break;
 	}
 	if (fd >= 0)

@@ -139,7 +139,8 @@ struct pool {
 	uint64_t retry_at; /* not before, when failing */
 	uint64_t retry_delay;
 	uint32_t driver_version;
-	char driver[192]; /* what READY called it */
+	char driver_release[32]; /* the driver's own version */
+	char driver[192];	 /* what READY called it */
 };
 
 struct counters {
@@ -165,6 +166,8 @@ struct front {
 	struct pool pool;
 	struct ledger ledger;
 	struct counters counters;
+	struct control libraries[CONTROL_LIBRARIES]; /* what the probe found */
+	size_t library_count;
 	bool draining;
 	uint64_t drain_at;     /* when running sessions are stopped */
 	bool stopped;	       /* they have been */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define HANDOFF_FD 3
-#define HANDOFF_VERSION 2u
+#define HANDOFF_VERSION 3u
 #define HANDOFF_DEVICES 16
 
 enum handoff_what {
@@ -65,6 +65,7 @@ struct handoff {
 	uint64_t copies_out_bytes;
 	uint64_t errors; /* refused frames and sticky errors */
 	char text[192];
+	char release[32]; /* READY: the driver's own version, "580.95.05"; "" = not known */
 	struct handoff_device devices[HANDOFF_DEVICES];
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * gpu-agent: one binary, three kinds of process.  Started by people it is the supervisor; the
- * front and the workers are the same binary with --role, started by the supervisor only.
+ * front and the workers (and the probe for libraries) are the same binary with --role, started
+ * by the supervisor only.
  */
 #include <errno.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/agent.h"
+#include "gpu-agent/library.h"
 #include "gpu-agent/settings.h"
 #include "gpu-agent/options.h"
 
@@ -35,6 +37,11 @@ static int role_main(const char *role)
 		prctl(PR_SET_NAME, "agent-front");
 		log_open("agent-front");
 		return front_main(&config);
+	}
+	if (!strcmp(role, "probe")) {
+		prctl(PR_SET_NAME, "agent-probe");
+		log_open("agent-probe");
+		return probe_main(&config, AGENT_FD_SOCKET);
 	}
 	if (strcmp(role, "worker")) {
 		error_set(&error, 0, "--role is for gpu-agent itself");

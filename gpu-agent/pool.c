@@ -211,6 +211,8 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 					h->devices[d].context_memory);
 	pool->driver_version = h->driver_version;
 	front_clean(pool->driver, sizeof(pool->driver), h->text, sizeof(h->text));
+	front_clean(pool->driver_release, sizeof(pool->driver_release), h->release,
+		sizeof(h->release));
 	if (pool->failing || !pool->logged[0])
 		log_info("worker.ready", "worker=%d gpus=%u driver=\"%s\"", worker->pid,
 			h->device_count, pool->driver);

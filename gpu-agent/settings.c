@@ -19,7 +19,7 @@
 
 #define CONFIG_LIST_MAX 2048 /* a sequence written out with commas */
 
-enum setting_type { TEXT, NUMBER16, NUMBER32, BYTES, TIME, SPECIAL };
+enum setting_type { TEXT, NUMBER16, NUMBER32, BYTES, TIME, PATHS, LIBRARY, SPECIAL };
 
 struct setting {
 	const char *key;
@@ -228,8 +228,14 @@ static const struct setting settings[] = {
 	{"ports.control", PORT(LISTEN_CONTROL)},
 	{"http.address", TEXT, AT(http_address), 0, 256, NULL, "an address to listen on"},
 	{"driver", SPECIAL, 0, 0, 0, set_driver, "nvidia, software or an absolute path"},
-	{"library_path", TEXT, AT(library_path), 0, AGENT_PATH, NULL,
-		"folders with ':' between"},
+	{"libraries.path", PATHS, AT(library_path), 0, AGENT_PATH, NULL,
+		"a list of absolute folders"},
+	{"libraries.cublas", LIBRARY, AT(libraries[LIBRARY_CUBLAS]), 0, AGENT_PATH, NULL,
+		"a list of absolute folders, or files named libcublas.so.MAJOR"},
+	{"libraries.cublasLt", LIBRARY, AT(libraries[LIBRARY_CUBLASLT]), 0, AGENT_PATH, NULL,
+		"a list of absolute folders, or files named libcublasLt.so.MAJOR"},
+	{"libraries.cudnn", LIBRARY, AT(libraries[LIBRARY_CUDNN]), 0, AGENT_PATH, NULL,
+		"a list of absolute folders, or files named libcudnn.so.MAJOR"},
 	{"gpus", SPECIAL, 0, 0, 0, set_gpus, "all or a list like [0, 1]"},
 	{"token", TEXT, AT(token), 0, AGENT_TOKEN_MAX + 1, NULL, "a text of at most 255 bytes"},
 	{"token_file", SPECIAL, 0, 0, 0, NULL, "a path"},
@@ -257,10 +263,35 @@ _Static_assert(SETTINGS <= 64, "struct reader keeps one bit a setting");
 
 static const struct setting *find_setting(const char *key)
 {
+	if (!strcmp(key, "library_path")) /* as it was called first */
+		key = "libraries.path";
 	for (size_t i = 0; i < SETTINGS; i++)
 		if (!strcmp(settings[i].key, key))
 			return &settings[i];
 	return NULL;
+}
+
+/* Absolute paths, ':' between; of a library also files, which have its name and a major. */
+static int check_paths(const struct setting *s, const char *value)
+{
+	char copy[AGENT_PATH], wanted[32];
+	char *rest = copy, *entry, *slash;
+
+	if (strlen(value) >= sizeof(copy))
+		return -EINVAL;
+	strcpy(copy, value);
+	snprintf(wanted, sizeof(wanted), "lib%s.so.", strchr(s->key, '.') + 1);
+	while ((entry = strsep(&rest, ":"))) {
+		if (*entry != '/')
+			return -EINVAL;
+		slash = strrchr(entry, '/');
+		if (!strstr(slash, ".so"))
+			continue;
+		if (s->type != LIBRARY || strncmp(slash + 1, wanted, strlen(wanted)) ||
+			slash[1 + strlen(wanted)] < '0' || slash[1 + strlen(wanted)] > '9')
+			return -EINVAL;
+	}
+	return 0;
 }
 
 static int set_plain(struct agent_config *config, const struct setting *s, const char *value)
@@ -271,6 +302,11 @@ static int set_plain(struct agent_config *config, const struct setting *s, const
 	int ret;
 
 	switch (s->type) {
+	case PATHS:
+	case LIBRARY:
+		if (*value && check_paths(s, value))
+			return -EINVAL;
+		/* fall through */
 	case TEXT:
 		if (strlen(value) >= s->max)
 			return -EINVAL;
@@ -356,10 +392,14 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 		r->list[0] = 0;
 	}
 	if (item->index >= 0) {
-		if (s->set != set_gpus && s->set != set_cpus)
+		if (s->set != set_gpus && s->set != set_cpus && s->type != PATHS &&
+			s->type != LIBRARY)
 			return error_set(error, 0, "%s is %s, not a list", s->key, s->takes);
 		at = strlen(r->list);
-		if ((size_t)snprintf(r->list + at, sizeof(r->list) - at, "%s%s", at ? "," : "",
+		if ((size_t)snprintf(r->list + at, sizeof(r->list) - at, "%s%s",
+			    !at	     ? ""
+			    : s->set ? ","
+				     : ":",
 			    value) >= sizeof(r->list) - at)
 			return error_set(error, 0, "%s: the list is too long", s->key);
 		value = r->list;

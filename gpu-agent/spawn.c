@@ -48,7 +48,7 @@ static const char *const allowed[] = {
 
 struct child_environment {
 	char *list[ENVIRON_MAX + 8];
-	char libraries[AGENT_PATH + 32];
+	char libraries[(1 + AGENT_LIBRARIES) * AGENT_PATH + 32];
 	char gpus[HANDOFF_DEVICES * 6 + 32];
 };
 
@@ -58,6 +58,34 @@ static bool is_allowed(const char *entry)
 		if (!strncmp(entry, allowed[i], strlen(allowed[i])))
 			return true;
 	return false;
+}
+
+/* What a library needs lies in its folder: cuDNN opens its parts by name. */
+static void add_folders(struct child_environment *env, const char *entries)
+{
+	char copy[AGENT_PATH], *rest = copy, *entry;
+
+	snprintf(copy, sizeof(copy), "%s", entries);
+	while ((entry = strsep(&rest, ":"))) {
+		size_t at = strlen(env->libraries);
+		const char *slash = strrchr(entry, '/');
+		int n = (int)strlen(entry);
+
+		if (!*entry)
+			continue;
+		if (slash && strstr(slash, ".so"))
+			n = (int)(slash - entry);
+		snprintf(env->libraries + at, sizeof(env->libraries) - at, "%s%.*s",
+			at ? ":" : "LD_LIBRARY_PATH=", n, entry);
+	}
+}
+
+static void add_libraries(struct child_environment *env, const struct agent_config *config)
+{
+	env->libraries[0] = 0;
+	for (int i = 0; i < AGENT_LIBRARIES; i++)
+		add_folders(env, config->libraries[i]);
+	add_folders(env, config->library_path);
 }
 
 static void make_environment(struct child_environment *env, const struct agent_config *config)
@@ -72,11 +100,9 @@ static void make_environment(struct child_environment *env, const struct agent_c
 			env->list[n++] = *e;
 	env->list[n++] = order;
 	env->list[n++] = no_cache;
-	if (config->library_path[0]) {
-		snprintf(env->libraries, sizeof(env->libraries), "LD_LIBRARY_PATH=%s",
-			config->library_path);
+	add_libraries(env, config);
+	if (env->libraries[0])
 		env->list[n++] = env->libraries;
-	}
 	if (config->gpu_count) {
 		at = (size_t)snprintf(env->gpus, sizeof(env->gpus), "CUDA_VISIBLE_DEVICES=");
 		for (uint32_t i = 0; i < config->gpu_count; i++)
@@ -113,7 +139,7 @@ __attribute__((noreturn)) static void become(
 		_exit(1);
 	setsid();
 	setrlimit(RLIMIT_CORE, &no_core);
-	limit_files(strcmp(role, "worker") ? FRONT_FILES : WORKER_FILES);
+	limit_files(strcmp(role, "front") ? WORKER_FILES : FRONT_FILES);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -143,7 +169,9 @@ static pid_t start(
 	return pid;
 }
 
-pid_t spawn_worker(const struct agent_config *config, int *front_end, struct error *error)
+/* A process that is told the configuration without its secrets, and one end of a pair. */
+static pid_t spawn_public(const char *role, const struct agent_config *config, int *other_end,
+	struct error *error)
 {
 	struct agent_config public = *config;
 	struct child_environment env;
@@ -155,15 +183,25 @@ pid_t spawn_worker(const struct agent_config *config, int *front_end, struct err
 	if (memory < 0)
 		return memory;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return error_set(error, errno, "socketpair for a worker");
+		return error_set(error, errno, "socketpair for a %s", role);
 	make_environment(&env, config);
-	pid = start("worker", (int[]){pair[1], memory}, 2, env.list, error);
+	pid = start(role, (int[]){pair[1], memory}, 2, env.list, error);
 	close(pair[1]);
 	if (pid < 0)
 		close(pair[0]);
 	else
-		*front_end = pair[0];
+		*other_end = pair[0];
 	return pid;
+}
+
+pid_t spawn_worker(const struct agent_config *config, int *front_end, struct error *error)
+{
+	return spawn_public("worker", config, front_end, error);
+}
+
+pid_t spawn_probe(const struct agent_config *config, int *own_end, struct error *error)
+{
+	return spawn_public("probe", config, own_end, error);
 }
 
 pid_t spawn_front(const struct agent_config *config, const int listeners[AGENT_LISTENERS],

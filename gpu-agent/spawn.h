@@ -15,6 +15,9 @@
 /* A worker; *front_end is the front's end of its handoff pair. The pid, or -errno. */
 pid_t spawn_worker(const struct agent_config *config, int *front_end, struct error *error);
 
+/* The probe for libraries; *own_end is the supervisor's end of the pair. The pid, or -errno. */
+pid_t spawn_probe(const struct agent_config *config, int *own_end, struct error *error);
+
 /* The front; *own_end is the supervisor's end of the control pair. The pid, or -errno. */
 pid_t spawn_front(const struct agent_config *config, const int listeners[AGENT_LISTENERS],
 	int *own_end, struct error *error);

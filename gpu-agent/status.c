@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/library.h"
 #include "gpu-agent/pods.h"
 
 void status_uuid(FILE *out, const uint8_t uuid[16])
@@ -51,6 +52,7 @@ char *status_gpus(const struct front *front)
 
 	cJSON_AddStringToObject(root, "driver", front->pool.driver);
 	cJSON_AddNumberToObject(root, "driver_version", front->pool.driver_version);
+	cJSON_AddStringToObject(root, "driver_release", front->pool.driver_release);
 	for (uint32_t i = 0; i < front->ledger.device_count; i++) {
 		const struct ledger_device *d = &front->ledger.devices[i];
 		cJSON *gpu = cJSON_CreateObject();
@@ -124,6 +126,24 @@ char *status_sessions(const struct front *front)
 	return print_json(root);
 }
 
+/* What is there for programs; what is missing is not missed by all of them. */
+static void print_libraries(FILE *out, const struct front *front)
+{
+	for (size_t i = 0; i < front->library_count; i++) {
+		const struct control *c = &front->libraries[i];
+		const struct library_family *f = library_family((enum agent_library)c->number);
+		const struct control *next = i + 1 < front->library_count ? c + 1 : NULL;
+
+		fprintf(out, "[%c] %s.so.%d: ", c->status ? ' ' : '+', f->stem, c->pid);
+		if (c->status && next && next->number == c->number && !next->status)
+			fprintf(out, "missing, %s.so.%d serves\n", f->stem, next->pid);
+		else
+			fprintf(out, "%s%s\n", c->status ? "missing, " : "", c->text);
+	}
+	if (!front->library_count)
+		fprintf(out, "[ ] libraries: not looked at yet\n");
+}
+
 /* One line a check, as kube-apiserver does: all with verbose, else the failed ones or "ok". */
 char *status_ready(const struct front *front, bool verbose, bool *ready)
 {
@@ -153,6 +173,8 @@ char *status_ready(const struct front *front, bool verbose, bool *ready)
 		else if (verbose)
 			fprintf(out, "[+] %s\n", checks[i].name);
 	}
+	if (verbose)
+		print_libraries(out, front);
 	if (*ready)
 		fprintf(out, "ok\n");
 	fclose(out);

@@ -45,6 +45,10 @@ struct supervisor {
 	int listeners[AGENT_LISTENERS];
 	int signals;
 	int control; /* -1: no front */
+	int probe;   /* -1: none, or done */
+	pid_t probe_pid;
+	struct control libraries[CONTROL_LIBRARIES]; /* what it found, for each front anew */
+	size_t library_count;
 	pid_t front;
 	uint64_t front_started;
 	uint64_t front_delay;	/* before the next start */
@@ -107,6 +111,39 @@ static void start_front(struct supervisor *s)
 	s->front = pid;
 	s->front_started = wait_now();
 	s->start_at = UINT64_MAX;
+	for (size_t i = 0; i < s->library_count; i++)
+		tell(s, &s->libraries[i], -1);
+}
+
+/* Without it nothing is missing but a few lines of /readyz?verbose. */
+static void start_probe(struct supervisor *s)
+{
+	struct error error;
+
+	s->probe_pid = spawn_probe(s->config, &s->probe, &error);
+	if (s->probe_pid > 0)
+		return;
+	log_warn("probe.start", "text=\"%s\"", error.text);
+	s->probe_pid = 0;
+	s->probe = -1;
+}
+
+static void handle_probe(struct supervisor *s)
+{
+	struct control c;
+	ssize_t n;
+
+	while ((n = recv(s->probe, &c, sizeof(c), MSG_DONTWAIT)) == (ssize_t)sizeof(c)) {
+		c.text[sizeof(c.text) - 1] = 0;
+		if (c.what != CONTROL_LIBRARY || s->library_count == CONTROL_LIBRARIES)
+			continue;
+		s->libraries[s->library_count++] = c;
+		tell(s, &c, -1);
+	}
+	if (n == 0) {
+		close(s->probe);
+		s->probe = -1;
+	}
 }
 
 static void start_worker(struct supervisor *s, uint32_t number)
@@ -198,6 +235,10 @@ static void reap(struct supervisor *s)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == s->probe_pid) {
+			s->probe_pid = 0;
+			continue;
+		}
 		if (pid == s->front) {
 			front_ended(s, status);
 			continue;
@@ -273,9 +314,10 @@ static void run(struct supervisor *s)
 	while (s->status < 0) {
 		/* First: it may start a front, whose socket is then to be waited for. */
 		uint64_t next = tick(s), now = wait_now();
-		struct pollfd p[2] = {
+		struct pollfd p[3] = {
 			{.fd = s->signals, .events = POLLIN},
 			{.fd = s->control, .events = POLLIN},
+			{.fd = s->probe, .events = POLLIN},
 		};
 		int timeout = -1;
 
@@ -283,12 +325,14 @@ static void run(struct supervisor *s)
 			break;
 		if (next != UINT64_MAX)
 			timeout = next <= now ? 0 : (int)((next - now) / MS) + 1;
-		if (poll(p, 2, timeout) < 0 && errno != EINTR) {
+		if (poll(p, 3, timeout) < 0 && errno != EINTR) {
 			log_error("agent.poll", "text=\"%s\"", strerror(errno));
 			s->status = 1;
 		}
 		if (p[1].revents)
 			handle_front(s);
+		if (p[2].revents)
+			handle_probe(s);
 		if (p[0].revents)
 			handle_signals(s);
 	}
@@ -331,6 +375,8 @@ static void end_all(struct supervisor *s)
 	ready_remove(s->config);
 	if (s->front)
 		kill(s->front, SIGKILL);
+	if (s->probe_pid)
+		kill(s->probe_pid, SIGKILL);
 	for (size_t i = 0; i < s->room; i++)
 		if (s->children[i].pid)
 			kill(s->children[i].pid, SIGKILL);
@@ -340,7 +386,7 @@ static void end_all(struct supervisor *s)
 
 int supervisor_main(struct agent_config *config)
 {
-	struct supervisor s = {.config = config, .control = -1, .status = -1};
+	struct supervisor s = {.config = config, .control = -1, .probe = -1, .status = -1};
 	struct error error;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -365,6 +411,7 @@ int supervisor_main(struct agent_config *config)
 		config->bound[LISTEN_SEND], config->bound[LISTEN_RECV],
 		config->bound[LISTEN_CONTROL], config->driver_path);
 	start_front(&s);
+	start_probe(&s);
 	run(&s);
 	end_all(&s);
 	log_info("agent.end", "status=%d", s.status);

@@ -6,7 +6,10 @@
  */
 #include "gpu-agent/worker.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +200,25 @@ static CUresult worker_open_device(struct worker *w, uint32_t index, struct hand
 	return CUDA_SUCCESS;
 }
 
+/* NVIDIA's driver has its version in its file's name: libcuda.so.580.95.05. */
+static void driver_release(const struct worker *w, int version, char *text, size_t n)
+{
+	char real[PATH_MAX];
+	struct link_map *map = NULL;
+	const char *at;
+
+	text[0] = 0;
+	if (w->config->driver == DRIVER_SOFTWARE) {
+		snprintf(text, n, "%d.%d software", version / 1000, version % 1000 / 10);
+		return;
+	}
+	if (dlinfo(w->cuda.library, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, real))
+		return;
+	at = strstr(real, ".so.");
+	if (at && strchr(at + 4, '.'))
+		snprintf(text, n, "%.31s", at + 4);
+}
+
 /* Everything that a session would otherwise wait for. 0, or -1 with ready->text filled in. */
 static int worker_prepare(struct worker *w, struct handoff *ready)
 {
@@ -260,6 +282,7 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 	ready->driver_version = (uint32_t)version;
 	ready->device_count = w->device_count;
 	snprintf(ready->text, sizeof(ready->text), "%.190s", w->config->driver_path);
+	driver_release(w, version, ready->release, sizeof(ready->release));
 	return 0;
 }
 

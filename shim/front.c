@@ -4,7 +4,10 @@
  */
 #include "shim/front.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/engine.h"
 #include "shim/handle.h"
@@ -102,6 +105,18 @@ EXPORT CUresult vcuda_front_refused(unsigned call, const char *name, const char 
 {
 	shim_count(call);
 	return shim_refused(call, name, reason);
+}
+
+EXPORT void vcuda_front_missing(const char *call, const char *library, int *said)
+{
+	int saved = errno;
+
+	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED))
+		dprintf(STDERR_FILENO,
+			"vcuda: %s failed: the agent has no usable %s (its log and "
+			"/readyz?verbose say more)\n",
+			call, library);
+	errno = saved;
 }
 
 EXPORT void vcuda_front_debug(const char *text)

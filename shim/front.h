@@ -46,6 +46,9 @@ void *vcuda_front_object(uint64_t handle, uint32_t kind);
 bool vcuda_front_release(uint64_t handle);
 
 CUresult vcuda_front_refused(unsigned call, const char *name, const char *reason);
+/* CALL failed since the agent has no LIBRARY ("libcublas.so.12"): told on stderr, once where
+ * SAID, the caller's, is 0 at first. A status alone would not say what to do. */
+void vcuda_front_missing(const char *call, const char *library, int *said);
 /* A line for VCUDA_DEBUG. */
 void vcuda_front_debug(const char *text);
 void vcuda_count(unsigned call);

@@ -13,6 +13,9 @@
 #include "shim/cublas/cublas.h"
 
 /* CUBLAS_MAJOR: 12 or 13, whichever this front stands for. */
+#define CUBLAS_SONAME (CUBLAS_MAJOR == 12 ? "libcublas.so.12" : "libcublas.so.13")
+
+static int missing; /* the agent's library; it was told */
 
 cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 {
@@ -43,16 +46,8 @@ cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 	body.handle = h->number;
 	status = h->number ? vcuda_front_send(&frame) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (status || reply.status) {
-		char text[96];
-
-		if (!status && reply.status == CUBLAS_STATUS_NOT_INITIALIZED) {
-			snprintf(text, sizeof(text),
-				"cublasCreate: the agent has no usable libcublas.so.%d (its "
-				"log "
-				"says more)",
-				CUBLAS_MAJOR);
-			vcuda_front_debug(text);
-		}
+		if (!status && reply.status == CUBLAS_STATUS_NOT_INITIALIZED)
+			vcuda_front_missing("cublasCreate", CUBLAS_SONAME, &missing);
 		vcuda_front_release(h->number);
 		free(h);
 		return status ? cublas_status(status) : (cublasStatus_t)reply.status;

@@ -3,8 +3,6 @@
  * Handles, versions, logging: what needs no descriptor.  A handle is a name and nothing else;
  * making one asks whether the agent has the library.
  */
-#include <stdio.h>
-
 #include "protocol/generated/cublaslt_hand.h"
 #include "protocol/generated/cublaslt_ops.h"
 #include "protocol/handle.h"
@@ -18,6 +16,7 @@ enum { MINOR = 1, PATCH = 0, CUDART = 13000 };
 #endif
 
 static char handle_object; /* what every handle stands for */
+static int missing;	   /* the agent's library; it was told */
 
 bool cublaslt_handle(cublasLtHandle_t handle)
 {
@@ -56,14 +55,11 @@ cublasStatus_t hand_cublasLtCreate(cublasLtHandle_t *lightHandle)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	status = ask_version(&reply);
 	if (status) {
-		char text[96];
-
-		snprintf(text, sizeof(text),
-			"cublasLtCreate: the agent has no usable libcublasLt.so.%d (its log "
-			"says more)",
-			CUBLASLT_MAJOR);
 		if (reply.status == CUBLAS_STATUS_NOT_INITIALIZED)
-			vcuda_front_debug(text);
+			vcuda_front_missing("cublasLtCreate",
+				CUBLASLT_MAJOR == 12 ? "libcublasLt.so.12"
+						     : "libcublasLt.so.13",
+				&missing);
 		return status;
 	}
 	handle = vcuda_front_mint(KIND_cublasLtHandle, &handle_object);

@@ -22,5 +22,5 @@ STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVER) $(BUILD)/static/13/stripped $(add
 
 .PHONY: test-stack
 test: test-stack
-test-stack: all $(STACK_PROGRAMS) ## kills, crowds, bad input, ways in, faults: real processes
+test-stack: all $(STACK_PROGRAMS) $(BUILD)/cublas/12/products $(BUILD)/cublas/13/products ## kills, crowds, bad input, ways in, faults: real processes
 	$(Q)BUILD=$(BUILD) timeout 300 tests/stack/run.py

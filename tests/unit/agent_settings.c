@@ -59,7 +59,10 @@ static void every_key_is_read(void **state)
 		  "listen: 127.0.0.1\n"
 		  "ports: {send: 1, recv: 2, control: 3}\n"
 		  "driver: /opt/libcuda.so\n"
-		  "library_path: /a:/b\n"
+		  "libraries:\n"
+		  "  path: [/a, /b]\n"
+		  "  cublas: /opt/cuda-12.9/lib64/libcublas.so.12\n"
+		  "  cudnn: [/c, /d/libcudnn.so.9.1.0]\n"
 		  "gpus: [0, 2-3]\n"
 		  "token: s3cret\n"
 		  "warm_workers: 3\n"
@@ -84,6 +87,10 @@ static void every_key_is_read(void **state)
 	assert_int_equal(config.driver, DRIVER_FILE);
 	assert_string_equal(config.driver_path, "/opt/libcuda.so");
 	assert_string_equal(config.library_path, "/a:/b");
+	assert_string_equal(
+		config.libraries[LIBRARY_CUBLAS], "/opt/cuda-12.9/lib64/libcublas.so.12");
+	assert_string_equal(config.libraries[LIBRARY_CUDNN], "/c:/d/libcudnn.so.9.1.0");
+	assert_string_equal(config.libraries[LIBRARY_CUBLASLT], "");
 	assert_int_equal(config.gpu_count, 3);
 	assert_int_equal(config.gpus[0], 0);
 	assert_int_equal(config.gpus[2], 3);
@@ -115,6 +122,8 @@ static void an_empty_file_means_defaults(void **state)
 	settings_defaults(&same);
 	read_good("");
 	assert_memory_equal(&config, &same, sizeof(config));
+	read_good("library_path: /a:/b\n"); /* the old name */
+	assert_string_equal(config.library_path, "/a:/b");
 	read_good("# nothing\n");
 	assert_memory_equal(&config, &same, sizeof(config));
 	assert_int_equal(settings_complete(&config, "/usr/bin/gpu-agent", &error), 0);
@@ -143,6 +152,14 @@ static void errors_name_file_and_line(void **state)
 	read_bad("log: loud\n", 1, "error, warn, info or debug");
 	read_bad("warm_workers: [1]\n", 1, "not a list");
 	read_bad("listen: a\nlisten: b\n", 2, "'listen' is given twice");
+	read_bad(
+		"libraries:\n  cublas: lib\n", 2, "libraries.cublas: \"lib\" is not a list of");
+	read_bad("libraries:\n  path: [/a, b]\n", 2, "is not a list of absolute folders");
+	read_bad("libraries:\n  path: /a/libcublas.so.12\n", 2, "absolute folders");
+	read_bad("libraries:\n  cudnn: /a/libcublas.so.12\n", 2, "libcudnn.so.MAJOR");
+	read_bad("libraries:\n  cublas: /a/libcublas.so\n", 2, "libcublas.so.MAJOR");
+	read_bad("libraries:\n  cufft: /a\n", 2, "unknown key 'libraries.cufft'");
+	read_bad("library_path: /a\nlibraries: {path: /b}\n", 2, "given twice");
 	read_bad("- a\n", 1, "list");
 	read_bad("listen: 'a\n", 2, "");
 	read_bad("token_file: /nonexistent/token\n", 1, "/nonexistent/token: No such file");
