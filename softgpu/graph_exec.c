@@ -390,7 +390,11 @@ CUresult cuGraphExecUpdate_v2(
 		now->op = old.op;
 		now->event = old.event;
 	}
-	if (!ret) {
+	/* A launch that is under way still has those of before. */
+	if (!ret && hGraphExec->refs > 1)
+		ret = graph_objects_copy(fresh->objects, fresh->object_count,
+			&hGraphExec->objects, &hGraphExec->object_count);
+	else if (!ret) {
 		struct user_object_ref *objects = hGraphExec->objects;
 		size_t count = hGraphExec->object_count;
 
@@ -398,8 +402,9 @@ CUresult cuGraphExecUpdate_v2(
 		hGraphExec->object_count = fresh->object_count;
 		fresh->objects = objects;
 		fresh->object_count = count;
-		info.result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	}
+	if (!ret)
+		info.result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	if (fresh) {
 		object_remove(fresh);
 		exec_free(fresh);
