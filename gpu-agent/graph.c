@@ -362,7 +362,7 @@ CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 		status = w->cuda.cuGraphInstantiateWithParams(
 			&exec->exec, graph->graph, &params);
 	answer->result = (uint32_t)params.result_out;
-	if (params.hErrNode_out && !graph_refresh(w, graph))
+	if (params.hErrNode_out)
 		answer->node = graph_number_of(graph, params.hErrNode_out);
 	if (!status) {
 		worker_bind(w, r, req->exec, KIND_CUgraphExec, exec);
@@ -371,7 +371,9 @@ CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 	}
 	if (status || r->refused)
 		free(exec);
-	return status;
+	/* What is wrong with the graph goes with the answer. */
+	answer->status = (uint32_t)status;
+	return r->refused;
 }
 
 CUresult serve_vcudaGraphUpdate(struct worker *w, struct request *r)
@@ -395,11 +397,13 @@ CUresult serve_vcudaGraphUpdate(struct worker *w, struct request *r)
 	if (!status)
 		exec->host_nodes = host_nodes;
 	answer->result = (uint32_t)info.result;
-	if ((info.errorNode || info.errorFromNode) && !graph_refresh(w, graph)) {
-		answer->node = graph_number_of(graph, info.errorNode);
-		answer->from = graph_number_of(graph, info.errorFromNode);
+	answer->node = graph_number_of(graph, info.errorNode);
+	answer->from = graph_number_of(graph, info.errorFromNode);
+	/* That the graphs differ too much is an answer. */
+	if (status == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) {
+		answer->status = (uint32_t)status;
+		return CUDA_SUCCESS;
 	}
-	/* Not being able to is an answer, not a failure of the session. */
 	return status;
 }
 

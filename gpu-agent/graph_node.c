@@ -433,10 +433,8 @@ static CUresult list_edges(struct worker *w, struct request *r, struct worker_gr
 	enum { ROOM = LIST_BYTES / sizeof(struct graph_edge) };
 	struct graph_edge list[ROOM];
 	struct edges e = {0};
-	CUresult status = graph_refresh(w, graph);
+	CUresult status = edges_get(w, graph->graph, &e);
 
-	if (!status)
-		status = edges_get(w, graph->graph, &e);
 	answer->total = (uint32_t)e.count;
 	for (size_t i = first; !status && i < e.count && answer->count < ROOM; i++) {
 		struct graph_edge *edge = &list[answer->count++];

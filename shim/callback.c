@@ -237,6 +237,22 @@ CUresult callback_node_new(CUhostFn function, void *argument, struct part **out)
 	return CUDA_SUCCESS;
 }
 
+bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument)
+{
+	struct callback **at;
+	bool found;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	found = *at != NULL;
+	if (found) {
+		*function = (*at)->function;
+		*argument = (*at)->argument;
+	}
+	pthread_mutex_unlock(&callback_lock);
+	return found;
+}
+
 static CUresult callback_add(struct callback *callback, CUstream stream)
 {
 	struct shim_call call;

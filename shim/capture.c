@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
@@ -326,6 +327,17 @@ void capture_reset(struct context *context)
 
 /* ---- the calls ---- */
 
+/* Whether the edges say no more than before and behind. */
+static bool edges_plain(const CUgraphEdgeData *data, size_t n)
+{
+	static const CUgraphEdgeData none;
+
+	for (size_t i = 0; data && i < n; i++)
+		if (memcmp(&data[i], &none, sizeof(none)))
+			return false;
+	return true;
+}
+
 static CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode,
 	struct graph *existing, uint32_t *after, size_t count)
 {
@@ -395,6 +407,65 @@ static CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode,
 			graph_free(graph);
 	}
 	return status;
+}
+
+CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUstreamCaptureMode mode)
+{
+	struct graph *graph = graph_find(hGraph);
+	uint32_t *after;
+	CUresult status;
+
+	if (!graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!edges_plain(dependencyData, numDependencies))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	status = graph_numbers(graph, dependencies, numDependencies, &after);
+	if (!status)
+		status = capture_begin(hStream, mode, graph, after, numDependencies);
+	free(after);
+	return status;
+}
+
+CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
+	const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+{
+	struct wire_vcudaCaptureUpdate *body;
+	struct shim_call call;
+	struct graph *graph;
+	uint64_t stream;
+	uint32_t *after;
+	CUresult status;
+
+	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!edges_plain(dependencyData, numDependencies))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	status = stream_number(hStream, &stream);
+	if (status)
+		return status;
+	graph = capture_graph(stream);
+	if (!graph)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	status = graph_numbers(graph, dependencies, numDependencies, &after);
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_vcudaCaptureUpdate, sizeof(*body));
+	body->stream = stream;
+	body->graph = graph->handle;
+	body->flags = flags;
+	body->count = (uint32_t)numDependencies;
+	shim_put(&call, &body->after, after, numDependencies * sizeof(*after));
+	free(after);
+	return shim_post(&call);
+}
+
+CUresult hand_cuStreamUpdateCaptureDependencies(
+	CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
+{
+	return hand_cuStreamUpdateCaptureDependencies_v2(
+		hStream, dependencies, NULL, numDependencies, flags);
 }
 
 CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)

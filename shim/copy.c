@@ -339,13 +339,23 @@ static CUresult copy_host(const struct shape *s, uint64_t stream)
 	return status;
 }
 
-/* In a graph the app's side is read or written at every launch; CUDA wants it pinned for that.
- */
-static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64_t stream,
-	CUstream hStream, bool async)
+/* One row, one slice: their distances are of no matter. */
+static void shape_tidy(struct shape *s)
 {
-	bool in = s->dst_side == SIDE_DEVICE;
-	struct part_copy copy = {.host = in ? s->src : s->dst,
+	if (s->height == 1)
+		s->src_pitch = s->dst_pitch = s->width;
+	if (s->depth == 1) {
+		s->src_slice = s->height * s->src_pitch;
+		s->dst_slice = s->height * s->dst_pitch;
+	}
+}
+
+/* A copy with the app on one side. */
+static struct part_copy shape_app(const struct shape *s)
+{
+	bool in = s->src_side == SIDE_HOST;
+
+	return (struct part_copy){.host = in ? s->src : s->dst,
 		.host_pitch = in ? s->src_pitch : s->dst_pitch,
 		.host_slice = in ? s->src_slice : s->dst_slice,
 		.device = in ? s->dst : s->src,
@@ -354,12 +364,20 @@ static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64
 		.width = s->width,
 		.height = s->height,
 		.depth = s->depth};
+}
+
+/* In a graph the app's side is read or written at every launch; CUDA wants it pinned for that.
+ */
+static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64_t stream,
+	CUstream hStream, bool async)
+{
+	struct part_copy copy = shape_app(s);
 	struct host_range range;
 
 	if (!async || s->src_side == s->dst_side ||
 		!host_find((const void *)(uintptr_t)copy.host, &range))
 		return capture_refuse(stream);
-	return part_copy_captured(graph, in, &copy, hStream);
+	return part_copy_captured(graph, s->src_side == SIDE_HOST, &copy, hStream);
 }
 
 static CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
@@ -370,12 +388,7 @@ static CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 
 	if (status || !s->width || !s->height || !s->depth)
 		return status;
-	if (s->height == 1)
-		s->src_pitch = s->dst_pitch = s->width;
-	if (s->depth == 1) {
-		s->src_slice = s->height * s->src_pitch;
-		s->dst_slice = s->height * s->dst_pitch;
-	}
+	shape_tidy(s);
 	if (s->dst_side == SIDE_DEVICE &&
 		!device_side_ok(s, s->dst, s->dst_pitch, s->dst_slice))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -575,24 +588,65 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
 	return status ? status : copy_shape(&s, stream, async);
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
+static CUresult shape_3d(const CUDA_MEMCPY3D *p, struct shape *s)
 {
-	struct shape s = {0};
 	CUresult status;
 
 	if (!p || p->srcLOD || p->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
-	s.width = p->WidthInBytes;
-	s.height = p->Height;
-	s.depth = p->Depth;
+	*s = (struct shape){.width = p->WidthInBytes, .height = p->Height, .depth = p->Depth};
 	status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch,
-		p->srcHeight, p->srcXInBytes, p->srcY, p->srcZ, &s, &s.src_side, &s.src,
-		&s.src_pitch, &s.src_slice);
+		p->srcHeight, p->srcXInBytes, p->srcY, p->srcZ, s, &s->src_side, &s->src,
+		&s->src_pitch, &s->src_slice);
 	if (!status)
 		status = side_read(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch,
-			p->dstHeight, p->dstXInBytes, p->dstY, p->dstZ, &s, &s.dst_side, &s.dst,
-			&s.dst_pitch, &s.dst_slice);
+			p->dstHeight, p->dstXInBytes, p->dstY, p->dstZ, s, &s->dst_side,
+			&s->dst, &s->dst_pitch, &s->dst_slice);
+	return status;
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
+{
+	struct shape s;
+	CUresult status = shape_3d(p, &s);
+
 	return status ? status : copy_shape(&s, stream, async);
+}
+
+CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,
+	struct part_copy *app)
+{
+	struct shape s;
+	CUresult status = shape_3d(copy, &s);
+
+	if (status)
+		return status;
+	if (!s.width || !s.height || !s.depth || !s.src || !s.dst)
+		return CUDA_ERROR_INVALID_VALUE;
+	shape_tidy(&s);
+	if ((s.dst_side == SIDE_DEVICE &&
+		    !device_side_ok(&s, s.dst, s.dst_pitch, s.dst_slice)) ||
+		(s.src_side == SIDE_DEVICE &&
+			!device_side_ok(&s, s.src, s.src_pitch, s.src_slice)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (s.src_side == SIDE_HOST && s.dst_side == SIDE_HOST)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (s.src_side == SIDE_HOST || s.dst_side == SIDE_HOST) {
+		*way = s.src_side == SIDE_HOST ? COPY_WAY_IN : COPY_WAY_OUT;
+		*app = shape_app(&s);
+		return CUDA_SUCCESS;
+	}
+	*way = COPY_WAY_INSIDE;
+	*inside = (struct graph_copy){.dst = s.dst,
+		.dst_pitch = s.dst_pitch,
+		.dst_slice = s.dst_slice,
+		.src = s.src,
+		.src_pitch = s.src_pitch,
+		.src_slice = s.src_slice,
+		.width = s.width,
+		.height = s.height,
+		.depth = s.depth};
+	return CUDA_SUCCESS;
 }
 
 static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)

@@ -17,6 +17,7 @@
 #include "shim/context.h"
 #include "shim/engine.h"
 #include "shim/handle.h"
+#include "shim/status.h"
 #include "shim/stream.h"
 
 #define GRAPH_FLAGS                                                                            \
@@ -41,6 +42,13 @@ struct graph *graph_new(void)
 	return graph;
 }
 
+void graph_node_free(struct graph_node *node)
+{
+	handle_release(node->handle);
+	free(node->storage);
+	free(node);
+}
+
 void graph_free(struct graph *graph)
 {
 	while (graph->children)
@@ -54,13 +62,12 @@ void graph_free(struct graph *graph)
 	}
 	handle_release(graph->handle);
 	for (uint32_t i = 0; i < graph->room; i++)
-		if (graph->nodes[i]) {
-			handle_release(graph->nodes[i]->handle);
-			free(graph->nodes[i]);
-		}
+		if (graph->nodes[i])
+			graph_node_free(graph->nodes[i]);
 	parts_free(&graph->parts);
 	free(graph->nodes);
 	free(graph->types);
+	free(graph->edges);
 	free(graph);
 }
 
@@ -144,6 +151,119 @@ static CUresult graph_gone(uint64_t handle)
 	return shim_post(&call);
 }
 
+static CUresult graph_make(
+	struct graph *graph, enum graph_make what, uint64_t of, uint32_t node)
+{
+	struct wire_vcudaGraphMake *body;
+	struct shim_call call;
+
+	body = shim_begin(&call, OP_vcudaGraphMake, sizeof(*body));
+	body->graph = graph->handle;
+	body->what = what;
+	body->of = of;
+	body->node = node;
+	return shim_post(&call);
+}
+
+CUresult hand_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
+{
+	struct graph *graph;
+	CUresult status;
+
+	if (!phGraph || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	graph = graph_new();
+	if (!graph)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = graph_make(graph, GRAPH_NEW, 0, 0);
+	if (status)
+		graph_free(graph);
+	else
+		*phGraph = (CUgraph)(uintptr_t)graph->handle;
+	return status;
+}
+
+CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
+{
+	struct graph *graph = graph_find(originalGraph), *clone;
+	CUresult status;
+
+	if (!phGraphClone || !graph || graph->capturing)
+		return CUDA_ERROR_INVALID_VALUE;
+	clone = graph_new();
+	if (!clone)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	clone->count = graph->count;
+	clone->original = graph->handle;
+	status = parts_copy(&clone->parts, &graph->parts) ? CUDA_SUCCESS
+							  : CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < clone->parts.count; i++)
+		if (clone->parts.places[i].graph == graph->handle)
+			clone->parts.places[i].graph = clone->handle;
+	if (!status)
+		status = graph_make(clone, GRAPH_CLONE, graph->handle, 0);
+	if (status)
+		graph_free(clone);
+	else
+		*phGraphClone = (CUgraph)(uintptr_t)clone->handle;
+	return status;
+}
+
+/* A clone's nodes have the numbers of those that they were made from. */
+CUresult hand_cuGraphNodeFindInClone(
+	CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
+{
+	struct graph_node *node = graph_node_find(hOriginalNode);
+	struct graph *clone = graph_find(hClonedGraph);
+
+	if (!phNode || !node || !clone || clone->original != node->graph->handle ||
+		node->number >= clone->count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*phNode = graph_node_name(clone, node->number);
+	return *phNode ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A name for the graph that is inside of a node, made when it is first asked for. */
+CUresult hand_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
+{
+	const struct wire_vcudaGraphMake_reply *reply;
+	struct graph_node *node = graph_node_find(hNode);
+	struct wire_vcudaGraphMake *body;
+	struct shim_call call;
+	struct graph *child;
+	CUresult status;
+
+	if (!node || !phGraph)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (child = node->graph->children; child; child = child->sibling)
+		if (child->parent_node == node->number) {
+			*phGraph = (CUgraph)(uintptr_t)child->handle;
+			return CUDA_SUCCESS;
+		}
+	child = graph_new();
+	if (!child)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	body = shim_begin(&call, OP_vcudaGraphMake, sizeof(*body));
+	body->graph = child->handle;
+	body->what = GRAPH_CHILD;
+	body->of = node->graph->handle;
+	body->node = node->number;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		child->count = reply->nodes < GRAPH_NODES_MAX ? reply->nodes : 0;
+	status = shim_end(&call);
+	if (status) {
+		graph_free(child);
+		return status;
+	}
+	child->parent = node->graph;
+	child->parent_node = node->number;
+	child->sibling = node->graph->children;
+	node->graph->children = child;
+	*phGraph = (CUgraph)(uintptr_t)child->handle;
+	return CUDA_SUCCESS;
+}
+
 CUresult hand_cuGraphDestroy(CUgraph hGraph)
 {
 	struct graph *graph = graph_find(hGraph);
@@ -158,7 +278,7 @@ CUresult hand_cuGraphDestroy(CUgraph hGraph)
 
 /* ---- executable graphs ---- */
 
-static struct graph_exec *exec_find(CUgraphExec exec)
+struct graph_exec *graph_exec_find(CUgraphExec exec)
 {
 	return shim_object_of((uint64_t)(uintptr_t)exec, KIND_CUgraphExec);
 }
@@ -167,6 +287,7 @@ static void exec_free(struct graph_exec *exec)
 {
 	handle_release(exec->handle);
 	parts_free(&exec->parts);
+	free(exec->off);
 	free(exec);
 }
 
@@ -193,8 +314,8 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	struct wire_vcudaGraphInstantiate *body;
 	struct graph_exec *exec;
 	struct shim_call call;
-	CUresult status;
-	bool made;
+	CUresult status, failed = CUDA_SUCCESS;
+	bool made = false;
 
 	if (!phGraphExec || !instantiateParams || !graph || graph->capturing ||
 		instantiateParams->flags & ~GRAPH_FLAGS)
@@ -211,13 +332,16 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	body->exec = exec->handle;
 	body->flags = instantiateParams->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
 	reply = shim_wait(&call, sizeof(*reply));
-	made = reply != NULL;
 	if (reply) {
 		instantiateParams->result_out = (CUgraphInstantiateResult)reply->result;
 		if (reply->node != GRAPH_NO_NODE)
 			instantiateParams->hErrNode_out = graph_node_name(graph, reply->node);
+		failed = status_wire(reply->status);
+		made = !failed;
 	}
 	status = shim_end(&call);
+	if (!status)
+		status = failed;
 	if (status) {
 		uint64_t handle = exec->handle;
 
@@ -268,7 +392,7 @@ CUresult hand_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 
 CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-	struct graph_exec *exec = exec_find(hGraphExec);
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
 	struct wire_vcudaEventDestroy *body;
 	struct shim_call call;
 	uint64_t handle;
@@ -340,7 +464,7 @@ static CUresult exec_post(const struct graph_exec *exec, uint64_t stream, uint64
 
 CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
-	struct graph_exec *exec = exec_find(hGraph);
+	struct graph_exec *exec = graph_exec_find(hGraph);
 	struct graph *into;
 	uint64_t stream, seq;
 	CUresult status;
@@ -369,4 +493,104 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	exec->stream = stream;
 	exec->launched = true;
 	return status;
+}
+
+/* ---- updates ---- */
+
+static void exec_take_parts(struct graph_exec *exec, const struct graph *graph)
+{
+	struct parts parts = {0};
+
+	if (!parts_copy(&parts, &graph->parts)) {
+		parts_free(&parts);
+		return;
+	}
+	/* The nodes by which they can be set stay those of the first graph. */
+	for (size_t i = 0; parts.count == exec->parts.count && i < parts.count; i++) {
+		parts.places[i].graph = exec->parts.places[i].graph;
+		parts.places[i].node = exec->parts.places[i].node;
+	}
+	parts_free(&exec->parts);
+	exec->parts = parts;
+}
+
+CUresult hand_cuGraphExecUpdate_v2(
+	CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+{
+	const struct wire_vcudaGraphUpdate_reply *reply;
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+	struct graph *graph = graph_find(hGraph);
+	CUresult status, failed = CUDA_SUCCESS;
+	struct wire_vcudaGraphUpdate *body;
+	struct shim_call call;
+
+	if (!exec || !graph || graph->capturing || !resultInfo)
+		return CUDA_ERROR_INVALID_VALUE;
+	*resultInfo = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	body = shim_begin(&call, OP_vcudaGraphUpdate, sizeof(*body));
+	body->exec = exec->handle;
+	body->graph = graph->handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		failed = status_wire(reply->status);
+		resultInfo->result = (CUgraphExecUpdateResult)reply->result;
+		resultInfo->errorNode = graph_node_name(graph, reply->node);
+		resultInfo->errorFromNode = graph_node_name(graph, reply->from);
+		if (!failed)
+			exec_take_parts(exec, graph);
+	}
+	status = shim_end(&call);
+	return status ? status : failed;
+}
+
+CUresult hand_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
+	CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
+{
+	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	CUresult status;
+
+	if (!hErrorNode_out || !updateResult_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = hand_cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
+	*hErrorNode_out = info.errorNode;
+	*updateResult_out = info.result;
+	return status;
+}
+
+CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+
+	if (!exec || !flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = exec->flags;
+	return CUDA_SUCCESS;
+}
+
+/* ---- memory of graphs: none of them owns any ---- */
+
+CUresult hand_cuDeviceGraphMemTrim(CUdevice device)
+{
+	return device_of(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult hand_cuDeviceGetGraphMemAttribute(
+	CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	if (!value || (unsigned)attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*(cuuint64_t *)value = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceSetGraphMemAttribute(
+	CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	if (!value || *(const cuuint64_t *)value ||
+		(attr != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
+			attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+		return CUDA_ERROR_INVALID_VALUE;
+	return device_of(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

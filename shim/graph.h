@@ -54,6 +54,7 @@ struct part_place {
 	struct part *part;
 	uint64_t graph;
 	uint32_t node;
+	bool off; /* the node is switched off */
 };
 struct parts {
 	struct part_place *places;
@@ -64,6 +65,7 @@ struct graph_node {
 	uint64_t handle;
 	struct graph *graph;
 	uint32_t number;
+	void *storage; /* what GetParams pointed to last */
 };
 
 struct graph {
@@ -73,11 +75,21 @@ struct graph {
 	uint32_t room;
 	uint32_t *types; /* by number, where known */
 	uint32_t types_known;
+	struct graph_edge *edges; /* where known: not while it is captured into */
+	uint32_t edge_count;
+	bool edges_known;
 	struct parts parts;
 	bool capturing;
+	uint64_t original;    /* of a clone */
 	struct graph *parent; /* a child graph; NULL: the app's own */
 	struct graph *children, *sibling;
 	uint32_t parent_node;
+};
+
+/* A node that is switched off. */
+struct graph_off {
+	uint64_t graph;
+	uint32_t node;
 };
 
 struct graph_exec {
@@ -87,6 +99,8 @@ struct graph_exec {
 	struct parts parts;
 	uint64_t stream; /* launched there last */
 	bool launched;
+	struct graph_off *off;
+	size_t off_count;
 	uint64_t event; /* orders launches on different streams */
 };
 
@@ -94,6 +108,8 @@ struct graph_exec {
 struct graph *graph_new(void); /* named; the worker does not know it yet */
 void graph_free(struct graph *graph);
 struct graph *graph_find(CUgraph graph);
+struct graph_exec *graph_exec_find(CUgraphExec exec);
+void graph_node_free(struct graph_node *node);
 struct graph_node *graph_node_find(CUgraphNode node);
 /* The app's name for a node; NULL: no memory, or no such number. */
 CUgraphNode graph_node_name(struct graph *graph, uint32_t number);
@@ -101,10 +117,26 @@ CUgraphNode graph_node_name(struct graph *graph, uint32_t number);
 CUresult graph_numbers(
 	const struct graph *graph, const CUgraphNode *nodes, size_t n, uint32_t **numbers);
 
+/* graph_list.c */
+/* The type of a node; GRAPH_NO_NODE: it is gone. */
+CUresult graph_node_type(struct graph *graph, uint32_t number, uint32_t *type);
+/* A node that the app added. */
+void graph_added(struct graph *graph, uint32_t type);
+
+/* callback.c: what a host node calls; false: the ticket is none of the app's. */
+bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument);
 /* callback.c: a part for a host node's function. */
 CUresult callback_node_new(CUhostFn function, void *argument, struct part **part);
 
+/* copy.c: a copy between device and device (*INSIDE), or with the app. NOT_SUPPORTED: the app
+ * on both sides, or arrays. */
+enum copy_way { COPY_WAY_INSIDE, COPY_WAY_IN, COPY_WAY_OUT };
+CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,
+	struct part_copy *app);
+
 /* graph_part.c */
+/* The node's copy between device and stand-in. */
+void part_inside(const struct part *part, struct graph_copy *inside);
 bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t node);
 bool parts_copy(struct parts *to, const struct parts *from);
 void parts_free(struct parts *parts);

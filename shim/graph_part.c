@@ -46,7 +46,8 @@ bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t 
 		parts->places = places;
 		parts->room = room;
 	}
-	parts->places[parts->count++] = (struct part_place){part, graph, node};
+	parts->places[parts->count++] =
+		(struct part_place){.part = part, .graph = graph, .node = node};
 	return true;
 }
 
@@ -147,6 +148,24 @@ CUresult part_copy_new(bool in, const struct part_copy *copy, struct part **out)
 	return CUDA_SUCCESS;
 }
 
+void part_inside(const struct part *part, struct graph_copy *inside)
+{
+	const struct part_copy *c = &part->copy;
+	struct side packed = side_packed(part), device = side_device(c);
+	struct side dst = part->kind == PART_IN ? device : packed;
+	struct side src = part->kind == PART_IN ? packed : device;
+
+	*inside = (struct graph_copy){.dst = dst.at,
+		.dst_pitch = dst.pitch,
+		.dst_slice = dst.slice,
+		.src = src.at,
+		.src_pitch = src.pitch,
+		.src_slice = src.slice,
+		.width = c->width,
+		.height = c->height,
+		.depth = c->depth};
+}
+
 CUresult part_copy_captured(
 	struct graph *graph, bool in, const struct part_copy *copy, CUstream stream)
 {
@@ -175,7 +194,7 @@ CUresult parts_fill(const struct parts *parts, CUstream stream)
 
 		if (part->kind == PART_HOST)
 			callback_node_launched(part->number);
-		if (part->kind == PART_IN)
+		if (part->kind == PART_IN && !parts->places[i].off)
 			status = copy_sides(&packed, &host, &part->copy, stream);
 	}
 	return status;
@@ -190,7 +209,7 @@ CUresult parts_fetch(const struct parts *parts, CUstream stream, uint64_t seq)
 		struct side packed = side_packed(part), host = side_host(&part->copy);
 		struct event *event;
 
-		if (part->kind == PART_OUT)
+		if (part->kind == PART_OUT && !parts->places[i].off)
 			status = copy_sides(&host, &packed, &part->copy, stream);
 		if (part->kind != PART_RECORD)
 			continue;

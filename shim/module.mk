@@ -40,7 +40,7 @@ FRONT12_NAMES :=
 FRONT13_NAMES :=
 include $(wildcard shim/*/*.mk)
 
-$(OBJ)/preload-stub/%.so: | $(CACHE)/.complete
+$(OBJ)/preload-stub/%.so: shim/module.mk | $(CACHE)/.complete
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)echo 'extern int vcuda_stub; int vcuda_stub;' | $(PRELOAD_CC) -shared -fPIC -x c - \

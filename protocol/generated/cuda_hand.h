@@ -160,10 +160,99 @@ CUresult hand_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *par
 		size_t *paramSize);
 CUresult hand_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function);
 CUresult hand_cuFuncLoad(CUfunction function);
+CUresult hand_cuGraphCreate(CUgraph *phGraph, unsigned int flags);
+CUresult hand_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies,
+		const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
+		CUDA_KERNEL_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
+		const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies,
+		const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
+CUresult hand_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams);
+CUresult hand_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
+CUresult hand_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies,
+		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
+CUresult hand_cuGraphMemsetNodeGetParams(CUgraphNode hNode,
+		CUDA_MEMSET_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphMemsetNodeSetParams(CUgraphNode hNode,
+		const CUDA_MEMSET_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies,
+		const CUDA_HOST_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphHostNodeSetParams(CUgraphNode hNode,
+		const CUDA_HOST_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph);
+CUresult hand_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph);
+CUresult hand_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies);
+CUresult hand_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
+CUresult hand_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
+CUresult hand_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event);
+CUresult hand_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
+CUresult hand_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
+CUresult hand_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event);
+CUresult hand_cuDeviceGraphMemTrim(CUdevice device);
+CUresult hand_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
+		void *value);
+CUresult hand_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
+		void *value);
+CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph);
+CUresult hand_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
+		CUgraph hClonedGraph);
+CUresult hand_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type);
+CUresult hand_cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes);
+CUresult hand_cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes);
+CUresult hand_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
+		CUgraphEdgeData *edgeData, size_t *numEdges);
+CUresult hand_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
+		CUgraphEdgeData *edgeData, size_t *numDependencies);
+CUresult hand_cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes,
+		CUgraphEdgeData *edgeData, size_t *numDependentNodes);
+CUresult hand_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
+		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
+CUresult hand_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
+		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
+CUresult hand_cuGraphDestroyNode(CUgraphNode hNode);
 CUresult hand_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
 		unsigned long long flags);
+CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags);
+CUresult hand_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+		const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+		const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
+CUresult hand_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
+CUresult hand_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+		const CUDA_HOST_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+		CUgraph childGraph);
+CUresult hand_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
+		CUevent event);
+CUresult hand_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
+		CUevent event);
+CUresult hand_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
+		unsigned int isEnabled);
+CUresult hand_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
+		unsigned int *isEnabled);
 CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec);
 CUresult hand_cuGraphDestroy(CUgraph hGraph);
+CUresult hand_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+		CUgraphExecUpdateResultInfo *resultInfo);
+CUresult hand_cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags);
+CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+		size_t numDependencies, CUgraphNodeParams *nodeParams);
+CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+CUresult hand_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+		CUgraphNodeParams *nodeParams);
 CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit);
@@ -255,6 +344,9 @@ CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
 		CUstream hStream, void **kernelParams);
 CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode);
+CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+		size_t numDependencies, CUstreamCaptureMode mode);
 CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph);
 CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus);
 CUresult hand_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
@@ -267,9 +359,33 @@ CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
 		const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out);
+CUresult hand_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies,
+		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+CUresult hand_cuGraphKernelNodeGetParams(CUgraphNode hNode,
+		CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+CUresult hand_cuGraphKernelNodeSetParams(CUgraphNode hNode,
+		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+CUresult hand_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams, CUstream null_stream);
+CUresult hand_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
+		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
 CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream);
+CUresult hand_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
+		size_t *numEdges);
+CUresult hand_cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
+		size_t *numDependencies);
+CUresult hand_cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
+		size_t *numDependentNodes);
+CUresult hand_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
+		const CUgraphNode *to, size_t numDependencies);
+CUresult hand_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
+		const CUgraphNode *to, size_t numDependencies);
+CUresult hand_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies,
+		CUgraphNodeParams *nodeParams);
 CUresult hand_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
@@ -278,6 +394,11 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 CUresult hand_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 CUresult hand_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
 		CUstream hStream);
+CUresult hand_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies,
+		size_t numDependencies, unsigned int flags);
+CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
+		const CUgraphEdgeData *dependencyData, size_t numDependencies,
+		unsigned int flags);
 CUresult hand_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags);
 

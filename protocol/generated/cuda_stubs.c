@@ -2774,270 +2774,297 @@ VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig 
 }
 VCUDA_LOCAL(cuFuncSetSharedMemConfig);
 
-/* cuda.api:380: refused */
+/* cuda.api:380: post */
 VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
-	(void)phGraph;
-	(void)flags;
-	return shim_refused(CALL_cuGraphCreate, "cuGraphCreate", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphCreate);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphCreate(phGraph, flags);
 }
 VCUDA_LOCAL(cuGraphCreate);
 
-/* cuda.api:382: refused */
+/* cuda.api:381: post */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddKernelNode_v2, "cuGraphAddKernelNode_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddKernelNode_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddKernelNode_v2(phGraphNode, hGraph, dependencies, numDependencies,
+			nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddKernelNode_v2);
 
-/* cuda.api:385: refused */
+/* cuda.api:384: call */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphKernelNodeGetParams_v2, "cuGraphKernelNodeGetParams_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphKernelNodeGetParams_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphKernelNodeGetParams_v2(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams_v2);
 
-/* cuda.api:387: refused */
+/* cuda.api:386: post */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphKernelNodeSetParams_v2, "cuGraphKernelNodeSetParams_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphKernelNodeSetParams_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphKernelNodeSetParams_v2(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams_v2);
 
-/* cuda.api:389: refused */
+/* cuda.api:388: post */
 VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)copyParams;
-	(void)ctx;
-	return shim_refused(CALL_cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddMemcpyNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddMemcpyNode(phGraphNode, hGraph, dependencies, numDependencies,
+			copyParams, ctx);
 }
 VCUDA_LOCAL(cuGraphAddMemcpyNode);
 
-/* cuda.api:392: refused */
+/* cuda.api:391: call */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphMemcpyNodeGetParams, "cuGraphMemcpyNodeGetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphMemcpyNodeGetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphMemcpyNodeGetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeGetParams);
 
-/* cuda.api:394: refused */
+/* cuda.api:393: post */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMCPY3D *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphMemcpyNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphMemcpyNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeSetParams);
 
-/* cuda.api:396: refused */
+/* cuda.api:395: post */
 VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)memsetParams;
-	(void)ctx;
-	return shim_refused(CALL_cuGraphAddMemsetNode, "cuGraphAddMemsetNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddMemsetNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddMemsetNode(phGraphNode, hGraph, dependencies, numDependencies,
+			memsetParams, ctx);
 }
 VCUDA_LOCAL(cuGraphAddMemsetNode);
 
-/* cuda.api:400: refused */
+/* cuda.api:398: call */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 		CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphMemsetNodeGetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphMemsetNodeGetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphMemsetNodeGetParams);
 
-/* cuda.api:402: refused */
+/* cuda.api:400: post */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphMemsetNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphMemsetNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphMemsetNodeSetParams);
 
-/* cuda.api:404: refused */
+/* cuda.api:402: post */
 VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddHostNode, "cuGraphAddHostNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddHostNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddHostNode(phGraphNode, hGraph, dependencies, numDependencies,
+			nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddHostNode);
 
-/* cuda.api:407: refused */
+/* cuda.api:405: call */
 VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 		CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphHostNodeGetParams, "cuGraphHostNodeGetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphHostNodeGetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphHostNodeGetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphHostNodeGetParams);
 
-/* cuda.api:409: refused */
+/* cuda.api:407: post */
 VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphHostNodeSetParams, "cuGraphHostNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphHostNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphHostNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphHostNodeSetParams);
 
-/* cuda.api:411: refused */
+/* cuda.api:409: post */
 VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)childGraph;
-	return shim_refused(CALL_cuGraphAddChildGraphNode, "cuGraphAddChildGraphNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddChildGraphNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddChildGraphNode(phGraphNode, hGraph, dependencies, numDependencies,
+			childGraph);
 }
 VCUDA_LOCAL(cuGraphAddChildGraphNode);
 
-/* cuda.api:414: refused */
+/* cuda.api:411: call */
 VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 {
-	(void)hNode;
-	(void)phGraph;
-	return shim_refused(CALL_cuGraphChildGraphNodeGetGraph, "cuGraphChildGraphNodeGetGraph",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphChildGraphNodeGetGraph);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphChildGraphNodeGetGraph(hNode, phGraph);
 }
 VCUDA_LOCAL(cuGraphChildGraphNodeGetGraph);
 
-/* cuda.api:416: refused */
+/* cuda.api:413: post */
 VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphAddEmptyNode, "cuGraphAddEmptyNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddEmptyNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddEmptyNode(phGraphNode, hGraph, dependencies, numDependencies);
 }
 VCUDA_LOCAL(cuGraphAddEmptyNode);
 
-/* cuda.api:419: refused */
+/* cuda.api:415: post */
 VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)event;
-	return shim_refused(CALL_cuGraphAddEventRecordNode, "cuGraphAddEventRecordNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddEventRecordNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddEventRecordNode(phGraphNode, hGraph, dependencies,
+			numDependencies, event);
 }
 VCUDA_LOCAL(cuGraphAddEventRecordNode);
 
-/* cuda.api:422: refused */
+/* cuda.api:417: call */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
-	(void)hNode;
-	(void)event_out;
-	return shim_refused(CALL_cuGraphEventRecordNodeGetEvent,
-		"cuGraphEventRecordNodeGetEvent", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphEventRecordNodeGetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphEventRecordNodeGetEvent(hNode, event_out);
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeGetEvent);
 
-/* cuda.api:424: refused */
+/* cuda.api:419: post */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-	(void)hNode;
-	(void)event;
-	return shim_refused(CALL_cuGraphEventRecordNodeSetEvent,
-		"cuGraphEventRecordNodeSetEvent", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphEventRecordNodeSetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphEventRecordNodeSetEvent(hNode, event);
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeSetEvent);
 
-/* cuda.api:426: refused */
+/* cuda.api:420: post */
 VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)event;
-	return shim_refused(CALL_cuGraphAddEventWaitNode, "cuGraphAddEventWaitNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddEventWaitNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddEventWaitNode(phGraphNode, hGraph, dependencies, numDependencies,
+			event);
 }
 VCUDA_LOCAL(cuGraphAddEventWaitNode);
 
-/* cuda.api:429: refused */
+/* cuda.api:422: call */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
-	(void)hNode;
-	(void)event_out;
-	return shim_refused(CALL_cuGraphEventWaitNodeGetEvent, "cuGraphEventWaitNodeGetEvent",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphEventWaitNodeGetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphEventWaitNodeGetEvent(hNode, event_out);
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeGetEvent);
 
-/* cuda.api:431: refused */
+/* cuda.api:424: post */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-	(void)hNode;
-	(void)event;
-	return shim_refused(CALL_cuGraphEventWaitNodeSetEvent, "cuGraphEventWaitNodeSetEvent",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphEventWaitNodeSetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphEventWaitNodeSetEvent(hNode, event);
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeSetEvent);
 
-/* cuda.api:433: refused */
+/* cuda.api:425: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
@@ -3048,33 +3075,36 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGrap
 	(void)numDependencies;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphAddExternalSemaphoresSignalNode,
-		"cuGraphAddExternalSemaphoresSignalNode", "graphs: not served yet");
+		"cuGraphAddExternalSemaphoresSignalNode",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresSignalNode);
 
-/* cuda.api:437: refused */
+/* cuda.api:429: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out)
 {
 	(void)hNode;
 	(void)params_out;
 	return shim_refused(CALL_cuGraphExternalSemaphoresSignalNodeGetParams,
-		"cuGraphExternalSemaphoresSignalNodeGetParams", "graphs: not served yet");
+		"cuGraphExternalSemaphoresSignalNodeGetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeGetParams);
 
-/* cuda.api:439: refused */
+/* cuda.api:432: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExternalSemaphoresSignalNodeSetParams,
-		"cuGraphExternalSemaphoresSignalNodeSetParams", "graphs: not served yet");
+		"cuGraphExternalSemaphoresSignalNodeSetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:442: refused */
+/* cuda.api:435: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
@@ -3085,33 +3115,36 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphN
 	(void)numDependencies;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphAddExternalSemaphoresWaitNode,
-		"cuGraphAddExternalSemaphoresWaitNode", "graphs: not served yet");
+		"cuGraphAddExternalSemaphoresWaitNode",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresWaitNode);
 
-/* cuda.api:446: refused */
+/* cuda.api:439: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out)
 {
 	(void)hNode;
 	(void)params_out;
 	return shim_refused(CALL_cuGraphExternalSemaphoresWaitNodeGetParams,
-		"cuGraphExternalSemaphoresWaitNodeGetParams", "graphs: not served yet");
+		"cuGraphExternalSemaphoresWaitNodeGetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeGetParams);
 
-/* cuda.api:448: refused */
+/* cuda.api:442: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExternalSemaphoresWaitNodeSetParams,
-		"cuGraphExternalSemaphoresWaitNodeSetParams", "graphs: not served yet");
+		"cuGraphExternalSemaphoresWaitNodeSetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:451: refused */
+/* cuda.api:445: refused */
 VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
@@ -3122,33 +3155,35 @@ VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph
 	(void)numDependencies;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphAddBatchMemOpNode, "cuGraphAddBatchMemOpNode",
-		"graphs: not served yet");
+		"nodes that wait for and write values: not served yet");
 }
 VCUDA_LOCAL(cuGraphAddBatchMemOpNode);
 
-/* cuda.api:455: refused */
+/* cuda.api:449: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
 	(void)hNode;
 	(void)nodeParams_out;
 	return shim_refused(CALL_cuGraphBatchMemOpNodeGetParams,
-		"cuGraphBatchMemOpNodeGetParams", "graphs: not served yet");
+		"cuGraphBatchMemOpNodeGetParams",
+		"nodes that wait for and write values: not served yet");
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeGetParams);
 
-/* cuda.api:457: refused */
+/* cuda.api:452: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphBatchMemOpNodeSetParams,
-		"cuGraphBatchMemOpNodeSetParams", "graphs: not served yet");
+		"cuGraphBatchMemOpNodeSetParams",
+		"nodes that wait for and write values: not served yet");
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeSetParams);
 
-/* cuda.api:460: refused */
+/* cuda.api:455: refused */
 VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -3156,11 +3191,12 @@ VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExecBatchMemOpNodeSetParams,
-		"cuGraphExecBatchMemOpNodeSetParams", "graphs: not served yet");
+		"cuGraphExecBatchMemOpNodeSetParams",
+		"nodes that wait for and write values: not served yet");
 }
 VCUDA_LOCAL(cuGraphExecBatchMemOpNodeSetParams);
 
-/* cuda.api:463: refused */
+/* cuda.api:458: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
@@ -3171,22 +3207,22 @@ VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph h
 	(void)numDependencies;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphAddMemAllocNode, "cuGraphAddMemAllocNode",
-		"graphs: not served yet");
+		"graphs that own memory: not served");
 }
 VCUDA_LOCAL(cuGraphAddMemAllocNode);
 
-/* cuda.api:466: refused */
+/* cuda.api:462: refused */
 VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 		CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
 	(void)hNode;
 	(void)params_out;
 	return shim_refused(CALL_cuGraphMemAllocNodeGetParams, "cuGraphMemAllocNodeGetParams",
-		"graphs: not served yet");
+		"graphs that own memory: not served");
 }
 VCUDA_LOCAL(cuGraphMemAllocNodeGetParams);
 
-/* cuda.api:468: refused */
+/* cuda.api:465: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
@@ -3196,229 +3232,246 @@ VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hG
 	(void)numDependencies;
 	(void)dptr;
 	return shim_refused(CALL_cuGraphAddMemFreeNode, "cuGraphAddMemFreeNode",
-		"graphs: not served yet");
+		"graphs that own memory: not served");
 }
 VCUDA_LOCAL(cuGraphAddMemFreeNode);
 
-/* cuda.api:471: refused */
+/* cuda.api:468: refused */
 VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 {
 	(void)hNode;
 	(void)dptr_out;
 	return shim_refused(CALL_cuGraphMemFreeNodeGetParams, "cuGraphMemFreeNodeGetParams",
-		"graphs: not served yet");
+		"graphs that own memory: not served");
 }
 VCUDA_LOCAL(cuGraphMemFreeNodeGetParams);
 
-/* cuda.api:473: refused */
+/* cuda.api:470: local */
 VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
-	(void)device;
-	return shim_refused(CALL_cuDeviceGraphMemTrim, "cuDeviceGraphMemTrim",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuDeviceGraphMemTrim);
+
+	if (entered)
+		return entered;
+
+	return hand_cuDeviceGraphMemTrim(device);
 }
 VCUDA_LOCAL(cuDeviceGraphMemTrim);
 
-/* cuda.api:474: refused */
+/* cuda.api:471: local */
 VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
-	(void)device;
-	(void)attr;
-	(void)value;
-	return shim_refused(CALL_cuDeviceGetGraphMemAttribute, "cuDeviceGetGraphMemAttribute",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuDeviceGetGraphMemAttribute);
+
+	if (entered)
+		return entered;
+
+	return hand_cuDeviceGetGraphMemAttribute(device, attr, value);
 }
 VCUDA_LOCAL(cuDeviceGetGraphMemAttribute);
 
-/* cuda.api:476: refused */
+/* cuda.api:473: local */
 VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
-	(void)device;
-	(void)attr;
-	(void)value;
-	return shim_refused(CALL_cuDeviceSetGraphMemAttribute, "cuDeviceSetGraphMemAttribute",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuDeviceSetGraphMemAttribute);
+
+	if (entered)
+		return entered;
+
+	return hand_cuDeviceSetGraphMemAttribute(device, attr, value);
 }
 VCUDA_LOCAL(cuDeviceSetGraphMemAttribute);
 
-/* cuda.api:478: refused */
+/* cuda.api:475: post */
 VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
-	(void)phGraphClone;
-	(void)originalGraph;
-	return shim_refused(CALL_cuGraphClone, "cuGraphClone", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphClone);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphClone(phGraphClone, originalGraph);
 }
 VCUDA_LOCAL(cuGraphClone);
 
-/* cuda.api:480: refused */
+/* cuda.api:476: local */
 VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
 		CUgraph hClonedGraph)
 {
-	(void)phNode;
-	(void)hOriginalNode;
-	(void)hClonedGraph;
-	return shim_refused(CALL_cuGraphNodeFindInClone, "cuGraphNodeFindInClone",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeFindInClone);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeFindInClone(phNode, hOriginalNode, hClonedGraph);
 }
 VCUDA_LOCAL(cuGraphNodeFindInClone);
 
-/* cuda.api:482: refused */
+/* cuda.api:478: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 {
-	(void)hNode;
-	(void)type;
-	return shim_refused(CALL_cuGraphNodeGetType, "cuGraphNodeGetType",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetType);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetType(hNode, type);
 }
 VCUDA_LOCAL(cuGraphNodeGetType);
 
 CUresult cuGraphNodeGetContainingGraph(void);
-/* cuda.api:484: refused */
+/* cuda.api:479: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetContainingGraph, "cuGraphNodeGetContainingGraph",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeGetContainingGraph);
 
 CUresult cuGraphNodeGetLocalId(void);
-/* cuda.api:486: refused */
+/* cuda.api:481: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetLocalId, "cuGraphNodeGetLocalId",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeGetLocalId);
 
 CUresult cuGraphNodeGetToolsId(void);
-/* cuda.api:488: refused */
+/* cuda.api:483: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetToolsId, "cuGraphNodeGetToolsId",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeGetToolsId);
 
 CUresult cuGraphGetId(void);
-/* cuda.api:490: refused */
+/* cuda.api:485: refused */
 VCUDA_EXPORT CUresult cuGraphGetId(void)
 {
-	return shim_refused(CALL_cuGraphGetId, "cuGraphGetId", "graphs: not served yet");
+	return shim_refused(CALL_cuGraphGetId, "cuGraphGetId",
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphGetId);
 
 CUresult cuGraphExecGetId(void);
-/* cuda.api:492: refused */
+/* cuda.api:487: refused */
 VCUDA_EXPORT CUresult cuGraphExecGetId(void)
 {
 	return shim_refused(CALL_cuGraphExecGetId, "cuGraphExecGetId",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphExecGetId);
 
-/* cuda.api:494: refused */
+/* cuda.api:489: call */
 VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 {
-	(void)hGraph;
-	(void)nodes;
-	(void)numNodes;
-	return shim_refused(CALL_cuGraphGetNodes, "cuGraphGetNodes", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphGetNodes);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphGetNodes(hGraph, nodes, numNodes);
 }
 VCUDA_LOCAL(cuGraphGetNodes);
 
-/* cuda.api:496: refused */
+/* cuda.api:491: call */
 VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes,
 		size_t *numRootNodes)
 {
-	(void)hGraph;
-	(void)rootNodes;
-	(void)numRootNodes;
-	return shim_refused(CALL_cuGraphGetRootNodes, "cuGraphGetRootNodes",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphGetRootNodes);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphGetRootNodes(hGraph, rootNodes, numRootNodes);
 }
 VCUDA_LOCAL(cuGraphGetRootNodes);
 
-/* cuda.api:498: refused */
+/* cuda.api:493: call */
 VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		CUgraphEdgeData *edgeData, size_t *numEdges)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numEdges;
-	return shim_refused(CALL_cuGraphGetEdges_v2, "cuGraphGetEdges_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphGetEdges_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphGetEdges_v2(hGraph, from, to, edgeData, numEdges);
 }
 VCUDA_LOCAL(cuGraphGetEdges_v2);
 
-/* cuda.api:500: refused */
+/* cuda.api:495: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 		CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
-	(void)hNode;
-	(void)dependencies;
-	(void)edgeData;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphNodeGetDependencies_v2, "cuGraphNodeGetDependencies_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetDependencies_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetDependencies_v2(hNode, dependencies, edgeData,
+			numDependencies);
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies_v2);
 
-/* cuda.api:503: refused */
+/* cuda.api:497: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
 		size_t *numDependentNodes)
 {
-	(void)hNode;
-	(void)dependentNodes;
-	(void)edgeData;
-	(void)numDependentNodes;
-	return shim_refused(CALL_cuGraphNodeGetDependentNodes_v2,
-		"cuGraphNodeGetDependentNodes_v2", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetDependentNodes_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, edgeData,
+			numDependentNodes);
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes_v2);
 
-/* cuda.api:506: refused */
+/* cuda.api:499: post */
 VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphAddDependencies_v2, "cuGraphAddDependencies_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddDependencies_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddDependencies_v2(hGraph, from, to, edgeData, numDependencies);
 }
 VCUDA_LOCAL(cuGraphAddDependencies_v2);
 
-/* cuda.api:509: refused */
+/* cuda.api:501: post */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphRemoveDependencies_v2, "cuGraphRemoveDependencies_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphRemoveDependencies_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphRemoveDependencies_v2(hGraph, from, to, edgeData, numDependencies);
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies_v2);
 
-/* cuda.api:512: refused */
+/* cuda.api:503: post */
 VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 {
-	(void)hNode;
-	return shim_refused(CALL_cuGraphDestroyNode, "cuGraphDestroyNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphDestroyNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphDestroyNode(hNode);
 }
 VCUDA_LOCAL(cuGraphDestroyNode);
 
-/* cuda.api:513: call */
+/* cuda.api:504: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
 		unsigned long long flags)
 {
@@ -3431,103 +3484,110 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgr
 }
 VCUDA_LOCAL(cuGraphInstantiateWithFlags);
 
-/* cuda.api:515: refused */
+/* cuda.api:506: local */
 VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 {
-	(void)hGraphExec;
-	(void)flags;
-	return shim_refused(CALL_cuGraphExecGetFlags, "cuGraphExecGetFlags",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecGetFlags);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecGetFlags(hGraphExec, flags);
 }
 VCUDA_LOCAL(cuGraphExecGetFlags);
 
-/* cuda.api:517: refused */
+/* cuda.api:507: post */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphExecKernelNodeSetParams_v2,
-		"cuGraphExecKernelNodeSetParams_v2", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecKernelNodeSetParams_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams_v2);
 
-/* cuda.api:519: refused */
+/* cuda.api:509: post */
 VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)copyParams;
-	(void)ctx;
-	return shim_refused(CALL_cuGraphExecMemcpyNodeSetParams,
-		"cuGraphExecMemcpyNodeSetParams", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecMemcpyNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecMemcpyNodeSetParams(hGraphExec, hNode, copyParams, ctx);
 }
 VCUDA_LOCAL(cuGraphExecMemcpyNodeSetParams);
 
-/* cuda.api:521: refused */
+/* cuda.api:511: post */
 VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)memsetParams;
-	(void)ctx;
-	return shim_refused(CALL_cuGraphExecMemsetNodeSetParams,
-		"cuGraphExecMemsetNodeSetParams", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecMemsetNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecMemsetNodeSetParams(hGraphExec, hNode, memsetParams, ctx);
 }
 VCUDA_LOCAL(cuGraphExecMemsetNodeSetParams);
 
-/* cuda.api:524: refused */
+/* cuda.api:513: post */
 VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphExecHostNodeSetParams, "cuGraphExecHostNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecHostNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecHostNodeSetParams(hGraphExec, hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphExecHostNodeSetParams);
 
-/* cuda.api:526: refused */
+/* cuda.api:515: post */
 VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUgraph childGraph)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)childGraph;
-	return shim_refused(CALL_cuGraphExecChildGraphNodeSetParams,
-		"cuGraphExecChildGraphNodeSetParams", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecChildGraphNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, childGraph);
 }
 VCUDA_LOCAL(cuGraphExecChildGraphNodeSetParams);
 
-/* cuda.api:528: refused */
+/* cuda.api:517: post */
 VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)event;
-	return shim_refused(CALL_cuGraphExecEventRecordNodeSetEvent,
-		"cuGraphExecEventRecordNodeSetEvent", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecEventRecordNodeSetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecEventRecordNodeSetEvent(hGraphExec, hNode, event);
 }
 VCUDA_LOCAL(cuGraphExecEventRecordNodeSetEvent);
 
-/* cuda.api:530: refused */
+/* cuda.api:519: post */
 VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)event;
-	return shim_refused(CALL_cuGraphExecEventWaitNodeSetEvent,
-		"cuGraphExecEventWaitNodeSetEvent", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecEventWaitNodeSetEvent);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event);
 }
 VCUDA_LOCAL(cuGraphExecEventWaitNodeSetEvent);
 
-/* cuda.api:532: refused */
+/* cuda.api:521: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -3535,11 +3595,12 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphEx
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExecExternalSemaphoresSignalNodeSetParams,
-		"cuGraphExecExternalSemaphoresSignalNodeSetParams", "graphs: not served yet");
+		"cuGraphExecExternalSemaphoresSignalNodeSetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:535: refused */
+/* cuda.api:524: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -3547,35 +3608,38 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec
 	(void)hNode;
 	(void)nodeParams;
 	return shim_refused(CALL_cuGraphExecExternalSemaphoresWaitNodeSetParams,
-		"cuGraphExecExternalSemaphoresWaitNodeSetParams", "graphs: not served yet");
+		"cuGraphExecExternalSemaphoresWaitNodeSetParams",
+		"external memory and semaphores: not served");
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:538: refused */
+/* cuda.api:527: post */
 VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int isEnabled)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)isEnabled;
-	return shim_refused(CALL_cuGraphNodeSetEnabled, "cuGraphNodeSetEnabled",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeSetEnabled);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeSetEnabled(hGraphExec, hNode, isEnabled);
 }
 VCUDA_LOCAL(cuGraphNodeSetEnabled);
 
-/* cuda.api:540: refused */
+/* cuda.api:529: local */
 VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int *isEnabled)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)isEnabled;
-	return shim_refused(CALL_cuGraphNodeGetEnabled, "cuGraphNodeGetEnabled",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetEnabled);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetEnabled(hGraphExec, hNode, isEnabled);
 }
 VCUDA_LOCAL(cuGraphNodeGetEnabled);
 
-/* cuda.api:542: post */
+/* cuda.api:531: post */
 VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	CUresult entered = shim_enter(CALL_cuGraphExecDestroy);
@@ -3587,7 +3651,7 @@ VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 }
 VCUDA_LOCAL(cuGraphExecDestroy);
 
-/* cuda.api:543: post */
+/* cuda.api:532: post */
 VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
 	CUresult entered = shim_enter(CALL_cuGraphDestroy);
@@ -3599,29 +3663,31 @@ VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 }
 VCUDA_LOCAL(cuGraphDestroy);
 
-/* cuda.api:544: refused */
+/* cuda.api:533: call */
 VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo)
 {
-	(void)hGraphExec;
-	(void)hGraph;
-	(void)resultInfo;
-	return shim_refused(CALL_cuGraphExecUpdate_v2, "cuGraphExecUpdate_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecUpdate_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecUpdate_v2(hGraphExec, hGraph, resultInfo);
 }
 VCUDA_LOCAL(cuGraphExecUpdate_v2);
 
-/* cuda.api:546: refused */
+/* cuda.api:535: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
 	(void)dst;
 	(void)src;
 	return shim_refused(CALL_cuGraphKernelNodeCopyAttributes,
-		"cuGraphKernelNodeCopyAttributes", "graphs: not served yet");
+		"cuGraphKernelNodeCopyAttributes",
+		"attributes of kernel nodes: not served yet");
 }
 VCUDA_LOCAL(cuGraphKernelNodeCopyAttributes);
 
-/* cuda.api:548: refused */
+/* cuda.api:537: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		CUkernelNodeAttrValue *value_out)
 {
@@ -3629,11 +3695,11 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelN
 	(void)attr;
 	(void)value_out;
 	return shim_refused(CALL_cuGraphKernelNodeGetAttribute, "cuGraphKernelNodeGetAttribute",
-		"graphs: not served yet");
+		"attributes of kernel nodes: not served yet");
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetAttribute);
 
-/* cuda.api:550: refused */
+/* cuda.api:540: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		const CUkernelNodeAttrValue *value)
 {
@@ -3641,22 +3707,23 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelN
 	(void)attr;
 	(void)value;
 	return shim_refused(CALL_cuGraphKernelNodeSetAttribute, "cuGraphKernelNodeSetAttribute",
-		"graphs: not served yet");
+		"attributes of kernel nodes: not served yet");
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetAttribute);
 
-/* cuda.api:552: refused */
+/* cuda.api:543: call */
 VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
-	(void)hGraph;
-	(void)path;
-	(void)flags;
-	return shim_refused(CALL_cuGraphDebugDotPrint, "cuGraphDebugDotPrint",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphDebugDotPrint);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphDebugDotPrint(hGraph, path, flags);
 }
 VCUDA_LOCAL(cuGraphDebugDotPrint);
 
-/* cuda.api:554: refused */
+/* cuda.api:545: refused */
 VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
 		unsigned int initialRefcount, unsigned int flags)
 {
@@ -3670,7 +3737,7 @@ VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CU
 }
 VCUDA_LOCAL(cuUserObjectCreate);
 
-/* cuda.api:557: refused */
+/* cuda.api:548: refused */
 VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3680,7 +3747,7 @@ VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count
 }
 VCUDA_LOCAL(cuUserObjectRetain);
 
-/* cuda.api:559: refused */
+/* cuda.api:550: refused */
 VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3690,7 +3757,7 @@ VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int coun
 }
 VCUDA_LOCAL(cuUserObjectRelease);
 
-/* cuda.api:561: refused */
+/* cuda.api:552: refused */
 VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count, unsigned int flags)
 {
@@ -3699,11 +3766,11 @@ VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object
 	(void)count;
 	(void)flags;
 	return shim_refused(CALL_cuGraphRetainUserObject, "cuGraphRetainUserObject",
-		"graphs: not served yet");
+		"user objects: not served yet");
 }
 VCUDA_LOCAL(cuGraphRetainUserObject);
 
-/* cuda.api:563: refused */
+/* cuda.api:554: refused */
 VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count)
 {
@@ -3711,76 +3778,78 @@ VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject objec
 	(void)object;
 	(void)count;
 	return shim_refused(CALL_cuGraphReleaseUserObject, "cuGraphReleaseUserObject",
-		"graphs: not served yet");
+		"user objects: not served yet");
 }
 VCUDA_LOCAL(cuGraphReleaseUserObject);
 
-/* cuda.api:565: refused */
+/* cuda.api:556: post */
 VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddNode_v2, "cuGraphAddNode_v2",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddNode_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData,
+			numDependencies, nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddNode_v2);
 
 CUresult cuGraphAddNode_v3(void);
-/* cuda.api:569: refused */
+/* cuda.api:559: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode_v3(void)
 {
 	return shim_refused(CALL_cuGraphAddNode_v3, "cuGraphAddNode_v3",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphAddNode_v3);
 
-/* cuda.api:573: refused */
+/* cuda.api:563: post */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphNodeSetParams, "cuGraphNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphNodeSetParams);
 
 CUresult cuGraphNodeSetParams_v2(void);
-/* cuda.api:575: refused */
+/* cuda.api:565: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 {
 	return shim_refused(CALL_cuGraphNodeSetParams_v2, "cuGraphNodeSetParams_v2",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeSetParams_v2);
 
 CUresult cuGraphNodeGetParams(void);
-/* cuda.api:577: refused */
+/* cuda.api:567: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetParams(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetParams, "cuGraphNodeGetParams",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuGraphNodeGetParams);
 
-/* cuda.api:579: refused */
+/* cuda.api:569: post */
 VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraphNodeParams *nodeParams)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphExecNodeSetParams, "cuGraphExecNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecNodeSetParams(hGraphExec, hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphExecNodeSetParams);
 
-/* cuda.api:581: refused */
+/* cuda.api:571: refused */
 VCUDA_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
 		CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
 		unsigned int flags)
@@ -3791,7 +3860,7 @@ VCUDA_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *p
 	(void)defaultLaunchValue;
 	(void)flags;
 	return shim_refused(CALL_cuGraphConditionalHandleCreate,
-		"cuGraphConditionalHandleCreate", "graphs: not served yet");
+		"cuGraphConditionalHandleCreate", "conditional nodes: not served");
 }
 VCUDA_LOCAL(cuGraphConditionalHandleCreate);
 
@@ -3816,7 +3885,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 	return shim_end(&call);
 }
 
-/* cuda.api:584: cached */
+/* cuda.api:574: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize)
 {
@@ -3853,7 +3922,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 	return shim_end(&call);
 }
 
-/* cuda.api:586: cached */
+/* cuda.api:576: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
@@ -3868,7 +3937,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
 
-/* cuda.api:589: cached */
+/* cuda.api:579: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit)
@@ -3883,7 +3952,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bl
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialBlockSize);
 
-/* cuda.api:592: cached */
+/* cuda.api:582: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize,
 		int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
@@ -3919,7 +3988,7 @@ static CUresult send_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmem
 	return shim_end(&call);
 }
 
-/* cuda.api:595: cached */
+/* cuda.api:585: cached */
 VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 		CUfunction func, int numBlocks, int blockSize)
 {
@@ -3933,7 +4002,7 @@ VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSme
 }
 VCUDA_LOCAL(cuOccupancyAvailableDynamicSMemPerBlock);
 
-/* cuda.api:597: refused */
+/* cuda.api:587: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -3945,7 +4014,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfun
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialClusterSize);
 
-/* cuda.api:599: refused */
+/* cuda.api:589: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -3957,7 +4026,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction 
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveClusters);
 
-/* cuda.api:601: refused */
+/* cuda.api:591: refused */
 VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -3968,7 +4037,7 @@ VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigne
 }
 VCUDA_LOCAL(cuTexRefSetArray);
 
-/* cuda.api:603: refused */
+/* cuda.api:593: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 		CUmipmappedArray hMipmappedArray, unsigned int Flags)
 {
@@ -3980,7 +4049,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetMipmappedArray);
 
-/* cuda.api:605: refused */
+/* cuda.api:595: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr dptr, size_t bytes)
 {
@@ -3993,7 +4062,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefSetAddress_v2);
 
-/* cuda.api:607: refused */
+/* cuda.api:597: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -4006,7 +4075,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v3);
 
-/* cuda.api:609: refused */
+/* cuda.api:599: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 		int NumPackedComponents)
 {
@@ -4018,7 +4087,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 }
 VCUDA_LOCAL(cuTexRefSetFormat);
 
-/* cuda.api:611: refused */
+/* cuda.api:601: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 {
 	(void)hTexRef;
@@ -4029,7 +4098,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddres
 }
 VCUDA_LOCAL(cuTexRefSetAddressMode);
 
-/* cuda.api:613: refused */
+/* cuda.api:603: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4039,7 +4108,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 }
 VCUDA_LOCAL(cuTexRefSetFilterMode);
 
-/* cuda.api:615: refused */
+/* cuda.api:605: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4049,7 +4118,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mod
 }
 VCUDA_LOCAL(cuTexRefSetMipmapFilterMode);
 
-/* cuda.api:617: refused */
+/* cuda.api:607: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 {
 	(void)hTexRef;
@@ -4059,7 +4128,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelBias);
 
-/* cuda.api:619: refused */
+/* cuda.api:609: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
 		float maxMipmapLevelClamp)
 {
@@ -4071,7 +4140,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMip
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelClamp);
 
-/* cuda.api:621: refused */
+/* cuda.api:611: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
 {
 	(void)hTexRef;
@@ -4081,7 +4150,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int ma
 }
 VCUDA_LOCAL(cuTexRefSetMaxAnisotropy);
 
-/* cuda.api:623: refused */
+/* cuda.api:613: refused */
 VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
 {
 	(void)hTexRef;
@@ -4091,7 +4160,7 @@ VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderCol
 }
 VCUDA_LOCAL(cuTexRefSetBorderColor);
 
-/* cuda.api:625: refused */
+/* cuda.api:615: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -4101,7 +4170,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 }
 VCUDA_LOCAL(cuTexRefSetFlags);
 
-/* cuda.api:627: refused */
+/* cuda.api:617: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -4111,7 +4180,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress_v2);
 
-/* cuda.api:629: refused */
+/* cuda.api:619: refused */
 VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 {
 	(void)phArray;
@@ -4121,7 +4190,7 @@ VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetArray);
 
-/* cuda.api:631: refused */
+/* cuda.api:621: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray,
 		CUtexref hTexRef)
 {
@@ -4132,7 +4201,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArr
 }
 VCUDA_LOCAL(cuTexRefGetMipmappedArray);
 
-/* cuda.api:633: refused */
+/* cuda.api:623: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
 {
 	(void)pam;
@@ -4143,7 +4212,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetAddressMode);
 
-/* cuda.api:635: refused */
+/* cuda.api:625: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4153,7 +4222,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetFilterMode);
 
-/* cuda.api:637: refused */
+/* cuda.api:627: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels,
 		CUtexref hTexRef)
 {
@@ -4165,7 +4234,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChanne
 }
 VCUDA_LOCAL(cuTexRefGetFormat);
 
-/* cuda.api:639: refused */
+/* cuda.api:629: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4175,7 +4244,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref h
 }
 VCUDA_LOCAL(cuTexRefGetMipmapFilterMode);
 
-/* cuda.api:641: refused */
+/* cuda.api:631: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 {
 	(void)pbias;
@@ -4185,7 +4254,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelBias);
 
-/* cuda.api:643: refused */
+/* cuda.api:633: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 		float *pmaxMipmapLevelClamp, CUtexref hTexRef)
 {
@@ -4197,7 +4266,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelClamp);
 
-/* cuda.api:646: refused */
+/* cuda.api:636: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 {
 	(void)pmaxAniso;
@@ -4207,7 +4276,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMaxAnisotropy);
 
-/* cuda.api:648: refused */
+/* cuda.api:638: refused */
 VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
 {
 	(void)pBorderColor;
@@ -4217,7 +4286,7 @@ VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetBorderColor);
 
-/* cuda.api:650: refused */
+/* cuda.api:640: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 {
 	(void)pFlags;
@@ -4227,7 +4296,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetFlags);
 
-/* cuda.api:652: refused */
+/* cuda.api:642: refused */
 VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 {
 	(void)pTexRef;
@@ -4236,7 +4305,7 @@ VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 }
 VCUDA_LOCAL(cuTexRefCreate);
 
-/* cuda.api:653: refused */
+/* cuda.api:643: refused */
 VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 {
 	(void)hTexRef;
@@ -4245,7 +4314,7 @@ VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefDestroy);
 
-/* cuda.api:654: refused */
+/* cuda.api:644: refused */
 VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hSurfRef;
@@ -4256,7 +4325,7 @@ VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsi
 }
 VCUDA_LOCAL(cuSurfRefSetArray);
 
-/* cuda.api:656: refused */
+/* cuda.api:646: refused */
 VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 {
 	(void)phArray;
@@ -4266,7 +4335,7 @@ VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 }
 VCUDA_LOCAL(cuSurfRefGetArray);
 
-/* cuda.api:658: refused */
+/* cuda.api:648: refused */
 VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 		const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
 		const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
@@ -4280,7 +4349,7 @@ VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 }
 VCUDA_LOCAL(cuTexObjectCreate);
 
-/* cuda.api:661: refused */
+/* cuda.api:651: refused */
 VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 {
 	(void)texObject;
@@ -4289,7 +4358,7 @@ VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 }
 VCUDA_LOCAL(cuTexObjectDestroy);
 
-/* cuda.api:663: refused */
+/* cuda.api:653: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUtexObject texObject)
 {
@@ -4300,7 +4369,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetResourceDesc);
 
-/* cuda.api:665: refused */
+/* cuda.api:655: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 		CUtexObject texObject)
 {
@@ -4311,7 +4380,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetTextureDesc);
 
-/* cuda.api:667: refused */
+/* cuda.api:657: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
 		CUtexObject texObject)
 {
@@ -4322,7 +4391,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pR
 }
 VCUDA_LOCAL(cuTexObjectGetResourceViewDesc);
 
-/* cuda.api:669: refused */
+/* cuda.api:659: refused */
 VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 		const CUDA_RESOURCE_DESC *pResDesc)
 {
@@ -4333,7 +4402,7 @@ VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 }
 VCUDA_LOCAL(cuSurfObjectCreate);
 
-/* cuda.api:671: refused */
+/* cuda.api:661: refused */
 VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 {
 	(void)surfObject;
@@ -4342,7 +4411,7 @@ VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 }
 VCUDA_LOCAL(cuSurfObjectDestroy);
 
-/* cuda.api:673: refused */
+/* cuda.api:663: refused */
 VCUDA_EXPORT CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUsurfObject surfObject)
 {
@@ -4388,7 +4457,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:675: call */
+/* cuda.api:665: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4450,7 +4519,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:683: call */
+/* cuda.api:673: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4513,7 +4582,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:693: call */
+/* cuda.api:683: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4554,7 +4623,7 @@ static CUresult send_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *glo
 	return shim_end(&call);
 }
 
-/* cuda.api:702: call */
+/* cuda.api:692: call */
 VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
 	CUresult entered = shim_enter(CALL_cuTensorMapReplaceAddress);
@@ -4567,7 +4636,7 @@ VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *gl
 VCUDA_LOCAL(cuTensorMapReplaceAddress);
 
 CUresult cuTensorMapSetAllocationClass(void);
-/* cuda.api:704: refused */
+/* cuda.api:694: refused */
 VCUDA_EXPORT CUresult cuTensorMapSetAllocationClass(void)
 {
 	return shim_refused(CALL_cuTensorMapSetAllocationClass, "cuTensorMapSetAllocationClass",
@@ -4594,7 +4663,7 @@ static CUresult send_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUd
 	return shim_end(&call);
 }
 
-/* cuda.api:707: cached */
+/* cuda.api:697: cached */
 VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceCanAccessPeer);
@@ -4606,7 +4675,7 @@ VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CU
 }
 VCUDA_LOCAL(cuDeviceCanAccessPeer);
 
-/* cuda.api:709: local */
+/* cuda.api:699: local */
 VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxEnablePeerAccess);
@@ -4618,7 +4687,7 @@ VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int 
 }
 VCUDA_LOCAL(cuCtxEnablePeerAccess);
 
-/* cuda.api:710: local */
+/* cuda.api:700: local */
 VCUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDisablePeerAccess);
@@ -4651,7 +4720,7 @@ static CUresult send_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a
 	return shim_end(&call);
 }
 
-/* cuda.api:711: cached */
+/* cuda.api:701: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
 		CUdevice srcDevice, CUdevice dstDevice)
 {
@@ -4692,7 +4761,7 @@ static CUresult send_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities
 	return shim_end(&call);
 }
 
-/* cuda.api:713: cached */
+/* cuda.api:703: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
 		CUdevice dstDevice)
@@ -4707,7 +4776,7 @@ VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilitie
 }
 VCUDA_LOCAL(cuDeviceGetP2PAtomicCapabilities);
 
-/* cuda.api:716: refused */
+/* cuda.api:706: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
 	(void)resource;
@@ -4716,7 +4785,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 }
 VCUDA_LOCAL(cuGraphicsUnregisterResource);
 
-/* cuda.api:718: refused */
+/* cuda.api:708: refused */
 VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 		CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
@@ -4729,7 +4798,7 @@ VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 }
 VCUDA_LOCAL(cuGraphicsSubResourceGetMappedArray);
 
-/* cuda.api:721: refused */
+/* cuda.api:711: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 		CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
@@ -4740,7 +4809,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedMipmappedArray);
 
-/* cuda.api:723: refused */
+/* cuda.api:713: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize,
 		CUgraphicsResource resource)
 {
@@ -4752,7 +4821,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer_v2);
 
-/* cuda.api:725: refused */
+/* cuda.api:715: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -4763,7 +4832,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resour
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags_v2);
 
-/* cuda.api:727: local */
+/* cuda.api:717: local */
 VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
@@ -4772,7 +4841,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cu
 }
 VCUDA_LOCAL(cuGetProcAddress_v2);
 
-/* cuda.api:729: refused */
+/* cuda.api:719: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4784,7 +4853,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpGetAttribute);
 
-/* cuda.api:731: refused */
+/* cuda.api:721: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4796,7 +4865,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, vo
 }
 VCUDA_LOCAL(cuCoredumpGetAttributeGlobal);
 
-/* cuda.api:733: refused */
+/* cuda.api:723: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4808,7 +4877,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpSetAttribute);
 
-/* cuda.api:735: refused */
+/* cuda.api:725: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4821,7 +4890,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, vo
 VCUDA_LOCAL(cuCoredumpSetAttributeGlobal);
 
 CUresult cuCoredumpRegisterStartCallback(void);
-/* cuda.api:737: refused */
+/* cuda.api:727: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterStartCallback,
@@ -4830,7 +4899,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterStartCallback);
 
 CUresult cuCoredumpRegisterCompleteCallback(void);
-/* cuda.api:739: refused */
+/* cuda.api:729: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterCompleteCallback,
@@ -4839,7 +4908,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterCompleteCallback);
 
 CUresult cuCoredumpDeregisterStartCallback(void);
-/* cuda.api:742: refused */
+/* cuda.api:732: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterStartCallback,
@@ -4848,7 +4917,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpDeregisterStartCallback);
 
 CUresult cuCoredumpDeregisterCompleteCallback(void);
-/* cuda.api:744: refused */
+/* cuda.api:734: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterCompleteCallback,
@@ -4856,7 +4925,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 }
 VCUDA_LOCAL(cuCoredumpDeregisterCompleteCallback);
 
-/* cuda.api:746: local */
+/* cuda.api:736: local */
 VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	shim_count(CALL_cuGetExportTable);
@@ -4864,7 +4933,7 @@ VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid 
 }
 VCUDA_LOCAL(cuGetExportTable);
 
-/* cuda.api:748: refused */
+/* cuda.api:738: refused */
 VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
 		unsigned int flags)
 {
@@ -4877,7 +4946,7 @@ VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc
 }
 VCUDA_LOCAL(cuGreenCtxCreate);
 
-/* cuda.api:750: refused */
+/* cuda.api:740: refused */
 VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
 	(void)hCtx;
@@ -4886,7 +4955,7 @@ VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuGreenCtxDestroy);
 
-/* cuda.api:751: refused */
+/* cuda.api:741: refused */
 VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
 	(void)pContext;
@@ -4896,7 +4965,7 @@ VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuCtxFromGreenCtx);
 
-/* cuda.api:753: refused */
+/* cuda.api:743: refused */
 VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4908,7 +4977,7 @@ VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *res
 }
 VCUDA_LOCAL(cuDeviceGetDevResource);
 
-/* cuda.api:755: refused */
+/* cuda.api:745: refused */
 VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4920,7 +4989,7 @@ VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resourc
 }
 VCUDA_LOCAL(cuCtxGetDevResource);
 
-/* cuda.api:757: refused */
+/* cuda.api:747: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4932,7 +5001,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *r
 }
 VCUDA_LOCAL(cuGreenCtxGetDevResource);
 
-/* cuda.api:759: refused */
+/* cuda.api:749: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
 		const CUdevResource *input, CUdevResource *remainder, unsigned int flags,
 		unsigned int minCount)
@@ -4949,7 +5018,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigne
 VCUDA_LOCAL(cuDevSmResourceSplitByCount);
 
 CUresult cuDevSmResourceSplit(void);
-/* cuda.api:762: refused */
+/* cuda.api:752: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 {
 	return shim_refused(CALL_cuDevSmResourceSplit, "cuDevSmResourceSplit",
@@ -4957,7 +5026,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 }
 VCUDA_LOCAL(cuDevSmResourceSplit);
 
-/* cuda.api:766: refused */
+/* cuda.api:756: refused */
 VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 		CUdevResource *resources, unsigned int nbResources)
 {
@@ -4969,7 +5038,7 @@ VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 }
 VCUDA_LOCAL(cuDevResourceGenerateDesc);
 
-/* cuda.api:768: refused */
+/* cuda.api:758: refused */
 VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -4979,7 +5048,7 @@ VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxRecordEvent);
 
-/* cuda.api:770: refused */
+/* cuda.api:760: refused */
 VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -4989,7 +5058,7 @@ VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxWaitEvent);
 
-/* cuda.api:772: refused */
+/* cuda.api:762: refused */
 VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 {
 	(void)hStream;
@@ -4999,7 +5068,7 @@ VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 }
 VCUDA_LOCAL(cuStreamGetGreenCtx);
 
-/* cuda.api:774: refused */
+/* cuda.api:764: refused */
 VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 		unsigned int flags, int priority)
 {
@@ -5012,7 +5081,7 @@ VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx gree
 }
 VCUDA_LOCAL(cuGreenCtxStreamCreate);
 
-/* cuda.api:776: refused */
+/* cuda.api:766: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
 {
 	(void)greenCtx;
@@ -5022,7 +5091,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *g
 }
 VCUDA_LOCAL(cuGreenCtxGetId);
 
-/* cuda.api:778: refused */
+/* cuda.api:768: refused */
 VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 		CUlogsCallbackHandle *callback_out)
 {
@@ -5034,7 +5103,7 @@ VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *
 }
 VCUDA_LOCAL(cuLogsRegisterCallback);
 
-/* cuda.api:780: refused */
+/* cuda.api:770: refused */
 VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	(void)callback;
@@ -5043,7 +5112,7 @@ VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 }
 VCUDA_LOCAL(cuLogsUnregisterCallback);
 
-/* cuda.api:782: refused */
+/* cuda.api:772: refused */
 VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
 	(void)iterator_out;
@@ -5052,7 +5121,7 @@ VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int fl
 }
 VCUDA_LOCAL(cuLogsCurrent);
 
-/* cuda.api:784: refused */
+/* cuda.api:774: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
 		unsigned int flags)
 {
@@ -5064,7 +5133,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path
 }
 VCUDA_LOCAL(cuLogsDumpToFile);
 
-/* cuda.api:786: refused */
+/* cuda.api:776: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 		unsigned int flags)
 {
@@ -5077,7 +5146,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, 
 }
 VCUDA_LOCAL(cuLogsDumpToMemory);
 
-/* cuda.api:790: refused */
+/* cuda.api:780: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -5088,7 +5157,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags);
 
-/* cuda.api:792: refused */
+/* cuda.api:782: refused */
 VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options,
 		void **optionValues, CUlinkState *stateOut)
 {
@@ -5100,7 +5169,7 @@ VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *option
 }
 VCUDA_LOCAL(cuLinkCreate);
 
-/* cuda.api:794: refused */
+/* cuda.api:784: refused */
 VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data,
 		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
 		void **optionValues)
@@ -5117,7 +5186,7 @@ VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void
 }
 VCUDA_LOCAL(cuLinkAddData);
 
-/* cuda.api:797: refused */
+/* cuda.api:787: refused */
 VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -5131,7 +5200,7 @@ VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, cons
 }
 VCUDA_LOCAL(cuLinkAddFile);
 
-/* cuda.api:800: refused */
+/* cuda.api:790: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -5144,7 +5213,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v2);
 
-/* cuda.api:802: refused */
+/* cuda.api:792: refused */
 VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 {
 	(void)bytes;
@@ -5154,7 +5223,7 @@ VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceTotalMem);
 
-/* cuda.api:806: call */
+/* cuda.api:796: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate_v2);
@@ -5166,7 +5235,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevi
 }
 VCUDA_LOCAL(cuCtxCreate_v2);
 
-/* cuda.api:807: call */
+/* cuda.api:797: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray,
 		int numParams, unsigned int flags, CUdevice dev)
 {
@@ -5179,7 +5248,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *param
 }
 VCUDA_LOCAL(cuCtxCreate_v3);
 
-/* cuda.api:809: refused */
+/* cuda.api:799: refused */
 VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes,
 		CUmodule hmod, const char *name)
 {
@@ -5192,7 +5261,7 @@ VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *byte
 }
 VCUDA_LOCAL(cuModuleGetGlobal);
 
-/* cuda.api:812: refused */
+/* cuda.api:802: refused */
 VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
 	(void)free;
@@ -5202,7 +5271,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 }
 VCUDA_LOCAL(cuMemGetInfo);
 
-/* cuda.api:814: refused */
+/* cuda.api:804: refused */
 VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
 	(void)dptr;
@@ -5212,7 +5281,7 @@ VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAlloc);
 
-/* cuda.api:816: refused */
+/* cuda.api:806: refused */
 VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
 		unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
@@ -5226,7 +5295,7 @@ VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch
 }
 VCUDA_LOCAL(cuMemAllocPitch);
 
-/* cuda.api:819: refused */
+/* cuda.api:809: refused */
 VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 {
 	(void)dptr;
@@ -5235,7 +5304,7 @@ VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 }
 VCUDA_LOCAL(cuMemFree);
 
-/* cuda.api:821: refused */
+/* cuda.api:811: refused */
 VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize,
 		CUdeviceptr_v1 dptr)
 {
@@ -5247,7 +5316,7 @@ VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *
 }
 VCUDA_LOCAL(cuMemGetAddressRange);
 
-/* cuda.api:824: refused */
+/* cuda.api:814: refused */
 VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 {
 	(void)pp;
@@ -5257,7 +5326,7 @@ VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAllocHost);
 
-/* cuda.api:826: refused */
+/* cuda.api:816: refused */
 VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 		unsigned int Flags)
 {
@@ -5269,7 +5338,7 @@ VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 }
 VCUDA_LOCAL(cuMemHostGetDevicePointer);
 
-/* cuda.api:828: refused */
+/* cuda.api:818: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount)
 {
@@ -5281,7 +5350,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD);
 
-/* cuda.api:830: refused */
+/* cuda.api:820: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5293,7 +5362,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH);
 
-/* cuda.api:832: refused */
+/* cuda.api:822: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5305,7 +5374,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcD
 }
 VCUDA_LOCAL(cuMemcpyDtoD);
 
-/* cuda.api:835: refused */
+/* cuda.api:825: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 		CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
@@ -5317,7 +5386,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA);
 
-/* cuda.api:837: refused */
+/* cuda.api:827: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5329,7 +5398,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoD);
 
-/* cuda.api:839: refused */
+/* cuda.api:829: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount)
 {
@@ -5341,7 +5410,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA);
 
-/* cuda.api:841: refused */
+/* cuda.api:831: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount)
 {
@@ -5353,7 +5422,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int
 }
 VCUDA_LOCAL(cuMemcpyAtoH);
 
-/* cuda.api:843: refused */
+/* cuda.api:833: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5366,7 +5435,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUa
 }
 VCUDA_LOCAL(cuMemcpyAtoA);
 
-/* cuda.api:845: refused */
+/* cuda.api:835: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
@@ -5380,7 +5449,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync);
 
-/* cuda.api:847: refused */
+/* cuda.api:837: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5394,7 +5463,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigne
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync);
 
-/* cuda.api:849: refused */
+/* cuda.api:839: refused */
 VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5403,7 +5472,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D);
 
-/* cuda.api:851: refused */
+/* cuda.api:841: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5412,7 +5481,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned);
 
-/* cuda.api:853: refused */
+/* cuda.api:843: refused */
 VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5421,7 +5490,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D);
 
-/* cuda.api:855: refused */
+/* cuda.api:845: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5434,7 +5503,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync);
 
-/* cuda.api:858: refused */
+/* cuda.api:848: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5447,7 +5516,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync);
 
-/* cuda.api:861: refused */
+/* cuda.api:851: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5460,7 +5529,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync);
 
-/* cuda.api:864: refused */
+/* cuda.api:854: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5470,7 +5539,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync);
 
-/* cuda.api:866: refused */
+/* cuda.api:856: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5480,7 +5549,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync);
 
-/* cuda.api:868: refused */
+/* cuda.api:858: refused */
 VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
 	(void)dstDevice;
@@ -5491,7 +5560,7 @@ VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, uns
 }
 VCUDA_LOCAL(cuMemsetD8);
 
-/* cuda.api:870: refused */
+/* cuda.api:860: refused */
 VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
 	(void)dstDevice;
@@ -5502,7 +5571,7 @@ VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, u
 }
 VCUDA_LOCAL(cuMemsetD16);
 
-/* cuda.api:872: refused */
+/* cuda.api:862: refused */
 VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
 	(void)dstDevice;
@@ -5513,7 +5582,7 @@ VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, uns
 }
 VCUDA_LOCAL(cuMemsetD32);
 
-/* cuda.api:874: refused */
+/* cuda.api:864: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned char uc, unsigned int Width, unsigned int Height)
 {
@@ -5527,7 +5596,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D8);
 
-/* cuda.api:877: refused */
+/* cuda.api:867: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned short us, unsigned int Width, unsigned int Height)
 {
@@ -5541,7 +5610,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D16);
 
-/* cuda.api:880: refused */
+/* cuda.api:870: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned int ui, unsigned int Width, unsigned int Height)
 {
@@ -5555,7 +5624,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D32);
 
-/* cuda.api:883: refused */
+/* cuda.api:873: refused */
 VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5565,7 +5634,7 @@ VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArrayCreate);
 
-/* cuda.api:885: refused */
+/* cuda.api:875: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5576,7 +5645,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescr
 }
 VCUDA_LOCAL(cuArrayGetDescriptor);
 
-/* cuda.api:887: refused */
+/* cuda.api:877: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5586,7 +5655,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArray3DCreate);
 
-/* cuda.api:889: refused */
+/* cuda.api:879: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5597,7 +5666,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayD
 }
 VCUDA_LOCAL(cuArray3DGetDescriptor);
 
-/* cuda.api:891: refused */
+/* cuda.api:881: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr_v1 dptr, unsigned int bytes)
 {
@@ -5610,7 +5679,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTex
 }
 VCUDA_LOCAL(cuTexRefSetAddress);
 
-/* cuda.api:893: refused */
+/* cuda.api:883: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr, unsigned int Pitch)
 {
@@ -5623,7 +5692,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D);
 
-/* cuda.api:896: refused */
+/* cuda.api:886: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -5633,7 +5702,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress);
 
-/* cuda.api:898: refused */
+/* cuda.api:888: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr,
 		unsigned int *pSize, CUgraphicsResource resource)
 {
@@ -5645,7 +5714,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer);
 
-/* cuda.api:912: post */
+/* cuda.api:902: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5658,7 +5727,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2);
 
-/* cuda.api:912: post */
+/* cuda.api:902: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5671,7 +5740,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2_ptds);
 
-/* cuda.api:914: call */
+/* cuda.api:904: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpyDtoH_v2);
@@ -5683,7 +5752,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2);
 
-/* cuda.api:914: call */
+/* cuda.api:904: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5696,7 +5765,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2_ptds);
 
-/* cuda.api:916: post */
+/* cuda.api:906: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5709,7 +5778,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevi
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2);
 
-/* cuda.api:916: post */
+/* cuda.api:906: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5722,7 +5791,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2_ptds);
 
-/* cuda.api:918: refused */
+/* cuda.api:908: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5734,7 +5803,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevi
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2);
 
-/* cuda.api:918: refused */
+/* cuda.api:908: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		CUdeviceptr srcDevice, size_t ByteCount)
 {
@@ -5747,7 +5816,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2_ptds);
 
-/* cuda.api:920: refused */
+/* cuda.api:910: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5759,7 +5828,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, s
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2);
 
-/* cuda.api:920: refused */
+/* cuda.api:910: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5772,7 +5841,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArr
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2_ptds);
 
-/* cuda.api:922: refused */
+/* cuda.api:912: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5784,7 +5853,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const 
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2);
 
-/* cuda.api:922: refused */
+/* cuda.api:912: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount)
 {
@@ -5797,7 +5866,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2_ptds);
 
-/* cuda.api:924: refused */
+/* cuda.api:914: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5809,7 +5878,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t sr
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2);
 
-/* cuda.api:924: refused */
+/* cuda.api:914: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5822,7 +5891,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2_ptds);
 
-/* cuda.api:926: refused */
+/* cuda.api:916: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5835,7 +5904,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarra
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2);
 
-/* cuda.api:926: refused */
+/* cuda.api:916: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5849,7 +5918,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, C
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2_ptds);
 
-/* cuda.api:928: refused */
+/* cuda.api:918: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5863,7 +5932,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2);
 
-/* cuda.api:928: refused */
+/* cuda.api:918: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5877,7 +5946,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffs
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2_ptsz);
 
-/* cuda.api:930: refused */
+/* cuda.api:920: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5891,7 +5960,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2);
 
-/* cuda.api:930: refused */
+/* cuda.api:920: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
@@ -5905,7 +5974,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2_ptsz);
 
-/* cuda.api:932: call */
+/* cuda.api:922: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2);
@@ -5917,7 +5986,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2);
 
-/* cuda.api:932: call */
+/* cuda.api:922: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2_ptds);
@@ -5929,7 +5998,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2_ptds);
 
-/* cuda.api:933: call */
+/* cuda.api:923: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2);
@@ -5941,7 +6010,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2);
 
-/* cuda.api:933: call */
+/* cuda.api:923: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2_ptds);
@@ -5953,7 +6022,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2_ptds);
 
-/* cuda.api:934: call */
+/* cuda.api:924: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2);
@@ -5965,7 +6034,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2);
 
-/* cuda.api:934: call */
+/* cuda.api:924: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2_ptds);
@@ -5977,7 +6046,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2_ptds);
 
-/* cuda.api:935: post */
+/* cuda.api:925: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5990,7 +6059,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2);
 
-/* cuda.api:935: post */
+/* cuda.api:925: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6004,7 +6073,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const voi
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2_ptsz);
 
-/* cuda.api:937: post */
+/* cuda.api:927: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6017,7 +6086,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2);
 
-/* cuda.api:937: post */
+/* cuda.api:927: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6031,7 +6100,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDe
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2_ptsz);
 
-/* cuda.api:939: post */
+/* cuda.api:929: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6044,7 +6113,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2);
 
-/* cuda.api:939: post */
+/* cuda.api:929: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6058,7 +6127,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdevicep
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2_ptsz);
 
-/* cuda.api:941: post */
+/* cuda.api:931: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2);
@@ -6070,7 +6139,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2);
 
-/* cuda.api:941: post */
+/* cuda.api:931: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2_ptsz);
@@ -6082,7 +6151,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2_ptsz);
 
-/* cuda.api:943: post */
+/* cuda.api:933: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2);
@@ -6094,7 +6163,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2);
 
-/* cuda.api:943: post */
+/* cuda.api:933: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2_ptsz);
@@ -6106,7 +6175,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2_ptsz);
 
-/* cuda.api:945: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2);
@@ -6118,7 +6187,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, siz
 }
 VCUDA_LOCAL(cuMemsetD8_v2);
 
-/* cuda.api:945: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2_ptds);
@@ -6130,7 +6199,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc
 }
 VCUDA_LOCAL(cuMemsetD8_v2_ptds);
 
-/* cuda.api:947: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2);
@@ -6142,7 +6211,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, s
 }
 VCUDA_LOCAL(cuMemsetD16_v2);
 
-/* cuda.api:947: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2_ptds);
@@ -6154,7 +6223,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short 
 }
 VCUDA_LOCAL(cuMemsetD16_v2_ptds);
 
-/* cuda.api:949: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2);
@@ -6166,7 +6235,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, siz
 }
 VCUDA_LOCAL(cuMemsetD32_v2);
 
-/* cuda.api:949: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2_ptds);
@@ -6178,7 +6247,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui
 }
 VCUDA_LOCAL(cuMemsetD32_v2_ptds);
 
-/* cuda.api:951: post */
+/* cuda.api:941: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 		size_t Width, size_t Height)
 {
@@ -6191,7 +6260,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, un
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2);
 
-/* cuda.api:951: post */
+/* cuda.api:941: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height)
 {
@@ -6205,7 +6274,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2_ptds);
 
-/* cuda.api:953: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6218,7 +6287,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2);
 
-/* cuda.api:953: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6232,7 +6301,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2_ptds);
 
-/* cuda.api:955: post */
+/* cuda.api:945: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 		size_t Width, size_t Height)
 {
@@ -6245,7 +6314,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, u
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2);
 
-/* cuda.api:955: post */
+/* cuda.api:945: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height)
 {
@@ -6259,7 +6328,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2_ptds);
 
-/* cuda.api:957: call */
+/* cuda.api:947: call */
 VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy);
@@ -6271,7 +6340,7 @@ VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCoun
 }
 VCUDA_LOCAL(cuMemcpy);
 
-/* cuda.api:957: call */
+/* cuda.api:947: call */
 VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy_ptds);
@@ -6283,7 +6352,7 @@ VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpy_ptds);
 
-/* cuda.api:959: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6296,7 +6365,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpyAsync);
 
-/* cuda.api:959: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6310,7 +6379,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_
 }
 VCUDA_LOCAL(cuMemcpyAsync_ptsz);
 
-/* cuda.api:961: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6324,7 +6393,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 }
 VCUDA_LOCAL(cuMemcpyPeer);
 
-/* cuda.api:961: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6338,7 +6407,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeer_ptds);
 
-/* cuda.api:963: post */
+/* cuda.api:953: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6352,7 +6421,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync);
 
-/* cuda.api:963: post */
+/* cuda.api:953: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6366,7 +6435,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext ds
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync_ptsz);
 
-/* cuda.api:966: post */
+/* cuda.api:956: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer);
@@ -6378,7 +6447,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer);
 
-/* cuda.api:966: post */
+/* cuda.api:956: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer_ptds);
@@ -6390,7 +6459,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer_ptds);
 
-/* cuda.api:967: post */
+/* cuda.api:957: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeerAsync);
@@ -6402,7 +6471,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstr
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync);
 
-/* cuda.api:967: post */
+/* cuda.api:957: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 		CUstream hStream)
 {
@@ -6415,7 +6484,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync_ptsz);
 
-/* cuda.api:969: refused */
+/* cuda.api:959: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		size_t *failIdx, CUstream hStream)
@@ -6434,7 +6503,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync);
 
-/* cuda.api:969: refused */
+/* cuda.api:959: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, CUstream hStream)
@@ -6453,7 +6522,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *sr
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_ptsz);
 
-/* cuda.api:972: refused */
+/* cuda.api:962: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6467,7 +6536,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync);
 
-/* cuda.api:972: refused */
+/* cuda.api:962: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6481,7 +6550,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BAT
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_ptsz);
 
-/* cuda.api:975: refused */
+/* cuda.api:965: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		CUstream hStream)
@@ -6499,7 +6568,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2);
 
-/* cuda.api:975: refused */
+/* cuda.api:965: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, CUstream hStream)
@@ -6517,7 +6586,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr 
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2_ptsz);
 
-/* cuda.api:978: refused */
+/* cuda.api:968: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		unsigned long long flags, CUstream hStream)
 {
@@ -6530,7 +6599,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2);
 
-/* cuda.api:978: refused */
+/* cuda.api:968: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 		CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
@@ -6544,7 +6613,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2_ptsz);
 
 CUresult cuMemcpyWithAttributesAsync(void);
-/* cuda.api:981: refused */
+/* cuda.api:971: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync, "cuMemcpyWithAttributesAsync",
@@ -6553,7 +6622,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync);
 
 CUresult cuMemcpyWithAttributesAsync_ptsz(void);
-/* cuda.api:981: refused */
+/* cuda.api:971: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync_ptsz,
@@ -6562,7 +6631,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync_ptsz);
 
 CUresult cuMemcpy3DWithAttributesAsync(void);
-/* cuda.api:984: refused */
+/* cuda.api:974: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync, "cuMemcpy3DWithAttributesAsync",
@@ -6571,7 +6640,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync);
 
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(void);
-/* cuda.api:984: refused */
+/* cuda.api:974: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync_ptsz,
@@ -6579,7 +6648,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync_ptsz);
 
-/* cuda.api:986: post */
+/* cuda.api:976: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6592,7 +6661,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, s
 }
 VCUDA_LOCAL(cuMemsetD8Async);
 
-/* cuda.api:986: post */
+/* cuda.api:976: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6605,7 +6674,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char 
 }
 VCUDA_LOCAL(cuMemsetD8Async_ptsz);
 
-/* cuda.api:988: post */
+/* cuda.api:978: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6618,7 +6687,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us,
 }
 VCUDA_LOCAL(cuMemsetD16Async);
 
-/* cuda.api:988: post */
+/* cuda.api:978: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6632,7 +6701,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned shor
 }
 VCUDA_LOCAL(cuMemsetD16Async_ptsz);
 
-/* cuda.api:990: post */
+/* cuda.api:980: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6645,7 +6714,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, s
 }
 VCUDA_LOCAL(cuMemsetD32Async);
 
-/* cuda.api:990: post */
+/* cuda.api:980: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6659,7 +6728,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int 
 }
 VCUDA_LOCAL(cuMemsetD32Async_ptsz);
 
-/* cuda.api:992: post */
+/* cuda.api:982: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6672,7 +6741,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D8Async);
 
-/* cuda.api:992: post */
+/* cuda.api:982: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6686,7 +6755,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D8Async_ptsz);
 
-/* cuda.api:994: post */
+/* cuda.api:984: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6699,7 +6768,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16Async);
 
-/* cuda.api:994: post */
+/* cuda.api:984: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6713,7 +6782,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D16Async_ptsz);
 
-/* cuda.api:996: post */
+/* cuda.api:986: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6726,7 +6795,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D32Async);
 
-/* cuda.api:996: post */
+/* cuda.api:986: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6740,7 +6809,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D32Async_ptsz);
 
-/* cuda.api:998: local */
+/* cuda.api:988: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority);
@@ -6752,7 +6821,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority);
 
-/* cuda.api:998: local */
+/* cuda.api:988: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority_ptsz);
@@ -6764,7 +6833,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority_ptsz);
 
-/* cuda.api:999: local */
+/* cuda.api:989: local */
 VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId);
@@ -6776,7 +6845,7 @@ VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *stream
 }
 VCUDA_LOCAL(cuStreamGetId);
 
-/* cuda.api:999: local */
+/* cuda.api:989: local */
 VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId_ptsz);
@@ -6788,7 +6857,7 @@ VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *s
 }
 VCUDA_LOCAL(cuStreamGetId_ptsz);
 
-/* cuda.api:1000: local */
+/* cuda.api:990: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags);
@@ -6800,7 +6869,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 }
 VCUDA_LOCAL(cuStreamGetFlags);
 
-/* cuda.api:1000: local */
+/* cuda.api:990: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags_ptsz);
@@ -6812,7 +6881,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flag
 }
 VCUDA_LOCAL(cuStreamGetFlags_ptsz);
 
-/* cuda.api:1001: local */
+/* cuda.api:991: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice);
@@ -6824,7 +6893,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 }
 VCUDA_LOCAL(cuStreamGetDevice);
 
-/* cuda.api:1001: local */
+/* cuda.api:991: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice_ptsz);
@@ -6837,7 +6906,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 VCUDA_LOCAL(cuStreamGetDevice_ptsz);
 
 CUresult cuStreamGetDevResource(void);
-/* cuda.api:1002: refused */
+/* cuda.api:992: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource, "cuStreamGetDevResource",
@@ -6846,7 +6915,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 VCUDA_LOCAL(cuStreamGetDevResource);
 
 CUresult cuStreamGetDevResource_ptsz(void);
-/* cuda.api:1002: refused */
+/* cuda.api:992: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource_ptsz, "cuStreamGetDevResource_ptsz",
@@ -6854,7 +6923,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamGetDevResource_ptsz);
 
-/* cuda.api:1004: local */
+/* cuda.api:994: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx);
@@ -6866,7 +6935,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx);
 
-/* cuda.api:1004: local */
+/* cuda.api:994: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx_ptsz);
@@ -6878,7 +6947,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx_ptsz);
 
-/* cuda.api:1005: local */
+/* cuda.api:995: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6891,7 +6960,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2);
 
-/* cuda.api:1005: local */
+/* cuda.api:995: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6905,7 +6974,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2_ptsz);
 
-/* cuda.api:1007: post */
+/* cuda.api:997: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamWaitEvent);
@@ -6917,7 +6986,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsign
 }
 VCUDA_LOCAL(cuStreamWaitEvent);
 
-/* cuda.api:1007: post */
+/* cuda.api:997: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 		unsigned int Flags)
 {
@@ -6930,7 +6999,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 }
 VCUDA_LOCAL(cuStreamWaitEvent_ptsz);
 
-/* cuda.api:1009: post */
+/* cuda.api:999: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6943,7 +7012,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback cal
 }
 VCUDA_LOCAL(cuStreamAddCallback);
 
-/* cuda.api:1009: post */
+/* cuda.api:999: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6957,7 +7026,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallbac
 }
 VCUDA_LOCAL(cuStreamAddCallback_ptsz);
 
-/* cuda.api:1011: refused */
+/* cuda.api:1001: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
 		unsigned int flags)
 {
@@ -6970,7 +7039,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr,
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync);
 
-/* cuda.api:1011: refused */
+/* cuda.api:1001: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr,
 		size_t length, unsigned int flags)
 {
@@ -6983,7 +7052,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr 
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync_ptsz);
 
-/* cuda.api:1013: call */
+/* cuda.api:1003: call */
 VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery);
@@ -6995,7 +7064,7 @@ VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery);
 
-/* cuda.api:1013: call */
+/* cuda.api:1003: call */
 VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery_ptsz);
@@ -7007,7 +7076,7 @@ VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery_ptsz);
 
-/* cuda.api:1014: call */
+/* cuda.api:1004: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize);
@@ -7019,7 +7088,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize);
 
-/* cuda.api:1014: call */
+/* cuda.api:1004: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize_ptsz);
@@ -7031,7 +7100,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize_ptsz);
 
-/* cuda.api:1015: post */
+/* cuda.api:1005: post */
 VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord);
@@ -7043,7 +7112,7 @@ VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord);
 
-/* cuda.api:1015: post */
+/* cuda.api:1005: post */
 VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord_ptsz);
@@ -7055,7 +7124,7 @@ VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord_ptsz);
 
-/* cuda.api:1016: post */
+/* cuda.api:1006: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7068,7 +7137,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 }
 VCUDA_LOCAL(cuEventRecordWithFlags);
 
-/* cuda.api:1016: post */
+/* cuda.api:1006: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7082,7 +7151,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStre
 }
 VCUDA_LOCAL(cuEventRecordWithFlags_ptsz);
 
-/* cuda.api:1018: post */
+/* cuda.api:1008: post */
 VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 		unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 		unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
@@ -7098,7 +7167,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsign
 }
 VCUDA_LOCAL(cuLaunchKernel);
 
-/* cuda.api:1018: post */
+/* cuda.api:1008: post */
 VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7115,7 +7184,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 }
 VCUDA_LOCAL(cuLaunchKernel_ptsz);
 
-/* cuda.api:1022: post */
+/* cuda.api:1012: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7128,7 +7197,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction 
 }
 VCUDA_LOCAL(cuLaunchKernelEx);
 
-/* cuda.api:1022: post */
+/* cuda.api:1012: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7141,7 +7210,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunc
 }
 VCUDA_LOCAL(cuLaunchKernelEx_ptsz);
 
-/* cuda.api:1024: post */
+/* cuda.api:1014: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc);
@@ -7153,7 +7222,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *user
 }
 VCUDA_LOCAL(cuLaunchHostFunc);
 
-/* cuda.api:1024: post */
+/* cuda.api:1014: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc_ptsz);
@@ -7166,7 +7235,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void 
 VCUDA_LOCAL(cuLaunchHostFunc_ptsz);
 
 CUresult cuLaunchHostFunc_v2(void);
-/* cuda.api:1026: refused */
+/* cuda.api:1016: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2, "cuLaunchHostFunc_v2",
@@ -7175,7 +7244,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 VCUDA_LOCAL(cuLaunchHostFunc_v2);
 
 CUresult cuLaunchHostFunc_v2_ptsz(void);
-/* cuda.api:1026: refused */
+/* cuda.api:1016: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2_ptsz, "cuLaunchHostFunc_v2_ptsz",
@@ -7183,7 +7252,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 }
 VCUDA_LOCAL(cuLaunchHostFunc_v2_ptsz);
 
-/* cuda.api:1028: refused */
+/* cuda.api:1018: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources,
 		CUstream hStream)
 {
@@ -7195,7 +7264,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResou
 }
 VCUDA_LOCAL(cuGraphicsMapResources);
 
-/* cuda.api:1028: refused */
+/* cuda.api:1018: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7207,7 +7276,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsMapResources_ptsz);
 
-/* cuda.api:1030: refused */
+/* cuda.api:1020: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7219,7 +7288,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsUnmapResources);
 
-/* cuda.api:1030: refused */
+/* cuda.api:1020: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7246,7 +7315,7 @@ static CUresult send_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1043: post */
+/* cuda.api:1033: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7259,7 +7328,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue32_v2);
 
-/* cuda.api:1043: post */
+/* cuda.api:1033: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7288,7 +7357,7 @@ static CUresult send_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1045: post */
+/* cuda.api:1035: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7301,7 +7370,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue32_v2);
 
-/* cuda.api:1045: post */
+/* cuda.api:1035: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7330,7 +7399,7 @@ static CUresult send_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1047: post */
+/* cuda.api:1037: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7343,7 +7412,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue64_v2);
 
-/* cuda.api:1047: post */
+/* cuda.api:1037: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7372,7 +7441,7 @@ static CUresult send_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1049: post */
+/* cuda.api:1039: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7385,7 +7454,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue64_v2);
 
-/* cuda.api:1049: post */
+/* cuda.api:1039: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7417,7 +7486,7 @@ static CUresult send_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	return shim_post(&call);
 }
 
-/* cuda.api:1051: post */
+/* cuda.api:1041: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7430,7 +7499,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2);
 
-/* cuda.api:1051: post */
+/* cuda.api:1041: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7444,7 +7513,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int c
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2_ptsz);
 
-/* cuda.api:1053: refused */
+/* cuda.api:1043: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 		CUstream hStream)
 {
@@ -7457,7 +7526,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdev
 }
 VCUDA_LOCAL(cuMemPrefetchAsync);
 
-/* cuda.api:1053: refused */
+/* cuda.api:1043: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 		CUdevice dstDevice, CUstream hStream)
 {
@@ -7470,7 +7539,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_ptsz);
 
-/* cuda.api:1055: refused */
+/* cuda.api:1045: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7484,7 +7553,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2);
 
-/* cuda.api:1055: refused */
+/* cuda.api:1045: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7498,7 +7567,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t coun
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2_ptsz);
 
-/* cuda.api:1058: refused */
+/* cuda.api:1048: refused */
 VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUdevice device)
 {
@@ -7510,7 +7579,7 @@ VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise
 }
 VCUDA_LOCAL(cuMemAdvise);
 
-/* cuda.api:1060: refused */
+/* cuda.api:1050: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 		unsigned long long flags, CUstream hStream)
@@ -7528,7 +7597,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync);
 
-/* cuda.api:1060: refused */
+/* cuda.api:1050: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7546,7 +7615,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *s
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1064: refused */
+/* cuda.api:1054: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		unsigned long long flags, CUstream hStream)
 {
@@ -7560,7 +7629,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, 
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync);
 
-/* cuda.api:1064: refused */
+/* cuda.api:1054: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, unsigned long long flags, CUstream hStream)
 {
@@ -7574,7 +7643,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *si
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync_ptsz);
 
-/* cuda.api:1067: refused */
+/* cuda.api:1057: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7592,7 +7661,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync);
 
-/* cuda.api:1067: refused */
+/* cuda.api:1057: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7610,7 +7679,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs,
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1071: post */
+/* cuda.api:1061: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7626,7 +7695,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridD
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel);
 
-/* cuda.api:1071: post */
+/* cuda.api:1061: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7643,7 +7712,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int 
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel_ptsz);
 
-/* cuda.api:1075: refused */
+/* cuda.api:1065: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
@@ -7658,7 +7727,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore 
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync);
 
-/* cuda.api:1075: refused */
+/* cuda.api:1065: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 		const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
@@ -7674,7 +7743,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1078: refused */
+/* cuda.api:1068: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7688,7 +7757,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *e
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync);
 
-/* cuda.api:1078: refused */
+/* cuda.api:1068: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7703,25 +7772,25 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemapho
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1081: refused */
+/* cuda.api:1071: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	(void)hStream;
 	return shim_refused(CALL_cuStreamBeginCapture, "cuStreamBeginCapture",
-		"graphs: not served yet");
+		"replaced by cuStreamBeginCapture_v2 in CUDA 10.1: not served");
 }
 VCUDA_LOCAL(cuStreamBeginCapture);
 
-/* cuda.api:1081: refused */
+/* cuda.api:1071: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
 	(void)hStream;
 	return shim_refused(CALL_cuStreamBeginCapture_ptsz, "cuStreamBeginCapture_ptsz",
-		"graphs: not served yet");
+		"replaced by cuStreamBeginCapture_v2 in CUDA 10.1: not served");
 }
 VCUDA_LOCAL(cuStreamBeginCapture_ptsz);
 
-/* cuda.api:1082: post */
+/* cuda.api:1073: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
 	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2);
@@ -7733,7 +7802,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureM
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2);
 
-/* cuda.api:1082: post */
+/* cuda.api:1073: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
 	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2_ptsz);
@@ -7745,58 +7814,56 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCap
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2_ptsz);
 
-/* cuda.api:1083: refused */
+/* cuda.api:1075: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
 {
-	(void)hStream;
-	(void)hGraph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)mode;
-	return shim_refused(CALL_cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamBeginCaptureToGraph);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData,
+			numDependencies, mode);
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph);
 
-/* cuda.api:1083: refused */
+/* cuda.api:1075: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
 {
-	(void)hStream;
-	(void)hGraph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)mode;
-	return shim_refused(CALL_cuStreamBeginCaptureToGraph_ptsz,
-		"cuStreamBeginCaptureToGraph_ptsz", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamBeginCaptureToGraph_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamBeginCaptureToGraph(hStream ? hStream : CU_STREAM_PER_THREAD,
+			hGraph, dependencies, dependencyData, numDependencies, mode);
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph_ptsz);
 
 CUresult cuStreamBeginRecaptureToGraph(void);
-/* cuda.api:1087: refused */
+/* cuda.api:1078: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph, "cuStreamBeginRecaptureToGraph",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph);
 
 CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
-/* cuda.api:1087: refused */
+/* cuda.api:1078: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph_ptsz,
-		"cuStreamBeginRecaptureToGraph_ptsz", "graphs: not served yet");
+		"cuStreamBeginRecaptureToGraph_ptsz", "new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph_ptsz);
 
 CUresult cuFabricCpyBatchAsync(void);
-/* cuda.api:1090: refused */
+/* cuda.api:1081: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync",
@@ -7805,7 +7872,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 VCUDA_LOCAL(cuFabricCpyBatchAsync);
 
 CUresult cuFabricCpyBatchAsync_ptsz(void);
-/* cuda.api:1090: refused */
+/* cuda.api:1081: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync_ptsz, "cuFabricCpyBatchAsync_ptsz",
@@ -7813,7 +7880,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuFabricCpyBatchAsync_ptsz);
 
-/* cuda.api:1093: call */
+/* cuda.api:1084: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuStreamEndCapture);
@@ -7825,7 +7892,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 }
 VCUDA_LOCAL(cuStreamEndCapture);
 
-/* cuda.api:1093: call */
+/* cuda.api:1084: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuStreamEndCapture_ptsz);
@@ -7837,7 +7904,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph
 }
 VCUDA_LOCAL(cuStreamEndCapture_ptsz);
 
-/* cuda.api:1094: local */
+/* cuda.api:1085: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7850,7 +7917,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing);
 
-/* cuda.api:1094: local */
+/* cuda.api:1085: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7864,7 +7931,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing_ptsz);
 
-/* cuda.api:1096: local */
+/* cuda.api:1087: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7877,7 +7944,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo);
 
-/* cuda.api:1096: local */
+/* cuda.api:1087: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7891,7 +7958,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_ptsz);
 
-/* cuda.api:1098: local */
+/* cuda.api:1089: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7907,7 +7974,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2);
 
-/* cuda.api:1098: local */
+/* cuda.api:1089: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7924,7 +7991,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2_ptsz);
 
-/* cuda.api:1101: local */
+/* cuda.api:1092: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7940,7 +8007,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3);
 
-/* cuda.api:1101: local */
+/* cuda.api:1092: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7957,56 +8024,61 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3_ptsz);
 
-/* cuda.api:1104: refused */
+/* cuda.api:1095: post */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddKernelNode, "cuGraphAddKernelNode",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddKernelNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddKernelNode(phGraphNode, hGraph, dependencies, numDependencies,
+			nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddKernelNode);
 
-/* cuda.api:1107: refused */
+/* cuda.api:1098: call */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphKernelNodeGetParams, "cuGraphKernelNodeGetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphKernelNodeGetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphKernelNodeGetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams);
 
-/* cuda.api:1109: refused */
+/* cuda.api:1100: post */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphKernelNodeSetParams, "cuGraphKernelNodeSetParams",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphKernelNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphKernelNodeSetParams(hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams);
 
-/* cuda.api:1111: refused */
+/* cuda.api:1102: post */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphExecKernelNodeSetParams,
-		"cuGraphExecKernelNodeSetParams", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecKernelNodeSetParams);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecKernelNodeSetParams(hGraphExec, hNode, nodeParams);
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams);
 
-/* cuda.api:1113: call */
+/* cuda.api:1104: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -8020,7 +8092,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams);
 
-/* cuda.api:1113: call */
+/* cuda.api:1104: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec,
 		CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -8034,16 +8106,16 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams_ptsz);
 
-/* cuda.api:1115: refused */
+/* cuda.api:1106: call */
 VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
-	(void)hGraphExec;
-	(void)hGraph;
-	(void)hErrorNode_out;
-	(void)updateResult_out;
-	return shim_refused(CALL_cuGraphExecUpdate, "cuGraphExecUpdate",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphExecUpdate);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
 }
 VCUDA_LOCAL(cuGraphExecUpdate);
 
@@ -8059,7 +8131,7 @@ static CUresult send_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 	return shim_post(&call);
 }
 
-/* cuda.api:1118: post */
+/* cuda.api:1108: post */
 VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphUpload);
@@ -8071,7 +8143,7 @@ VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload);
 
-/* cuda.api:1118: post */
+/* cuda.api:1108: post */
 VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphUpload_ptsz);
@@ -8083,7 +8155,7 @@ VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload_ptsz);
 
-/* cuda.api:1119: post */
+/* cuda.api:1109: post */
 VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphLaunch);
@@ -8095,7 +8167,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch);
 
-/* cuda.api:1119: post */
+/* cuda.api:1109: post */
 VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphLaunch_ptsz);
@@ -8107,79 +8179,83 @@ VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch_ptsz);
 
-/* cuda.api:1120: refused */
+/* cuda.api:1110: call */
 VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		size_t *numEdges)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)numEdges;
-	return shim_refused(CALL_cuGraphGetEdges, "cuGraphGetEdges", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphGetEdges);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphGetEdges(hGraph, from, to, numEdges);
 }
 VCUDA_LOCAL(cuGraphGetEdges);
 
-/* cuda.api:1122: refused */
+/* cuda.api:1112: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
 		size_t *numDependencies)
 {
-	(void)hNode;
-	(void)dependencies;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphNodeGetDependencies, "cuGraphNodeGetDependencies",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetDependencies);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetDependencies(hNode, dependencies, numDependencies);
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies);
 
-/* cuda.api:1124: refused */
+/* cuda.api:1114: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
-	(void)hNode;
-	(void)dependentNodes;
-	(void)numDependentNodes;
-	return shim_refused(CALL_cuGraphNodeGetDependentNodes, "cuGraphNodeGetDependentNodes",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphNodeGetDependentNodes);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphNodeGetDependentNodes(hNode, dependentNodes, numDependentNodes);
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes);
 
-/* cuda.api:1126: refused */
+/* cuda.api:1116: post */
 VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphAddDependencies, "cuGraphAddDependencies",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddDependencies);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddDependencies(hGraph, from, to, numDependencies);
 }
 VCUDA_LOCAL(cuGraphAddDependencies);
 
-/* cuda.api:1128: refused */
+/* cuda.api:1118: post */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
-	(void)hGraph;
-	(void)from;
-	(void)to;
-	(void)numDependencies;
-	return shim_refused(CALL_cuGraphRemoveDependencies, "cuGraphRemoveDependencies",
-		"graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphRemoveDependencies);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphRemoveDependencies(hGraph, from, to, numDependencies);
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies);
 
-/* cuda.api:1130: refused */
+/* cuda.api:1120: post */
 VCUDA_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUgraphNodeParams *nodeParams)
 {
-	(void)phGraphNode;
-	(void)hGraph;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)nodeParams;
-	return shim_refused(CALL_cuGraphAddNode, "cuGraphAddNode", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuGraphAddNode);
+
+	if (entered)
+		return entered;
+
+	return hand_cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies,
+			nodeParams);
 }
 VCUDA_LOCAL(cuGraphAddNode);
 
@@ -8195,7 +8271,7 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 	return shim_post(&call);
 }
 
-/* cuda.api:1133: post */
+/* cuda.api:1122: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes);
@@ -8207,7 +8283,7 @@ VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStr
 }
 VCUDA_LOCAL(cuStreamCopyAttributes);
 
-/* cuda.api:1133: post */
+/* cuda.api:1122: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes_ptsz);
@@ -8240,7 +8316,7 @@ static CUresult send_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_end(&call);
 }
 
-/* cuda.api:1134: call */
+/* cuda.api:1123: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8253,7 +8329,7 @@ VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamGetAttribute);
 
-/* cuda.api:1134: call */
+/* cuda.api:1123: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8283,7 +8359,7 @@ static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_learned(&call);
 }
 
-/* cuda.api:1136: learned */
+/* cuda.api:1125: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8296,7 +8372,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamSetAttribute);
 
-/* cuda.api:1136: learned */
+/* cuda.api:1125: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8309,7 +8385,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID
 }
 VCUDA_LOCAL(cuStreamSetAttribute_ptsz);
 
-/* cuda.api:1138: refused */
+/* cuda.api:1127: refused */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {
@@ -8321,7 +8397,7 @@ VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle hand
 }
 VCUDA_LOCAL(cuIpcOpenMemHandle);
 
-/* cuda.api:1140: call */
+/* cuda.api:1129: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8334,7 +8410,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphInstantiate);
 
-/* cuda.api:1142: call */
+/* cuda.api:1131: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8348,7 +8424,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hG
 }
 VCUDA_LOCAL(cuGraphInstantiate_v2);
 
-/* cuda.api:1144: refused */
+/* cuda.api:1133: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8360,7 +8436,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned i
 }
 VCUDA_LOCAL(cuMemMapArrayAsync);
 
-/* cuda.api:1144: refused */
+/* cuda.api:1133: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8372,7 +8448,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsig
 }
 VCUDA_LOCAL(cuMemMapArrayAsync_ptsz);
 
-/* cuda.api:1146: post */
+/* cuda.api:1135: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync);
@@ -8384,7 +8460,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync);
 
-/* cuda.api:1146: post */
+/* cuda.api:1135: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync_ptsz);
@@ -8396,7 +8472,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync_ptsz);
 
-/* cuda.api:1147: post */
+/* cuda.api:1136: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync);
@@ -8408,7 +8484,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstre
 }
 VCUDA_LOCAL(cuMemAllocAsync);
 
-/* cuda.api:1147: post */
+/* cuda.api:1136: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync_ptsz);
@@ -8420,7 +8496,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, C
 }
 VCUDA_LOCAL(cuMemAllocAsync_ptsz);
 
-/* cuda.api:1149: post */
+/* cuda.api:1138: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8433,7 +8509,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync);
 
-/* cuda.api:1149: post */
+/* cuda.api:1138: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8447,99 +8523,102 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t byt
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync_ptsz);
 
-/* cuda.api:1151: refused */
+/* cuda.api:1140: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-	(void)hStream;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)flags;
-	return shim_refused(CALL_cuStreamUpdateCaptureDependencies,
-		"cuStreamUpdateCaptureDependencies", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamUpdateCaptureDependencies);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies,
+			flags);
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies);
 
-/* cuda.api:1151: refused */
+/* cuda.api:1140: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-	(void)hStream;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)flags;
-	return shim_refused(CALL_cuStreamUpdateCaptureDependencies_ptsz,
-		"cuStreamUpdateCaptureDependencies_ptsz", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamUpdateCaptureDependencies_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamUpdateCaptureDependencies(hStream ? hStream : CU_STREAM_PER_THREAD,
+			dependencies, numDependencies, flags);
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_ptsz);
 
-/* cuda.api:1154: refused */
+/* cuda.api:1142: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
 {
-	(void)hStream;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)flags;
-	return shim_refused(CALL_cuStreamUpdateCaptureDependencies_v2,
-		"cuStreamUpdateCaptureDependencies_v2", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamUpdateCaptureDependencies_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, dependencyData,
+			numDependencies, flags);
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2);
 
-/* cuda.api:1154: refused */
+/* cuda.api:1142: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
 {
-	(void)hStream;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)flags;
-	return shim_refused(CALL_cuStreamUpdateCaptureDependencies_v2_ptsz,
-		"cuStreamUpdateCaptureDependencies_v2_ptsz", "graphs: not served yet");
+	CUresult entered = shim_enter(CALL_cuStreamUpdateCaptureDependencies_v2_ptsz);
+
+	if (entered)
+		return entered;
+
+	return hand_cuStreamUpdateCaptureDependencies_v2(
+			hStream ? hStream : CU_STREAM_PER_THREAD, dependencies, dependencyData,
+			numDependencies, flags);
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2_ptsz);
 
 CUresult cuStreamBeginCaptureToCig(void);
-/* cuda.api:1157: refused */
+/* cuda.api:1145: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig, "cuStreamBeginCaptureToCig",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToCig);
 
 CUresult cuStreamBeginCaptureToCig_ptsz(void);
-/* cuda.api:1157: refused */
+/* cuda.api:1145: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig_ptsz,
-		"cuStreamBeginCaptureToCig_ptsz", "graphs: not served yet");
+		"cuStreamBeginCaptureToCig_ptsz", "new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToCig_ptsz);
 
 CUresult cuStreamEndCaptureToCig(void);
-/* cuda.api:1160: refused */
+/* cuda.api:1148: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig, "cuStreamEndCaptureToCig",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamEndCaptureToCig);
 
 CUresult cuStreamEndCaptureToCig_ptsz(void);
-/* cuda.api:1160: refused */
+/* cuda.api:1148: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig_ptsz, "cuStreamEndCaptureToCig_ptsz",
-		"graphs: not served yet");
+		"new in CUDA 13: not served yet");
 }
 VCUDA_LOCAL(cuStreamEndCaptureToCig_ptsz);
 
-/* cuda.api:1161: refused */
+/* cuda.api:1150: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8553,7 +8632,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArr
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync);
 
-/* cuda.api:1161: refused */
+/* cuda.api:1150: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8567,7 +8646,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *para
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync_ptsz);
 
-/* cuda.api:1164: local */
+/* cuda.api:1153: local */
 VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags)
 {
@@ -8576,7 +8655,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaV
 }
 VCUDA_LOCAL(cuGetProcAddress);
 
-/* cuda.api:1166: refused */
+/* cuda.api:1155: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
 	(void)pid;
@@ -8586,7 +8665,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 }
 VCUDA_LOCAL(cuCheckpointProcessGetRestoreThreadId);
 
-/* cuda.api:1168: refused */
+/* cuda.api:1157: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
 	(void)pid;
@@ -8596,7 +8675,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state
 }
 VCUDA_LOCAL(cuCheckpointProcessGetState);
 
-/* cuda.api:1170: refused */
+/* cuda.api:1159: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
 	(void)pid;
@@ -8606,7 +8685,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arg
 }
 VCUDA_LOCAL(cuCheckpointProcessLock);
 
-/* cuda.api:1172: refused */
+/* cuda.api:1161: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	(void)pid;
@@ -8616,7 +8695,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpo
 }
 VCUDA_LOCAL(cuCheckpointProcessCheckpoint);
 
-/* cuda.api:1174: refused */
+/* cuda.api:1163: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
 	(void)pid;
@@ -8627,7 +8706,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArg
 VCUDA_LOCAL(cuCheckpointProcessRestore);
 
 CUresult cuCheckpointOperationComplete(void);
-/* cuda.api:1176: refused */
+/* cuda.api:1165: refused */
 VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 {
 	return shim_refused(CALL_cuCheckpointOperationComplete, "cuCheckpointOperationComplete",
@@ -8635,7 +8714,7 @@ VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 }
 VCUDA_LOCAL(cuCheckpointOperationComplete);
 
-/* cuda.api:1178: refused */
+/* cuda.api:1167: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
 	(void)pid;
@@ -8646,7 +8725,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 VCUDA_LOCAL(cuCheckpointProcessUnlock);
 
 CUresult cuProfilerInitialize(void);
-/* cuda.api:1182: refused */
+/* cuda.api:1171: refused */
 VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 {
 	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
@@ -8655,7 +8734,7 @@ VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 VCUDA_LOCAL(cuProfilerInitialize);
 
 CUresult cuProfilerStart(void);
-/* cuda.api:1184: refused */
+/* cuda.api:1173: refused */
 VCUDA_EXPORT CUresult cuProfilerStart(void)
 {
 	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
@@ -8664,14 +8743,14 @@ VCUDA_EXPORT CUresult cuProfilerStart(void)
 VCUDA_LOCAL(cuProfilerStart);
 
 CUresult cuProfilerStop(void);
-/* cuda.api:1185: refused */
+/* cuda.api:1174: refused */
 VCUDA_EXPORT CUresult cuProfilerStop(void)
 {
 	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");
 }
 VCUDA_LOCAL(cuProfilerStop);
 
-/* cuda.api:788: local */
+/* cuda.api:778: local */
 VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister);
@@ -8683,7 +8762,7 @@ VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int F
 }
 VCUDA_LOCAL(cuMemHostRegister);
 
-/* cuda.api:804: call */
+/* cuda.api:794: call */
 VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate);
@@ -8695,7 +8774,7 @@ VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice 
 }
 VCUDA_LOCAL(cuCtxCreate);
 
-/* cuda.api:900: post */
+/* cuda.api:890: post */
 VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDestroy);
@@ -8707,7 +8786,7 @@ VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxDestroy);
 
-/* cuda.api:901: local */
+/* cuda.api:891: local */
 VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPopCurrent);
@@ -8719,7 +8798,7 @@ VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 }
 VCUDA_LOCAL(cuCtxPopCurrent);
 
-/* cuda.api:902: local */
+/* cuda.api:892: local */
 VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPushCurrent);
@@ -8731,7 +8810,7 @@ VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxPushCurrent);
 
-/* cuda.api:903: post */
+/* cuda.api:893: post */
 VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy);
@@ -8743,7 +8822,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamDestroy);
 
-/* cuda.api:904: post */
+/* cuda.api:894: post */
 VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy);
@@ -8755,7 +8834,7 @@ VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventDestroy);
 
-/* cuda.api:905: call */
+/* cuda.api:895: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime);
@@ -8767,7 +8846,7 @@ VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, C
 }
 VCUDA_LOCAL(cuEventElapsedTime);
 
-/* cuda.api:907: local */
+/* cuda.api:897: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRelease);
@@ -8779,7 +8858,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxRelease);
 
-/* cuda.api:908: call */
+/* cuda.api:898: call */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxReset);
@@ -8791,7 +8870,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxReset);
 
-/* cuda.api:909: local */
+/* cuda.api:899: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxSetFlags);
@@ -8803,7 +8882,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flag
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags);
 
-/* cuda.api:911: local */
+/* cuda.api:901: local */
 VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetUuid);
@@ -8815,7 +8894,7 @@ VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceGetUuid);
 
-/* cuda.api:1032: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8828,7 +8907,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue32);
 
-/* cuda.api:1032: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8842,7 +8921,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue32_ptsz);
 
-/* cuda.api:1034: post */
+/* cuda.api:1024: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8855,7 +8934,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue32);
 
-/* cuda.api:1034: post */
+/* cuda.api:1024: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8869,7 +8948,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue32_ptsz);
 
-/* cuda.api:1036: post */
+/* cuda.api:1026: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8882,7 +8961,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue64);
 
-/* cuda.api:1036: post */
+/* cuda.api:1026: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8896,7 +8975,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue64_ptsz);
 
-/* cuda.api:1038: post */
+/* cuda.api:1028: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8909,7 +8988,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue64);
 
-/* cuda.api:1038: post */
+/* cuda.api:1028: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8923,7 +9002,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue64_ptsz);
 
-/* cuda.api:1040: post */
+/* cuda.api:1030: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -8936,7 +9015,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp);
 
-/* cuda.api:1040: post */
+/* cuda.api:1030: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {

@@ -173,12 +173,206 @@ struct cudaChannelFormatDesc hand_cudaCreateChannelDesc(int x, int y, int z, int
 		enum cudaChannelFormatKind f);
 cudaError_t hand_cudaDriverGetVersion(int *driverVersion);
 cudaError_t hand_cudaRuntimeGetVersion(int *runtimeVersion);
+cudaError_t hand_cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags);
+cudaError_t hand_cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		const struct cudaKernelNodeParams *pNodeParams);
+cudaError_t hand_cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
+		struct cudaKernelNodeParams *pNodeParams);
+cudaError_t hand_cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
+		const struct cudaKernelNodeParams *pNodeParams);
+cudaError_t hand_cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		const struct cudaMemcpy3DParms *pCopyParams);
+cudaError_t hand_cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		const void *symbol, const void *src, size_t count, size_t offset,
+		enum cudaMemcpyKind kind);
+cudaError_t hand_cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNode,
+		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		void *dst, const void *symbol, size_t count, size_t offset,
+		enum cudaMemcpyKind kind);
+cudaError_t hand_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dst,
+		const void *src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t hand_cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
+		struct cudaMemcpy3DParms *pNodeParams);
+cudaError_t hand_cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
+		const struct cudaMemcpy3DParms *pNodeParams);
+cudaError_t hand_cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol,
+		const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind);
+cudaError_t hand_cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst,
+		const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
+cudaError_t hand_cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst,
+		const void *src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t hand_cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		const struct cudaMemsetParams *pMemsetParams);
+cudaError_t hand_cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
+		struct cudaMemsetParams *pNodeParams);
+cudaError_t hand_cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
+		const struct cudaMemsetParams *pNodeParams);
+cudaError_t hand_cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		const struct cudaHostNodeParams *pNodeParams);
+cudaError_t hand_cudaGraphHostNodeGetParams(cudaGraphNode_t node,
+		struct cudaHostNodeParams *pNodeParams);
+cudaError_t hand_cudaGraphHostNodeSetParams(cudaGraphNode_t node,
+		const struct cudaHostNodeParams *pNodeParams);
+cudaError_t hand_cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		cudaGraph_t childGraph);
+cudaError_t hand_cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *pGraph);
+cudaError_t hand_cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies);
+cudaError_t hand_cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		cudaEvent_t event);
+cudaError_t hand_cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out);
+cudaError_t hand_cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t hand_cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		cudaEvent_t event);
+cudaError_t hand_cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out);
+cudaError_t hand_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t hand_cudaDeviceGraphMemTrim(int device);
+cudaError_t hand_cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
+		void *value);
+cudaError_t hand_cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
+		void *value);
+cudaError_t hand_cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph);
+cudaError_t hand_cudaGraphNodeFindInClone(cudaGraphNode_t *pNode, cudaGraphNode_t originalNode,
+		cudaGraph_t clonedGraph);
+cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType);
+cudaError_t hand_cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes);
+cudaError_t hand_cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *pRootNodes,
+		size_t *pNumRootNodes);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
+		cudaGraphNode_t *to, size_t *numEdges);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
+		cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t *from,
+		cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphNodeGetDependencies(cudaGraphNode_t node,
+		cudaGraphNode_t *pDependencies, size_t *pNumDependencies);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphNodeGetDependencies(cudaGraphNode_t node,
+		cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData,
+		size_t *pNumDependencies);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node,
+		cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData,
+		size_t *pNumDependencies);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
+		cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
+		cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
+		size_t *pNumDependentNodes);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node,
+		cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
+		size_t *pNumDependentNodes);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+		const cudaGraphNode_t *to, size_t numDependencies);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+		const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
+		size_t numDependencies);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,
+		const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
+		size_t numDependencies);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+		const cudaGraphNode_t *to, size_t numDependencies);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+		const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
+		size_t numDependencies);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphRemoveDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,
+		const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
+		size_t numDependencies);
+#endif
+cudaError_t hand_cudaGraphDestroyNode(cudaGraphNode_t node);
 cudaError_t hand_cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		unsigned long long flags);
 cudaError_t hand_cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		unsigned long long flags);
+cudaError_t hand_cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long *flags);
+cudaError_t hand_cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams);
+cudaError_t hand_cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams);
+cudaError_t hand_cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
+		size_t offset, enum cudaMemcpyKind kind);
+cudaError_t hand_cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t node, void *dst, const void *symbol, size_t count,
+		size_t offset, enum cudaMemcpyKind kind);
+cudaError_t hand_cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t node, void *dst, const void *src, size_t count,
+		enum cudaMemcpyKind kind);
+cudaError_t hand_cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams);
+cudaError_t hand_cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams);
+cudaError_t hand_cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t node, cudaGraph_t childGraph);
+cudaError_t hand_cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t hNode, cudaEvent_t event);
+cudaError_t hand_cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t hNode, cudaEvent_t event);
+cudaError_t hand_cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
+		unsigned int isEnabled);
+cudaError_t hand_cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
+		unsigned int *isEnabled);
+cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
+		cudaGraphExecUpdateResultInfo *resultInfo);
 cudaError_t hand_cudaGraphExecDestroy(cudaGraphExec_t graphExec);
 cudaError_t hand_cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t hand_cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path,
+		unsigned int flags);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		struct cudaGraphNodeParams *nodeParams);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
+		size_t numDependencies, struct cudaGraphNodeParams *nodeParams);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphAddNode_v2(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
+		size_t numDependencies, struct cudaGraphNodeParams *nodeParams);
+#endif
+cudaError_t hand_cudaGraphNodeSetParams(cudaGraphNode_t node,
+		struct cudaGraphNodeParams *nodeParams);
+cudaError_t hand_cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_t node,
+		struct cudaGraphNodeParams *nodeParams);
 cudaError_t hand_cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -269,6 +463,9 @@ cudaError_t hand_cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cud
 cudaError_t hand_cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream);
 cudaError_t hand_cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
 cudaError_t hand_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
+cudaError_t hand_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+		const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+		size_t numDependencies, enum cudaStreamCaptureMode mode);
 cudaError_t hand_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph);
 cudaError_t hand_cudaStreamIsCapturing(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus);
@@ -293,6 +490,20 @@ cudaError_t hand_cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 		const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
+		cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
+		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+		size_t numDependencies, unsigned int flags);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
+		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+		size_t numDependencies, unsigned int flags);
 #endif
 cudaError_t hand_cudaStreamCopyAttributes(cudaStream_t dstStream, cudaStream_t srcStream);
 cudaError_t hand_cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,

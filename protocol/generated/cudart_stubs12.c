@@ -1423,47 +1423,37 @@ VCUDA_EXPORT cudaError_t cudaRuntimeGetVersion(int *runtimeVersion)
 	return runtime_result(hand_cudaRuntimeGetVersion(runtimeVersion));
 }
 
-/* cudart.api:286: refused */
+/* cudart.api:286: local */
 VCUDA_EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 {
-	(void)pGraph;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaGraphCreate, "cudaGraphCreate",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphCreate);
+	return runtime_result(hand_cudaGraphCreate(pGraph, flags));
 }
 
-/* cudart.api:287: refused */
+/* cudart.api:287: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaKernelNodeParams *pNodeParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddKernelNode,
-		"cudaGraphAddKernelNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddKernelNode);
+	return runtime_result(hand_cudaGraphAddKernelNode(pGraphNode, graph, pDependencies,
+		numDependencies, pNodeParams));
 }
 
-/* cudart.api:290: refused */
+/* cudart.api:290: local */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 		struct cudaKernelNodeParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeGetParams,
-		"cudaGraphKernelNodeGetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphKernelNodeGetParams);
+	return runtime_result(hand_cudaGraphKernelNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:292: refused */
+/* cudart.api:292: local */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 		const struct cudaKernelNodeParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeSetParams,
-		"cudaGraphKernelNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphKernelNodeSetParams);
+	return runtime_result(hand_cudaGraphKernelNodeSetParams(node, pNodeParams));
 }
 
 /* cudart.api:294: refused */
@@ -1473,7 +1463,8 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hSrc,
 	(void)hSrc;
 	(void)hDst;
 	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeCopyAttributes,
-		"cudaGraphKernelNodeCopyAttributes", "graphs: not served yet"));
+		"cudaGraphKernelNodeCopyAttributes",
+		"attributes of kernel nodes: not served yet"));
 }
 
 /* cudart.api:298: refused */
@@ -1484,7 +1475,8 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
 	(void)attr;
 	(void)value_out;
 	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeGetAttribute,
-		"cudaGraphKernelNodeGetAttribute", "graphs: not served yet"));
+		"cudaGraphKernelNodeGetAttribute",
+		"attributes of kernel nodes: not served yet"));
 }
 
 /* cudart.api:300: refused */
@@ -1495,312 +1487,226 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
 	(void)attr;
 	(void)value;
 	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeSetAttribute,
-		"cudaGraphKernelNodeSetAttribute", "graphs: not served yet"));
+		"cudaGraphKernelNodeSetAttribute",
+		"attributes of kernel nodes: not served yet"));
 }
 
-/* cudart.api:302: refused */
+/* cudart.api:302: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemcpy3DParms *pCopyParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)pCopyParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemcpyNode,
-		"cudaGraphAddMemcpyNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemcpyNode);
+	return runtime_result(hand_cudaGraphAddMemcpyNode(pGraphNode, graph, pDependencies,
+		numDependencies, pCopyParams));
 }
 
-/* cudart.api:305: refused */
+/* cudart.api:305: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const void *symbol, const void *src, size_t count, size_t offset,
 		enum cudaMemcpyKind kind)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)symbol;
-	(void)src;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemcpyNodeToSymbol,
-		"cudaGraphAddMemcpyNodeToSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemcpyNodeToSymbol);
+	return runtime_result(hand_cudaGraphAddMemcpyNodeToSymbol(pGraphNode, graph,
+		pDependencies, numDependencies, symbol, src, count, offset, kind));
 }
 
-/* cudart.api:309: refused */
+/* cudart.api:308: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		void *dst, const void *symbol, size_t count, size_t offset,
 		enum cudaMemcpyKind kind)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)dst;
-	(void)symbol;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemcpyNodeFromSymbol,
-		"cudaGraphAddMemcpyNodeFromSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemcpyNodeFromSymbol);
+	return runtime_result(hand_cudaGraphAddMemcpyNodeFromSymbol(pGraphNode, graph,
+		pDependencies, numDependencies, dst, symbol, count, offset, kind));
 }
 
-/* cudart.api:313: refused */
+/* cudart.api:311: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)dst;
-	(void)src;
-	(void)count;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemcpyNode1D,
-		"cudaGraphAddMemcpyNode1D", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemcpyNode1D);
+	return runtime_result(hand_cudaGraphAddMemcpyNode1D(pGraphNode, graph, pDependencies,
+		numDependencies, dst, src, count, kind));
 }
 
-/* cudart.api:316: refused */
+/* cudart.api:314: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemcpy3DParms *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeGetParams,
-		"cudaGraphMemcpyNodeGetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeGetParams);
+	return runtime_result(hand_cudaGraphMemcpyNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:318: refused */
+/* cudart.api:316: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemcpy3DParms *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeSetParams,
-		"cudaGraphMemcpyNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeSetParams);
+	return runtime_result(hand_cudaGraphMemcpyNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:320: refused */
+/* cudart.api:318: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node,
 		const void *symbol, const void *src, size_t count, size_t offset,
 		enum cudaMemcpyKind kind)
 {
-	(void)node;
-	(void)symbol;
-	(void)src;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeSetParamsToSymbol,
-		"cudaGraphMemcpyNodeSetParamsToSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeSetParamsToSymbol);
+	return runtime_result(hand_cudaGraphMemcpyNodeSetParamsToSymbol(node, symbol, src,
+		count, offset, kind));
 }
 
-/* cudart.api:323: refused */
+/* cudart.api:320: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst,
 		const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
-	(void)node;
-	(void)dst;
-	(void)symbol;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeSetParamsFromSymbol,
-		"cudaGraphMemcpyNodeSetParamsFromSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeSetParamsFromSymbol);
+	return runtime_result(hand_cudaGraphMemcpyNodeSetParamsFromSymbol(node, dst, symbol,
+		count, offset, kind));
 }
 
-/* cudart.api:326: refused */
+/* cudart.api:322: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
-	(void)node;
-	(void)dst;
-	(void)src;
-	(void)count;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeSetParams1D,
-		"cudaGraphMemcpyNodeSetParams1D", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeSetParams1D);
+	return runtime_result(hand_cudaGraphMemcpyNodeSetParams1D(node, dst, src, count, kind));
 }
 
-/* cudart.api:328: refused */
+/* cudart.api:324: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemsetParams *pMemsetParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)pMemsetParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemsetNode,
-		"cudaGraphAddMemsetNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemsetNode);
+	return runtime_result(hand_cudaGraphAddMemsetNode(pGraphNode, graph, pDependencies,
+		numDependencies, pMemsetParams));
 }
 
-/* cudart.api:331: refused */
+/* cudart.api:327: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemsetParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemsetNodeGetParams,
-		"cudaGraphMemsetNodeGetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemsetNodeGetParams);
+	return runtime_result(hand_cudaGraphMemsetNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:333: refused */
+/* cudart.api:329: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemsetParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemsetNodeSetParams,
-		"cudaGraphMemsetNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemsetNodeSetParams);
+	return runtime_result(hand_cudaGraphMemsetNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:335: refused */
+/* cudart.api:331: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaHostNodeParams *pNodeParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddHostNode, "cudaGraphAddHostNode",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddHostNode);
+	return runtime_result(hand_cudaGraphAddHostNode(pGraphNode, graph, pDependencies,
+		numDependencies, pNodeParams));
 }
 
-/* cudart.api:338: refused */
+/* cudart.api:334: local */
 VCUDA_EXPORT cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node,
 		struct cudaHostNodeParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphHostNodeGetParams,
-		"cudaGraphHostNodeGetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphHostNodeGetParams);
+	return runtime_result(hand_cudaGraphHostNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:340: refused */
+/* cudart.api:336: local */
 VCUDA_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
 		const struct cudaHostNodeParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphHostNodeSetParams,
-		"cudaGraphHostNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphHostNodeSetParams);
+	return runtime_result(hand_cudaGraphHostNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:342: refused */
+/* cudart.api:338: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaGraph_t childGraph)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)childGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddChildGraphNode,
-		"cudaGraphAddChildGraphNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddChildGraphNode);
+	return runtime_result(hand_cudaGraphAddChildGraphNode(pGraphNode, graph, pDependencies,
+		numDependencies, childGraph));
 }
 
-/* cudart.api:345: refused */
+/* cudart.api:340: local */
 VCUDA_EXPORT cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node,
 		cudaGraph_t *pGraph)
 {
-	(void)node;
-	(void)pGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphChildGraphNodeGetGraph,
-		"cudaGraphChildGraphNodeGetGraph", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphChildGraphNodeGetGraph);
+	return runtime_result(hand_cudaGraphChildGraphNodeGetGraph(node, pGraph));
 }
 
-/* cudart.api:347: refused */
+/* cudart.api:341: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddEmptyNode,
-		"cudaGraphAddEmptyNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddEmptyNode);
+	return runtime_result(hand_cudaGraphAddEmptyNode(pGraphNode, graph, pDependencies,
+		numDependencies));
 }
 
-/* cudart.api:350: refused */
+/* cudart.api:343: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaEvent_t event)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddEventRecordNode,
-		"cudaGraphAddEventRecordNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddEventRecordNode);
+	return runtime_result(hand_cudaGraphAddEventRecordNode(pGraphNode, graph, pDependencies,
+		numDependencies, event));
 }
 
-/* cudart.api:353: refused */
+/* cudart.api:345: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node,
 		cudaEvent_t *event_out)
 {
-	(void)node;
-	(void)event_out;
-	return runtime_result(runtime_refused(CALL_cudaGraphEventRecordNodeGetEvent,
-		"cudaGraphEventRecordNodeGetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphEventRecordNodeGetEvent);
+	return runtime_result(hand_cudaGraphEventRecordNodeGetEvent(node, event_out));
 }
 
-/* cudart.api:355: refused */
+/* cudart.api:346: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node,
 		cudaEvent_t event)
 {
-	(void)node;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphEventRecordNodeSetEvent,
-		"cudaGraphEventRecordNodeSetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphEventRecordNodeSetEvent);
+	return runtime_result(hand_cudaGraphEventRecordNodeSetEvent(node, event));
 }
 
-/* cudart.api:357: refused */
+/* cudart.api:347: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaEvent_t event)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddEventWaitNode,
-		"cudaGraphAddEventWaitNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddEventWaitNode);
+	return runtime_result(hand_cudaGraphAddEventWaitNode(pGraphNode, graph, pDependencies,
+		numDependencies, event));
 }
 
-/* cudart.api:360: refused */
+/* cudart.api:349: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 		cudaEvent_t *event_out)
 {
-	(void)node;
-	(void)event_out;
-	return runtime_result(runtime_refused(CALL_cudaGraphEventWaitNodeGetEvent,
-		"cudaGraphEventWaitNodeGetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphEventWaitNodeGetEvent);
+	return runtime_result(hand_cudaGraphEventWaitNodeGetEvent(node, event_out));
 }
 
-/* cudart.api:362: refused */
+/* cudart.api:350: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
 {
-	(void)node;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphEventWaitNodeSetEvent,
-		"cudaGraphEventWaitNodeSetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphEventWaitNodeSetEvent);
+	return runtime_result(hand_cudaGraphEventWaitNodeSetEvent(node, event));
 }
 
-/* cudart.api:364: refused */
+/* cudart.api:351: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
@@ -1811,10 +1717,11 @@ VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_
 	(void)numDependencies;
 	(void)nodeParams;
 	return runtime_result(runtime_refused(CALL_cudaGraphAddExternalSemaphoresSignalNode,
-		"cudaGraphAddExternalSemaphoresSignalNode", "graphs: not served yet"));
+		"cudaGraphAddExternalSemaphoresSignalNode",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:368: refused */
+/* cudart.api:355: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGraphNode_t hNode,
 		struct cudaExternalSemaphoreSignalNodeParams *params_out)
 {
@@ -1822,10 +1729,11 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGrap
 	(void)params_out;
 	return runtime_result(
 		runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeGetParams,
-		"cudaGraphExternalSemaphoresSignalNodeGetParams", "graphs: not served yet"));
+		"cudaGraphExternalSemaphoresSignalNodeGetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:370: refused */
+/* cudart.api:358: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
 {
@@ -1833,10 +1741,11 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGrap
 	(void)nodeParams;
 	return runtime_result(
 		runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeSetParams,
-		"cudaGraphExternalSemaphoresSignalNodeSetParams", "graphs: not served yet"));
+		"cudaGraphExternalSemaphoresSignalNodeSetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:373: refused */
+/* cudart.api:361: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
@@ -1847,30 +1756,33 @@ VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t 
 	(void)numDependencies;
 	(void)nodeParams;
 	return runtime_result(runtime_refused(CALL_cudaGraphAddExternalSemaphoresWaitNode,
-		"cudaGraphAddExternalSemaphoresWaitNode", "graphs: not served yet"));
+		"cudaGraphAddExternalSemaphoresWaitNode",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:377: refused */
+/* cudart.api:365: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeGetParams(cudaGraphNode_t hNode,
 		struct cudaExternalSemaphoreWaitNodeParams *params_out)
 {
 	(void)hNode;
 	(void)params_out;
 	return runtime_result(runtime_refused(CALL_cudaGraphExternalSemaphoresWaitNodeGetParams,
-		"cudaGraphExternalSemaphoresWaitNodeGetParams", "graphs: not served yet"));
+		"cudaGraphExternalSemaphoresWaitNodeGetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:379: refused */
+/* cudart.api:368: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeSetParams(cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
 {
 	(void)hNode;
 	(void)nodeParams;
 	return runtime_result(runtime_refused(CALL_cudaGraphExternalSemaphoresWaitNodeSetParams,
-		"cudaGraphExternalSemaphoresWaitNodeSetParams", "graphs: not served yet"));
+		"cudaGraphExternalSemaphoresWaitNodeSetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:382: refused */
+/* cudart.api:371: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		struct cudaMemAllocNodeParams *nodeParams)
@@ -1881,20 +1793,20 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode,
 	(void)numDependencies;
 	(void)nodeParams;
 	return runtime_result(runtime_refused(CALL_cudaGraphAddMemAllocNode,
-		"cudaGraphAddMemAllocNode", "graphs: not served yet"));
+		"cudaGraphAddMemAllocNode", "graphs that own memory: not served"));
 }
 
-/* cudart.api:385: refused */
+/* cudart.api:374: refused */
 VCUDA_EXPORT cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemAllocNodeParams *params_out)
 {
 	(void)node;
 	(void)params_out;
 	return runtime_result(runtime_refused(CALL_cudaGraphMemAllocNodeGetParams,
-		"cudaGraphMemAllocNodeGetParams", "graphs: not served yet"));
+		"cudaGraphMemAllocNodeGetParams", "graphs that own memory: not served"));
 }
 
-/* cudart.api:387: refused */
+/* cudart.api:376: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr)
 {
@@ -1904,234 +1816,179 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cu
 	(void)numDependencies;
 	(void)dptr;
 	return runtime_result(runtime_refused(CALL_cudaGraphAddMemFreeNode,
-		"cudaGraphAddMemFreeNode", "graphs: not served yet"));
+		"cudaGraphAddMemFreeNode", "graphs that own memory: not served"));
 }
 
-/* cudart.api:390: refused */
+/* cudart.api:379: refused */
 VCUDA_EXPORT cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out)
 {
 	(void)node;
 	(void)dptr_out;
 	return runtime_result(runtime_refused(CALL_cudaGraphMemFreeNodeGetParams,
-		"cudaGraphMemFreeNodeGetParams", "graphs: not served yet"));
+		"cudaGraphMemFreeNodeGetParams", "graphs that own memory: not served"));
 }
 
-/* cudart.api:392: refused */
+/* cudart.api:381: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGraphMemTrim(int device)
 {
-	(void)device;
-	return runtime_result(runtime_refused(CALL_cudaDeviceGraphMemTrim,
-		"cudaDeviceGraphMemTrim", "graphs: not served yet"));
+	runtime_count(CALL_cudaDeviceGraphMemTrim);
+	return runtime_result(hand_cudaDeviceGraphMemTrim(device));
 }
 
-/* cudart.api:393: refused */
+/* cudart.api:382: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetGraphMemAttribute(int device,
 		enum cudaGraphMemAttributeType attr, void *value)
 {
-	(void)device;
-	(void)attr;
-	(void)value;
-	return runtime_result(runtime_refused(CALL_cudaDeviceGetGraphMemAttribute,
-		"cudaDeviceGetGraphMemAttribute", "graphs: not served yet"));
+	runtime_count(CALL_cudaDeviceGetGraphMemAttribute);
+	return runtime_result(hand_cudaDeviceGetGraphMemAttribute(device, attr, value));
 }
 
-/* cudart.api:395: refused */
+/* cudart.api:384: local */
 VCUDA_EXPORT cudaError_t cudaDeviceSetGraphMemAttribute(int device,
 		enum cudaGraphMemAttributeType attr, void *value)
 {
-	(void)device;
-	(void)attr;
-	(void)value;
-	return runtime_result(runtime_refused(CALL_cudaDeviceSetGraphMemAttribute,
-		"cudaDeviceSetGraphMemAttribute", "graphs: not served yet"));
+	runtime_count(CALL_cudaDeviceSetGraphMemAttribute);
+	return runtime_result(hand_cudaDeviceSetGraphMemAttribute(device, attr, value));
 }
 
-/* cudart.api:397: refused */
+/* cudart.api:386: local */
 VCUDA_EXPORT cudaError_t cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph)
 {
-	(void)pGraphClone;
-	(void)originalGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphClone, "cudaGraphClone",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphClone);
+	return runtime_result(hand_cudaGraphClone(pGraphClone, originalGraph));
 }
 
-/* cudart.api:399: refused */
+/* cudart.api:387: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *pNode,
 		cudaGraphNode_t originalNode, cudaGraph_t clonedGraph)
 {
-	(void)pNode;
-	(void)originalNode;
-	(void)clonedGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeFindInClone,
-		"cudaGraphNodeFindInClone", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeFindInClone);
+	return runtime_result(hand_cudaGraphNodeFindInClone(pNode, originalNode, clonedGraph));
 }
 
-/* cudart.api:401: refused */
+/* cudart.api:389: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node,
 		enum cudaGraphNodeType *pType)
 {
-	(void)node;
-	(void)pType;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetType, "cudaGraphNodeGetType",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetType);
+	return runtime_result(hand_cudaGraphNodeGetType(node, pType));
 }
 
-/* cudart.api:413: refused */
+/* cudart.api:400: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
 		size_t *numNodes)
 {
-	(void)graph;
-	(void)nodes;
-	(void)numNodes;
-	return runtime_result(runtime_refused(CALL_cudaGraphGetNodes, "cudaGraphGetNodes",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphGetNodes);
+	return runtime_result(hand_cudaGraphGetNodes(graph, nodes, numNodes));
 }
 
-/* cudart.api:415: refused */
+/* cudart.api:401: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *pRootNodes,
 		size_t *pNumRootNodes)
 {
-	(void)graph;
-	(void)pRootNodes;
-	(void)pNumRootNodes;
-	return runtime_result(runtime_refused(CALL_cudaGraphGetRootNodes,
-		"cudaGraphGetRootNodes", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphGetRootNodes);
+	return runtime_result(hand_cudaGraphGetRootNodes(graph, pRootNodes, pNumRootNodes));
 }
 
-/* cudart.api:417: refused */
+/* cudart.api:403: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
 		cudaGraphNode_t *to, size_t *numEdges)
 {
-	(void)graph;
-	(void)from;
-	(void)to;
-	(void)numEdges;
-	return runtime_result(runtime_refused(CALL_cudaGraphGetEdges, "cudaGraphGetEdges",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphGetEdges);
+	return runtime_result(hand_cudaGraphGetEdges(graph, from, to, numEdges));
 }
 
-/* cudart.api:421: refused */
+/* cudart.api:407: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t *from,
 		cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
 {
-	(void)graph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numEdges;
-	return runtime_result(runtime_refused(CALL_cudaGraphGetEdges_v2, "cudaGraphGetEdges_v2",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphGetEdges_v2);
+	return runtime_result(hand_cudaGraphGetEdges_v2(graph, from, to, edgeData, numEdges));
 }
 
-/* cudart.api:423: refused */
+/* cudart.api:409: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependencies, size_t *pNumDependencies)
 {
-	(void)node;
-	(void)pDependencies;
-	(void)pNumDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetDependencies,
-		"cudaGraphNodeGetDependencies", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetDependencies);
+	return runtime_result(hand_cudaGraphNodeGetDependencies(node, pDependencies,
+		pNumDependencies));
 }
 
-/* cudart.api:428: refused */
+/* cudart.api:413: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData,
 		size_t *pNumDependencies)
 {
-	(void)node;
-	(void)pDependencies;
-	(void)edgeData;
-	(void)pNumDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetDependencies_v2,
-		"cudaGraphNodeGetDependencies_v2", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetDependencies_v2);
+	return runtime_result(hand_cudaGraphNodeGetDependencies_v2(node, pDependencies,
+		edgeData, pNumDependencies));
 }
 
-/* cudart.api:431: refused */
+/* cudart.api:416: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes)
 {
-	(void)node;
-	(void)pDependentNodes;
-	(void)pNumDependentNodes;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetDependentNodes,
-		"cudaGraphNodeGetDependentNodes", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetDependentNodes);
+	return runtime_result(hand_cudaGraphNodeGetDependentNodes(node, pDependentNodes,
+		pNumDependentNodes));
 }
 
-/* cudart.api:437: refused */
+/* cudart.api:421: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
 		size_t *pNumDependentNodes)
 {
-	(void)node;
-	(void)pDependentNodes;
-	(void)edgeData;
-	(void)pNumDependentNodes;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetDependentNodes_v2,
-		"cudaGraphNodeGetDependentNodes_v2", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetDependentNodes_v2);
+	return runtime_result(hand_cudaGraphNodeGetDependentNodes_v2(node, pDependentNodes,
+		edgeData, pNumDependentNodes));
 }
 
-/* cudart.api:440: refused */
+/* cudart.api:424: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies)
 {
-	(void)graph;
-	(void)from;
-	(void)to;
-	(void)numDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddDependencies,
-		"cudaGraphAddDependencies", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddDependencies);
+	return runtime_result(hand_cudaGraphAddDependencies(graph, from, to, numDependencies));
 }
 
-/* cudart.api:445: refused */
+/* cudart.api:429: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 		const cudaGraphEdgeData *edgeData, size_t numDependencies)
 {
-	(void)graph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddDependencies_v2,
-		"cudaGraphAddDependencies_v2", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddDependencies_v2);
+	return runtime_result(hand_cudaGraphAddDependencies_v2(graph, from, to, edgeData,
+		numDependencies));
 }
 
-/* cudart.api:448: refused */
+/* cudart.api:432: local */
 VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies)
 {
-	(void)graph;
-	(void)from;
-	(void)to;
-	(void)numDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphRemoveDependencies,
-		"cudaGraphRemoveDependencies", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphRemoveDependencies);
+	return runtime_result(hand_cudaGraphRemoveDependencies(graph, from, to,
+		numDependencies));
 }
 
-/* cudart.api:453: refused */
+/* cudart.api:437: local */
 VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies_v2(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 		const cudaGraphEdgeData *edgeData, size_t numDependencies)
 {
-	(void)graph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphRemoveDependencies_v2,
-		"cudaGraphRemoveDependencies_v2", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphRemoveDependencies_v2);
+	return runtime_result(hand_cudaGraphRemoveDependencies_v2(graph, from, to, edgeData,
+		numDependencies));
 }
 
-/* cudart.api:456: refused */
+/* cudart.api:440: local */
 VCUDA_EXPORT cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node)
 {
-	(void)node;
-	return runtime_result(runtime_refused(CALL_cudaGraphDestroyNode, "cudaGraphDestroyNode",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphDestroyNode);
+	return runtime_result(hand_cudaGraphDestroyNode(node));
 }
 
-/* cudart.api:457: local */
+/* cudart.api:441: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		unsigned long long flags)
 {
@@ -2139,7 +1996,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaG
 	return runtime_result(hand_cudaGraphInstantiate(pGraphExec, graph, flags));
 }
 
-/* cudart.api:459: local */
+/* cudart.api:443: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, unsigned long long flags)
 {
@@ -2147,141 +2004,108 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphEx
 	return runtime_result(hand_cudaGraphInstantiateWithFlags(pGraphExec, graph, flags));
 }
 
-/* cudart.api:461: refused */
+/* cudart.api:445: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec,
 		unsigned long long *flags)
 {
-	(void)graphExec;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecGetFlags,
-		"cudaGraphExecGetFlags", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecGetFlags);
+	return runtime_result(hand_cudaGraphExecGetFlags(graphExec, flags));
 }
 
-/* cudart.api:463: refused */
+/* cudart.api:446: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecKernelNodeSetParams,
-		"cudaGraphExecKernelNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecKernelNodeSetParams);
+	return runtime_result(hand_cudaGraphExecKernelNodeSetParams(hGraphExec, node,
+		pNodeParams));
 }
 
-/* cudart.api:465: refused */
+/* cudart.api:448: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemcpyNodeSetParams,
-		"cudaGraphExecMemcpyNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemcpyNodeSetParams);
+	return runtime_result(hand_cudaGraphExecMemcpyNodeSetParams(hGraphExec, node,
+		pNodeParams));
 }
 
-/* cudart.api:467: refused */
+/* cudart.api:450: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)symbol;
-	(void)src;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemcpyNodeSetParamsToSymbol,
-		"cudaGraphExecMemcpyNodeSetParamsToSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemcpyNodeSetParamsToSymbol);
+	return runtime_result(hand_cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec, node,
+		symbol, src, count, offset, kind));
 }
 
-/* cudart.api:470: refused */
+/* cudart.api:453: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)dst;
-	(void)symbol;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemcpyNodeSetParamsFromSymbol,
-		"cudaGraphExecMemcpyNodeSetParamsFromSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemcpyNodeSetParamsFromSymbol);
+	return runtime_result(hand_cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec, node,
+		dst, symbol, count, offset, kind));
 }
 
-/* cudart.api:473: refused */
+/* cudart.api:456: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)dst;
-	(void)src;
-	(void)count;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemcpyNodeSetParams1D,
-		"cudaGraphExecMemcpyNodeSetParams1D", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemcpyNodeSetParams1D);
+	return runtime_result(hand_cudaGraphExecMemcpyNodeSetParams1D(hGraphExec, node, dst,
+		src, count, kind));
 }
 
-/* cudart.api:476: refused */
+/* cudart.api:458: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemsetNodeSetParams,
-		"cudaGraphExecMemsetNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemsetNodeSetParams);
+	return runtime_result(hand_cudaGraphExecMemsetNodeSetParams(hGraphExec, node,
+		pNodeParams));
 }
 
-/* cudart.api:478: refused */
+/* cudart.api:460: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecHostNodeSetParams,
-		"cudaGraphExecHostNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecHostNodeSetParams);
+	return runtime_result(hand_cudaGraphExecHostNodeSetParams(hGraphExec, node,
+		pNodeParams));
 }
 
-/* cudart.api:480: refused */
+/* cudart.api:462: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, cudaGraph_t childGraph)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)childGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecChildGraphNodeSetParams,
-		"cudaGraphExecChildGraphNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecChildGraphNodeSetParams);
+	return runtime_result(hand_cudaGraphExecChildGraphNodeSetParams(hGraphExec, node,
+		childGraph));
 }
 
-/* cudart.api:482: refused */
+/* cudart.api:464: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, cudaEvent_t event)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecEventRecordNodeSetEvent,
-		"cudaGraphExecEventRecordNodeSetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecEventRecordNodeSetEvent);
+	return runtime_result(hand_cudaGraphExecEventRecordNodeSetEvent(hGraphExec, hNode,
+		event));
 }
 
-/* cudart.api:484: refused */
+/* cudart.api:466: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, cudaEvent_t event)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecEventWaitNodeSetEvent,
-		"cudaGraphExecEventWaitNodeSetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecEventWaitNodeSetEvent);
+	return runtime_result(hand_cudaGraphExecEventWaitNodeSetEvent(hGraphExec, hNode,
+		event));
 }
 
-/* cudart.api:486: refused */
+/* cudart.api:468: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
 		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
@@ -2292,10 +2116,10 @@ VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
 	return runtime_result(
 		runtime_refused(CALL_cudaGraphExecExternalSemaphoresSignalNodeSetParams,
 		"cudaGraphExecExternalSemaphoresSignalNodeSetParams",
-		"graphs: not served yet"));
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:489: refused */
+/* cudart.api:471: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
 		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
@@ -2305,68 +2129,57 @@ VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
 	(void)nodeParams;
 	return runtime_result(
 		runtime_refused(CALL_cudaGraphExecExternalSemaphoresWaitNodeSetParams,
-		"cudaGraphExecExternalSemaphoresWaitNodeSetParams", "graphs: not served yet"));
+		"cudaGraphExecExternalSemaphoresWaitNodeSetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:492: refused */
+/* cudart.api:474: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, unsigned int isEnabled)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)isEnabled;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeSetEnabled,
-		"cudaGraphNodeSetEnabled", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeSetEnabled);
+	return runtime_result(hand_cudaGraphNodeSetEnabled(hGraphExec, hNode, isEnabled));
 }
 
-/* cudart.api:494: refused */
+/* cudart.api:476: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, unsigned int *isEnabled)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)isEnabled;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetEnabled,
-		"cudaGraphNodeGetEnabled", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetEnabled);
+	return runtime_result(hand_cudaGraphNodeGetEnabled(hGraphExec, hNode, isEnabled));
 }
 
-/* cudart.api:496: refused */
+/* cudart.api:478: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
 		cudaGraphExecUpdateResultInfo *resultInfo)
 {
-	(void)hGraphExec;
-	(void)hGraph;
-	(void)resultInfo;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecUpdate, "cudaGraphExecUpdate",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecUpdate);
+	return runtime_result(hand_cudaGraphExecUpdate(hGraphExec, hGraph, resultInfo));
 }
 
-/* cudart.api:498: local */
+/* cudart.api:480: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec)
 {
 	runtime_count(CALL_cudaGraphExecDestroy);
 	return runtime_result(hand_cudaGraphExecDestroy(graphExec));
 }
 
-/* cudart.api:499: local */
+/* cudart.api:481: local */
 VCUDA_EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
 	runtime_count(CALL_cudaGraphDestroy);
 	return runtime_result(hand_cudaGraphDestroy(graph));
 }
 
-/* cudart.api:500: refused */
+/* cudart.api:482: local */
 VCUDA_EXPORT cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path,
 		unsigned int flags)
 {
-	(void)graph;
-	(void)path;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaGraphDebugDotPrint,
-		"cudaGraphDebugDotPrint", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphDebugDotPrint);
+	return runtime_result(hand_cudaGraphDebugDotPrint(graph, path, flags));
 }
 
-/* cudart.api:502: refused */
+/* cudart.api:483: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr,
 		cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags)
 {
@@ -2379,7 +2192,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void
 		"user objects: not served yet"));
 }
 
-/* cudart.api:504: refused */
+/* cudart.api:485: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count)
 {
 	(void)object;
@@ -2388,7 +2201,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned 
 		"user objects: not served yet"));
 }
 
-/* cudart.api:506: refused */
+/* cudart.api:487: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
 {
 	(void)object;
@@ -2397,7 +2210,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned
 		"cudaUserObjectRelease", "user objects: not served yet"));
 }
 
-/* cudart.api:508: refused */
+/* cudart.api:489: refused */
 VCUDA_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
 		unsigned int count, unsigned int flags)
 {
@@ -2409,7 +2222,7 @@ VCUDA_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserOb
 		"cudaGraphRetainUserObject", "user objects: not served yet"));
 }
 
-/* cudart.api:510: refused */
+/* cudart.api:491: refused */
 VCUDA_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
 		unsigned int count)
 {
@@ -2420,57 +2233,43 @@ VCUDA_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserO
 		"cudaGraphReleaseUserObject", "user objects: not served yet"));
 }
 
-/* cudart.api:512: refused */
+/* cudart.api:493: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		struct cudaGraphNodeParams *nodeParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddNode, "cudaGraphAddNode",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddNode);
+	return runtime_result(hand_cudaGraphAddNode(pGraphNode, graph, pDependencies,
+		numDependencies, nodeParams));
 }
 
-/* cudart.api:519: refused */
+/* cudart.api:499: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddNode_v2(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddNode_v2, "cudaGraphAddNode_v2",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddNode_v2);
+	return runtime_result(hand_cudaGraphAddNode_v2(pGraphNode, graph, pDependencies,
+		dependencyData, numDependencies, nodeParams));
 }
 
-/* cudart.api:523: refused */
+/* cudart.api:502: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node,
 		struct cudaGraphNodeParams *nodeParams)
 {
-	(void)node;
-	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeSetParams,
-		"cudaGraphNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeSetParams);
+	return runtime_result(hand_cudaGraphNodeSetParams(node, nodeParams));
 }
 
-/* cudart.api:527: refused */
+/* cudart.api:505: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec,
 		cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
 {
-	(void)graphExec;
-	(void)node;
-	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecNodeSetParams,
-		"cudaGraphExecNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecNodeSetParams);
+	return runtime_result(hand_cudaGraphExecNodeSetParams(graphExec, node, nodeParams));
 }
 
-/* cudart.api:529: refused */
+/* cudart.api:507: refused */
 VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
 		cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
 		unsigned int defaultLaunchValue, unsigned int flags)
@@ -2480,10 +2279,10 @@ VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
 	(void)defaultLaunchValue;
 	(void)flags;
 	return runtime_result(runtime_refused(CALL_cudaGraphConditionalHandleCreate,
-		"cudaGraphConditionalHandleCreate", "graphs: not served yet"));
+		"cudaGraphConditionalHandleCreate", "conditional nodes: not served"));
 }
 
-/* cudart.api:535: local */
+/* cudart.api:513: local */
 VCUDA_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -2495,7 +2294,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void 
 		numLibraryOptions));
 }
 
-/* cudart.api:539: local */
+/* cudart.api:517: local */
 VCUDA_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -2507,14 +2306,14 @@ VCUDA_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const c
 		numLibraryOptions));
 }
 
-/* cudart.api:543: local */
+/* cudart.api:521: local */
 VCUDA_EXPORT cudaError_t cudaLibraryUnload(cudaLibrary_t library)
 {
 	runtime_count(CALL_cudaLibraryUnload);
 	return runtime_result(hand_cudaLibraryUnload(library));
 }
 
-/* cudart.api:544: local */
+/* cudart.api:522: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library,
 		const char *name)
 {
@@ -2522,7 +2321,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary
 	return runtime_result(hand_cudaLibraryGetKernel(pKernel, library, name));
 }
 
-/* cudart.api:545: local */
+/* cudart.api:523: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library,
 		const char *name)
 {
@@ -2530,7 +2329,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLi
 	return runtime_result(hand_cudaLibraryGetGlobal(dptr, bytes, library, name));
 }
 
-/* cudart.api:547: refused */
+/* cudart.api:525: refused */
 VCUDA_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes,
 		cudaLibrary_t library, const char *name)
 {
@@ -2542,7 +2341,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes,
 		"cudaLibraryGetManaged", "managed memory: not served yet"));
 }
 
-/* cudart.api:549: refused */
+/* cudart.api:527: refused */
 VCUDA_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library,
 		const char *symbol)
 {
@@ -2553,14 +2352,14 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_
 		"cudaLibraryGetUnifiedFunction", "unified functions: not served yet"));
 }
 
-/* cudart.api:551: local */
+/* cudart.api:529: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
 {
 	runtime_count(CALL_cudaLibraryGetKernelCount);
 	return runtime_result(hand_cudaLibraryGetKernelCount(count, lib));
 }
 
-/* cudart.api:552: local */
+/* cudart.api:530: local */
 VCUDA_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels,
 		unsigned int numKernels, cudaLibrary_t lib)
 {
@@ -2568,7 +2367,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels,
 	return runtime_result(hand_cudaLibraryEnumerateKernels(kernels, numKernels, lib));
 }
 
-/* cudart.api:554: local */
+/* cudart.api:532: local */
 VCUDA_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 		enum cudaFuncAttribute attr, int value, int device)
 {
@@ -2577,7 +2376,7 @@ VCUDA_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 		device));
 }
 
-/* cudart.api:590: local */
+/* cudart.api:568: local */
 VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 		const cudaUUID_t *pExportTableId)
 {
@@ -2585,21 +2384,21 @@ VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 	return runtime_result(hand_cudaGetExportTable(ppExportTable, pExportTableId));
 }
 
-/* cudart.api:591: local */
+/* cudart.api:569: local */
 VCUDA_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
 {
 	runtime_count(CALL_cudaGetFuncBySymbol);
 	return runtime_result(hand_cudaGetFuncBySymbol(functionPtr, symbolPtr));
 }
 
-/* cudart.api:592: local */
+/* cudart.api:570: local */
 VCUDA_EXPORT cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
 {
 	runtime_count(CALL_cudaGetKernel);
 	return runtime_result(hand_cudaGetKernel(kernelPtr, entryFuncAddr));
 }
 
-/* cudart.api:593: local */
+/* cudart.api:571: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
@@ -2607,7 +2406,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 	return runtime_result(hand_cudaMemcpy(dst, src, count, kind, cudaStreamLegacy));
 }
 
-/* cudart.api:593: local */
+/* cudart.api:571: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
@@ -2615,7 +2414,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t coun
 	return runtime_result(hand_cudaMemcpy(dst, src, count, kind, cudaStreamPerThread));
 }
 
-/* cudart.api:594: local */
+/* cudart.api:572: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2624,7 +2423,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src,
 		cudaStreamLegacy));
 }
 
-/* cudart.api:594: local */
+/* cudart.api:572: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2633,7 +2432,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:596: local */
+/* cudart.api:574: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2642,7 +2441,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, siz
 		cudaStreamLegacy));
 }
 
-/* cudart.api:596: local */
+/* cudart.api:574: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2651,7 +2450,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol
 		cudaStreamPerThread));
 }
 
-/* cudart.api:598: local */
+/* cudart.api:576: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
 {
@@ -2660,7 +2459,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src,
 		cudaStreamLegacy));
 }
 
-/* cudart.api:598: local */
+/* cudart.api:576: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
@@ -2669,7 +2468,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:600: refused */
+/* cudart.api:578: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2683,7 +2482,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size
 		"arrays: not served yet"));
 }
 
-/* cudart.api:600: refused */
+/* cudart.api:578: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2697,7 +2496,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset,
 		"cudaMemcpyToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:602: refused */
+/* cudart.api:580: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2714,7 +2513,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, si
 		"arrays: not served yet"));
 }
 
-/* cudart.api:602: refused */
+/* cudart.api:580: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2731,7 +2530,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:605: refused */
+/* cudart.api:583: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset,
 		size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2745,7 +2544,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, s
 		"arrays: not served yet"));
 }
 
-/* cudart.api:605: refused */
+/* cudart.api:583: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2759,7 +2558,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t s
 		"cudaMemcpyFromArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:607: refused */
+/* cudart.api:585: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2776,7 +2575,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArr
 		"cudaMemcpy2DFromArray", "arrays: not served yet"));
 }
 
-/* cudart.api:607: refused */
+/* cudart.api:585: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind)
@@ -2793,7 +2592,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch,
 		"cudaMemcpy2DFromArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:610: refused */
+/* cudart.api:588: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t count, enum cudaMemcpyKind kind)
@@ -2810,7 +2609,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetD
 		"cudaMemcpyArrayToArray", "arrays: not served yet"));
 }
 
-/* cudart.api:610: refused */
+/* cudart.api:588: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t count, enum cudaMemcpyKind kind)
@@ -2827,7 +2626,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOf
 		"cudaMemcpyArrayToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:613: refused */
+/* cudart.api:591: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -2845,7 +2644,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DArrayToArray", "arrays: not served yet"));
 }
 
-/* cudart.api:613: refused */
+/* cudart.api:591: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -2863,35 +2662,35 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t w
 		"cudaMemcpy2DArrayToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:616: local */
+/* cudart.api:594: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3D);
 	return runtime_result(hand_cudaMemcpy3D(p, cudaStreamLegacy));
 }
 
-/* cudart.api:616: local */
+/* cudart.api:594: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3D_ptds);
 	return runtime_result(hand_cudaMemcpy3D(p, cudaStreamPerThread));
 }
 
-/* cudart.api:617: local */
+/* cudart.api:595: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3DPeer);
 	return runtime_result(hand_cudaMemcpy3DPeer(p, cudaStreamLegacy));
 }
 
-/* cudart.api:617: local */
+/* cudart.api:595: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3DPeer_ptds);
 	return runtime_result(hand_cudaMemcpy3DPeer(p, cudaStreamPerThread));
 }
 
-/* cudart.api:618: local */
+/* cudart.api:596: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes,
 		size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, cudaStream_t stream)
@@ -2901,7 +2700,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *
 		attrsIdxs, numAttrs, failIdx, stream));
 }
 
-/* cudart.api:618: local */
+/* cudart.api:596: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void **dsts, void **srcs, size_t *sizes,
 		size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, cudaStream_t stream)
@@ -2911,7 +2710,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void **dsts, void **srcs, siz
 		attrsIdxs, numAttrs, failIdx, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:624: refused */
+/* cudart.api:602: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync(size_t numOps,
 		struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags,
 		cudaStream_t stream)
@@ -2925,7 +2724,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync(size_t numOps,
 		"cudaMemcpy3DBatchAsync", "batch copies: not served yet"));
 }
 
-/* cudart.api:624: refused */
+/* cudart.api:602: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t numOps,
 		struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags,
 		cudaStream_t stream)
@@ -2939,21 +2738,21 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t numOps,
 		"cudaMemcpy3DBatchAsync_ptsz", "batch copies: not served yet"));
 }
 
-/* cudart.api:636: local */
+/* cudart.api:614: local */
 VCUDA_EXPORT cudaError_t cudaMemset(void *devPtr, int value, size_t count)
 {
 	runtime_count(CALL_cudaMemset);
 	return runtime_result(hand_cudaMemset(devPtr, value, count, cudaStreamLegacy));
 }
 
-/* cudart.api:636: local */
+/* cudart.api:614: local */
 VCUDA_EXPORT cudaError_t cudaMemset_ptds(void *devPtr, int value, size_t count)
 {
 	runtime_count(CALL_cudaMemset_ptds);
 	return runtime_result(hand_cudaMemset(devPtr, value, count, cudaStreamPerThread));
 }
 
-/* cudart.api:637: local */
+/* cudart.api:615: local */
 VCUDA_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height)
 {
@@ -2962,7 +2761,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, siz
 		cudaStreamLegacy));
 }
 
-/* cudart.api:637: local */
+/* cudart.api:615: local */
 VCUDA_EXPORT cudaError_t cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height)
 {
@@ -2971,7 +2770,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2D_ptds(void *devPtr, size_t pitch, int value
 		cudaStreamPerThread));
 }
 
-/* cudart.api:638: local */
+/* cudart.api:616: local */
 VCUDA_EXPORT cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent)
 {
@@ -2980,7 +2779,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int v
 		cudaStreamLegacy));
 }
 
-/* cudart.api:638: local */
+/* cudart.api:616: local */
 VCUDA_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent)
 {
@@ -2989,7 +2788,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:640: local */
+/* cudart.api:618: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2997,7 +2796,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t coun
 	return runtime_result(hand_cudaMemcpyAsync(dst, src, count, kind, stream));
 }
 
-/* cudart.api:640: local */
+/* cudart.api:618: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3006,7 +2805,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:642: local */
+/* cudart.api:620: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3015,7 +2814,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void 
 		stream));
 }
 
-/* cudart.api:642: local */
+/* cudart.api:620: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3024,7 +2823,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const 
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:644: local */
+/* cudart.api:622: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3033,7 +2832,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol
 		stream));
 }
 
-/* cudart.api:644: local */
+/* cudart.api:622: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3042,7 +2841,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *s
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:646: local */
+/* cudart.api:624: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3052,7 +2851,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void 
 		kind, stream));
 }
 
-/* cudart.api:646: local */
+/* cudart.api:624: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3062,7 +2861,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const 
 		kind, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:648: refused */
+/* cudart.api:626: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3077,7 +2876,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset,
 		"cudaMemcpyToArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:648: refused */
+/* cudart.api:626: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3093,7 +2892,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOf
 		"cudaMemcpyToArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:651: refused */
+/* cudart.api:629: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3111,7 +2910,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DToArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:651: refused */
+/* cudart.api:629: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3129,7 +2928,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t w
 		"cudaMemcpy2DToArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:654: refused */
+/* cudart.api:632: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3145,7 +2944,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t s
 		"cudaMemcpyFromArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:654: refused */
+/* cudart.api:632: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3161,7 +2960,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_cons
 		"cudaMemcpyFromArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:657: refused */
+/* cudart.api:635: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3179,7 +2978,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch,
 		"cudaMemcpy2DFromArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:657: refused */
+/* cudart.api:635: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3197,7 +2996,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitc
 		"cudaMemcpy2DFromArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:660: local */
+/* cudart.api:638: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p,
 		cudaStream_t stream)
 {
@@ -3205,7 +3004,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p,
 	return runtime_result(hand_cudaMemcpy3DAsync(p, stream));
 }
 
-/* cudart.api:660: local */
+/* cudart.api:638: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p,
 		cudaStream_t stream)
 {
@@ -3213,7 +3012,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *
 	return runtime_result(hand_cudaMemcpy3DAsync(p, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:661: local */
+/* cudart.api:639: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream)
 {
@@ -3221,7 +3020,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParm
 	return runtime_result(hand_cudaMemcpy3DPeerAsync(p, stream));
 }
 
-/* cudart.api:661: local */
+/* cudart.api:639: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream)
 {
@@ -3230,7 +3029,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPee
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:662: local */
+/* cudart.api:640: local */
 VCUDA_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count,
 		cudaStream_t stream)
 {
@@ -3238,7 +3037,7 @@ VCUDA_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count,
 	return runtime_result(hand_cudaMemsetAsync(devPtr, value, count, stream));
 }
 
-/* cudart.api:662: local */
+/* cudart.api:640: local */
 VCUDA_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count,
 		cudaStream_t stream)
 {
@@ -3247,7 +3046,7 @@ VCUDA_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *devPtr, int value, size_t co
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:663: local */
+/* cudart.api:641: local */
 VCUDA_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height, cudaStream_t stream)
 {
@@ -3256,7 +3055,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value
 		stream));
 }
 
-/* cudart.api:663: local */
+/* cudart.api:641: local */
 VCUDA_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value,
 		size_t width, size_t height, cudaStream_t stream)
 {
@@ -3265,7 +3064,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int 
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:665: local */
+/* cudart.api:643: local */
 VCUDA_EXPORT cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent, cudaStream_t stream)
 {
@@ -3273,7 +3072,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, 
 	return runtime_result(hand_cudaMemset3DAsync(pitchedDevPtr, value, extent, stream));
 }
 
-/* cudart.api:665: local */
+/* cudart.api:643: local */
 VCUDA_EXPORT cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent, cudaStream_t stream)
 {
@@ -3282,28 +3081,28 @@ VCUDA_EXPORT cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDev
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:667: local */
+/* cudart.api:645: local */
 VCUDA_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamQuery);
 	return runtime_result(hand_cudaStreamQuery(stream));
 }
 
-/* cudart.api:667: local */
+/* cudart.api:645: local */
 VCUDA_EXPORT cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamQuery_ptsz);
 	return runtime_result(hand_cudaStreamQuery(stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:668: local */
+/* cudart.api:646: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
 	runtime_count(CALL_cudaStreamGetDevice);
 	return runtime_result(hand_cudaStreamGetDevice(hStream, device));
 }
 
-/* cudart.api:668: local */
+/* cudart.api:646: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int *device)
 {
 	runtime_count(CALL_cudaStreamGetDevice_ptsz);
@@ -3311,14 +3110,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int *dev
 		device));
 }
 
-/* cudart.api:672: local */
+/* cudart.api:650: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags)
 {
 	runtime_count(CALL_cudaStreamGetFlags);
 	return runtime_result(hand_cudaStreamGetFlags(hStream, flags));
 }
 
-/* cudart.api:672: local */
+/* cudart.api:650: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned int *flags)
 {
 	runtime_count(CALL_cudaStreamGetFlags_ptsz);
@@ -3326,14 +3125,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned 
 		flags));
 }
 
-/* cudart.api:673: local */
+/* cudart.api:651: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId)
 {
 	runtime_count(CALL_cudaStreamGetId);
 	return runtime_result(hand_cudaStreamGetId(hStream, streamId));
 }
 
-/* cudart.api:673: local */
+/* cudart.api:651: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream,
 		unsigned long long *streamId)
 {
@@ -3342,14 +3141,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream,
 		streamId));
 }
 
-/* cudart.api:674: local */
+/* cudart.api:652: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority);
 	return runtime_result(hand_cudaStreamGetPriority(hStream, priority));
 }
 
-/* cudart.api:674: local */
+/* cudart.api:652: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority_ptsz);
@@ -3357,14 +3156,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *p
 		hStream ? hStream : cudaStreamPerThread, priority));
 }
 
-/* cudart.api:675: local */
+/* cudart.api:653: local */
 VCUDA_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaEventRecord);
 	return runtime_result(hand_cudaEventRecord(event, stream));
 }
 
-/* cudart.api:675: local */
+/* cudart.api:653: local */
 VCUDA_EXPORT cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaEventRecord_ptsz);
@@ -3372,7 +3171,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t st
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:676: local */
+/* cudart.api:654: local */
 VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 		unsigned int flags)
 {
@@ -3380,7 +3179,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_
 	return runtime_result(hand_cudaEventRecordWithFlags(event, stream, flags));
 }
 
-/* cudart.api:676: local */
+/* cudart.api:654: local */
 VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
 		unsigned int flags)
 {
@@ -3389,7 +3188,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaSt
 		stream ? stream : cudaStreamPerThread, flags));
 }
 
-/* cudart.api:678: local */
+/* cudart.api:656: local */
 VCUDA_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 		unsigned int flags)
 {
@@ -3397,7 +3196,7 @@ VCUDA_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t ev
 	return runtime_result(hand_cudaStreamWaitEvent(stream, event, flags));
 }
 
-/* cudart.api:678: local */
+/* cudart.api:656: local */
 VCUDA_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event,
 		unsigned int flags)
 {
@@ -3406,7 +3205,7 @@ VCUDA_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent
 		event, flags));
 }
 
-/* cudart.api:679: local */
+/* cudart.api:657: local */
 VCUDA_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 		cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
@@ -3414,7 +3213,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamAddCallback(stream, callback, userData, flags));
 }
 
-/* cudart.api:679: local */
+/* cudart.api:657: local */
 VCUDA_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 		cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
@@ -3423,7 +3222,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 		callback, userData, flags));
 }
 
-/* cudart.api:681: refused */
+/* cudart.api:659: refused */
 VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr,
 		size_t length, unsigned int flags)
 {
@@ -3435,7 +3234,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *dev
 		"cudaStreamAttachMemAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:681: refused */
+/* cudart.api:659: refused */
 VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr,
 		size_t length, unsigned int flags)
 {
@@ -3447,14 +3246,14 @@ VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void
 		"cudaStreamAttachMemAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:683: local */
+/* cudart.api:661: local */
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize);
 	return runtime_result(hand_cudaStreamSynchronize(stream));
 }
 
-/* cudart.api:683: local */
+/* cudart.api:661: local */
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize_ptsz);
@@ -3462,7 +3261,7 @@ VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:684: local */
+/* cudart.api:662: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3471,7 +3270,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 b
 		stream));
 }
 
-/* cudart.api:684: local */
+/* cudart.api:662: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3480,7 +3279,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, d
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:686: local */
+/* cudart.api:664: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
 		void **args)
 {
@@ -3488,7 +3287,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, c
 	return runtime_result(hand_cudaLaunchKernelExC(config, func, args, cudaStreamLegacy));
 }
 
-/* cudart.api:686: local */
+/* cudart.api:664: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config,
 		const void *func, void **args)
 {
@@ -3497,7 +3296,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *conf
 		cudaStreamPerThread));
 }
 
-/* cudart.api:688: local */
+/* cudart.api:666: local */
 VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim,
 		dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3506,7 +3305,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid
 		sharedMem, stream));
 }
 
-/* cudart.api:688: local */
+/* cudart.api:666: local */
 VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim,
 		dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3515,7 +3314,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3
 		sharedMem, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:690: local */
+/* cudart.api:668: local */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn,
 		void *userData)
 {
@@ -3523,7 +3322,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn
 	return runtime_result(hand_cudaLaunchHostFunc(stream, fn, userData));
 }
 
-/* cudart.api:690: local */
+/* cudart.api:668: local */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn,
 		void *userData)
 {
@@ -3532,7 +3331,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn
 		userData));
 }
 
-/* cudart.api:693: refused */
+/* cudart.api:671: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice,
 		cudaStream_t stream)
 {
@@ -3544,7 +3343,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count, 
 		"managed memory: not served yet"));
 }
 
-/* cudart.api:693: refused */
+/* cudart.api:671: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count,
 		int dstDevice, cudaStream_t stream)
 {
@@ -3556,7 +3355,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t co
 		"cudaMemPrefetchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:698: refused */
+/* cudart.api:676: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_v2(const void *devPtr, size_t count,
 		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
@@ -3569,7 +3368,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_v2(const void *devPtr, size_t coun
 		"cudaMemPrefetchAsync_v2", "managed memory: not served yet"));
 }
 
-/* cudart.api:698: refused */
+/* cudart.api:676: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count,
 		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
@@ -3582,7 +3381,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t
 		"cudaMemPrefetchAsync_v2_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:712: refused */
+/* cudart.api:690: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams_v1 *paramsArray,
@@ -3597,7 +3396,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:712: refused */
+/* cudart.api:690: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams_v1 *paramsArray,
@@ -3612,7 +3411,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:718: refused */
+/* cudart.api:696: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
@@ -3627,7 +3426,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:718: refused */
+/* cudart.api:696: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
@@ -3642,7 +3441,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:721: refused */
+/* cudart.api:699: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams_v1 *paramsArray,
@@ -3657,7 +3456,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:721: refused */
+/* cudart.api:699: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams_v1 *paramsArray,
@@ -3672,7 +3471,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:727: refused */
+/* cudart.api:705: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
@@ -3687,7 +3486,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:727: refused */
+/* cudart.api:705: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
@@ -3702,7 +3501,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:730: local */
+/* cudart.api:708: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
@@ -3711,7 +3510,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphE
 		instantiateParams, cudaStreamLegacy));
 }
 
-/* cudart.api:730: local */
+/* cudart.api:708: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
@@ -3720,14 +3519,14 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pG
 		instantiateParams, cudaStreamPerThread));
 }
 
-/* cudart.api:732: local */
+/* cudart.api:710: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphUpload);
 	return runtime_result(hand_cudaGraphUpload(graphExec, stream));
 }
 
-/* cudart.api:732: local */
+/* cudart.api:710: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphUpload_ptsz);
@@ -3735,14 +3534,14 @@ VCUDA_EXPORT cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStr
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:733: local */
+/* cudart.api:711: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphLaunch);
 	return runtime_result(hand_cudaGraphLaunch(graphExec, stream));
 }
 
-/* cudart.api:733: local */
+/* cudart.api:711: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphLaunch_ptsz);
@@ -3750,7 +3549,7 @@ VCUDA_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStr
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:734: local */
+/* cudart.api:712: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
@@ -3758,7 +3557,7 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamBeginCapture(stream, mode));
 }
 
-/* cudart.api:734: local */
+/* cudart.api:712: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
@@ -3767,45 +3566,36 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
 		mode));
 }
 
-/* cudart.api:739: refused */
+/* cudart.api:717: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
 		const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, enum cudaStreamCaptureMode mode)
 {
-	(void)stream;
-	(void)graph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)mode;
-	return runtime_result(runtime_refused(CALL_cudaStreamBeginCaptureToGraph,
-		"cudaStreamBeginCaptureToGraph", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamBeginCaptureToGraph);
+	return runtime_result(hand_cudaStreamBeginCaptureToGraph(stream, graph, dependencies,
+		dependencyData, numDependencies, mode));
 }
 
-/* cudart.api:739: refused */
+/* cudart.api:717: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,
 		cudaGraph_t graph, const cudaGraphNode_t *dependencies,
 		const cudaGraphEdgeData *dependencyData, size_t numDependencies,
 		enum cudaStreamCaptureMode mode)
 {
-	(void)stream;
-	(void)graph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)mode;
-	return runtime_result(runtime_refused(CALL_cudaStreamBeginCaptureToGraph_ptsz,
-		"cudaStreamBeginCaptureToGraph_ptsz", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamBeginCaptureToGraph_ptsz);
+	return runtime_result(hand_cudaStreamBeginCaptureToGraph(
+		stream ? stream : cudaStreamPerThread, graph, dependencies, dependencyData,
+		numDependencies, mode));
 }
 
-/* cudart.api:743: local */
+/* cudart.api:720: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph)
 {
 	runtime_count(CALL_cudaStreamEndCapture);
 	return runtime_result(hand_cudaStreamEndCapture(stream, pGraph));
 }
 
-/* cudart.api:743: local */
+/* cudart.api:720: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph)
 {
 	runtime_count(CALL_cudaStreamEndCapture_ptsz);
@@ -3813,7 +3603,7 @@ VCUDA_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGrap
 		pGraph));
 }
 
-/* cudart.api:744: local */
+/* cudart.api:721: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -3821,7 +3611,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamIsCapturing(stream, pCaptureStatus));
 }
 
-/* cudart.api:744: local */
+/* cudart.api:721: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -3830,7 +3620,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		pCaptureStatus));
 }
 
-/* cudart.api:746: local */
+/* cudart.api:723: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
 {
@@ -3838,7 +3628,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamGetCaptureInfo(stream, captureStatus_out, id_out));
 }
 
-/* cudart.api:746: local */
+/* cudart.api:723: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
 {
@@ -3847,7 +3637,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		stream ? stream : cudaStreamPerThread, captureStatus_out, id_out));
 }
 
-/* cudart.api:753: local */
+/* cudart.api:730: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3858,7 +3648,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
 		id_out, graph_out, dependencies_out, numDependencies_out));
 }
 
-/* cudart.api:753: local */
+/* cudart.api:730: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3870,7 +3660,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream,
 		dependencies_out, numDependencies_out));
 }
 
-/* cudart.api:757: local */
+/* cudart.api:734: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3881,7 +3671,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
 		id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:757: local */
+/* cudart.api:734: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3893,59 +3683,46 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream,
 		dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:761: refused */
+/* cudart.api:738: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
 {
-	(void)stream;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaStreamUpdateCaptureDependencies,
-		"cudaStreamUpdateCaptureDependencies", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamUpdateCaptureDependencies);
+	return runtime_result(hand_cudaStreamUpdateCaptureDependencies(stream, dependencies,
+		numDependencies, flags));
 }
 
-/* cudart.api:761: refused */
+/* cudart.api:738: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
 {
-	(void)stream;
-	(void)dependencies;
-	(void)numDependencies;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaStreamUpdateCaptureDependencies_ptsz,
-		"cudaStreamUpdateCaptureDependencies_ptsz", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamUpdateCaptureDependencies_ptsz);
+	return runtime_result(hand_cudaStreamUpdateCaptureDependencies(
+		stream ? stream : cudaStreamPerThread, dependencies, numDependencies, flags));
 }
 
-/* cudart.api:767: refused */
+/* cudart.api:744: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
 {
-	(void)stream;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaStreamUpdateCaptureDependencies_v2,
-		"cudaStreamUpdateCaptureDependencies_v2", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamUpdateCaptureDependencies_v2);
+	return runtime_result(hand_cudaStreamUpdateCaptureDependencies_v2(stream, dependencies,
+		dependencyData, numDependencies, flags));
 }
 
-/* cudart.api:767: refused */
+/* cudart.api:744: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
 {
-	(void)stream;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaStreamUpdateCaptureDependencies_v2_ptsz,
-		"cudaStreamUpdateCaptureDependencies_v2_ptsz", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamUpdateCaptureDependencies_v2_ptsz);
+	return runtime_result(hand_cudaStreamUpdateCaptureDependencies_v2(
+		stream ? stream : cudaStreamPerThread, dependencies, dependencyData,
+		numDependencies, flags));
 }
 
-/* cudart.api:770: local */
+/* cudart.api:747: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -3953,7 +3730,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 	return runtime_result(hand_cudaStreamCopyAttributes(dstStream, srcStream));
 }
 
-/* cudart.api:770: local */
+/* cudart.api:747: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -3963,7 +3740,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		srcStream ? srcStream : cudaStreamPerThread));
 }
 
-/* cudart.api:771: local */
+/* cudart.api:748: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		cudaLaunchAttributeValue *value)
 {
@@ -3971,7 +3748,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamGetAttribute(stream, attr, value));
 }
 
-/* cudart.api:771: local */
+/* cudart.api:748: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value)
 {
@@ -3980,7 +3757,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		attr, value));
 }
 
-/* cudart.api:773: local */
+/* cudart.api:750: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		const cudaLaunchAttributeValue *param)
 {
@@ -3988,7 +3765,7 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamSetAttribute(stream, attr, param));
 }
 
-/* cudart.api:773: local */
+/* cudart.api:750: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
 {
@@ -3997,14 +3774,14 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		attr, param));
 }
 
-/* cudart.api:775: local */
+/* cudart.api:752: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync);
 	return runtime_result(hand_cudaMallocAsync(devPtr, size, hStream));
 }
 
-/* cudart.api:775: local */
+/* cudart.api:752: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync_ptsz);
@@ -4012,14 +3789,14 @@ VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaSt
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:776: local */
+/* cudart.api:753: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync);
 	return runtime_result(hand_cudaFreeAsync(devPtr, hStream));
 }
 
-/* cudart.api:776: local */
+/* cudart.api:753: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync_ptsz);
@@ -4027,7 +3804,7 @@ VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:777: local */
+/* cudart.api:754: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool,
 		cudaStream_t stream)
 {
@@ -4035,7 +3812,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMe
 	return runtime_result(hand_cudaMallocFromPoolAsync(ptr, size, memPool, stream));
 }
 
-/* cudart.api:777: local */
+/* cudart.api:754: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		cudaMemPool_t memPool, cudaStream_t stream)
 {
@@ -4044,7 +3821,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:779: local */
+/* cudart.api:756: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -4053,7 +3830,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **func
 		cudaStreamLegacy));
 }
 
-/* cudart.api:779: local */
+/* cudart.api:756: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -4062,7 +3839,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void *
 		cudaStreamPerThread));
 }
 
-/* cudart.api:781: local */
+/* cudart.api:758: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
 		unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -4072,7 +3849,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, vo
 		cudaVersion, flags, driverStatus, cudaStreamLegacy));
 }
 
-/* cudart.api:781: local */
+/* cudart.api:758: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol,
 		void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -4083,7 +3860,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbo
 }
 
 cudaError_t cudaGLGetDevices(void);
-/* cudart.api:784: refused */
+/* cudart.api:761: refused */
 VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLGetDevices, "cudaGLGetDevices",
@@ -4091,7 +3868,7 @@ VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterImage(void);
-/* cudart.api:787: refused */
+/* cudart.api:764: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterImage,
@@ -4099,7 +3876,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterBuffer(void);
-/* cudart.api:789: refused */
+/* cudart.api:766: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterBuffer,
@@ -4107,7 +3884,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 }
 
 cudaError_t cudaGLSetGLDevice(void);
-/* cudart.api:791: refused */
+/* cudart.api:768: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetGLDevice, "cudaGLSetGLDevice",
@@ -4115,7 +3892,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 }
 
 cudaError_t cudaGLRegisterBufferObject(void);
-/* cudart.api:792: refused */
+/* cudart.api:769: refused */
 VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLRegisterBufferObject,
@@ -4123,7 +3900,7 @@ VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 }
 
 cudaError_t cudaGLMapBufferObject(void);
-/* cudart.api:793: refused */
+/* cudart.api:770: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObject,
@@ -4131,7 +3908,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 }
 
 cudaError_t cudaGLUnmapBufferObject(void);
-/* cudart.api:795: refused */
+/* cudart.api:772: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObject,
@@ -4139,7 +3916,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 }
 
 cudaError_t cudaGLUnregisterBufferObject(void);
-/* cudart.api:796: refused */
+/* cudart.api:773: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnregisterBufferObject,
@@ -4147,7 +3924,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 }
 
 cudaError_t cudaGLSetBufferObjectMapFlags(void);
-/* cudart.api:797: refused */
+/* cudart.api:774: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetBufferObjectMapFlags,
@@ -4155,7 +3932,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 }
 
 cudaError_t cudaGLMapBufferObjectAsync(void);
-/* cudart.api:799: refused */
+/* cudart.api:776: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObjectAsync,
@@ -4163,7 +3940,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGLUnmapBufferObjectAsync(void);
-/* cudart.api:801: refused */
+/* cudart.api:778: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObjectAsync,
@@ -4171,7 +3948,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGraphicsEGLRegisterImage(void);
-/* cudart.api:803: refused */
+/* cudart.api:780: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsEGLRegisterImage,
@@ -4179,7 +3956,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnect(void);
-/* cudart.api:805: refused */
+/* cudart.api:782: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnect,
@@ -4187,7 +3964,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnectWithFlags(void);
-/* cudart.api:807: refused */
+/* cudart.api:784: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnectWithFlags,
@@ -4195,7 +3972,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 }
 
 cudaError_t cudaEGLStreamConsumerDisconnect(void);
-/* cudart.api:809: refused */
+/* cudart.api:786: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerDisconnect,
@@ -4203,7 +3980,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerAcquireFrame(void);
-/* cudart.api:811: refused */
+/* cudart.api:788: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerAcquireFrame,
@@ -4211,7 +3988,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 }
 
 cudaError_t cudaEGLStreamConsumerReleaseFrame(void);
-/* cudart.api:814: refused */
+/* cudart.api:791: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerReleaseFrame,
@@ -4219,7 +3996,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerConnect(void);
-/* cudart.api:817: refused */
+/* cudart.api:794: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerConnect,
@@ -4227,7 +4004,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerDisconnect(void);
-/* cudart.api:819: refused */
+/* cudart.api:796: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerDisconnect,
@@ -4235,7 +4012,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerPresentFrame(void);
-/* cudart.api:821: refused */
+/* cudart.api:798: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerPresentFrame,
@@ -4243,7 +4020,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerReturnFrame(void);
-/* cudart.api:823: refused */
+/* cudart.api:800: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerReturnFrame,
@@ -4251,7 +4028,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 }
 
 cudaError_t cudaGraphicsResourceGetMappedEglFrame(void);
-/* cudart.api:825: refused */
+/* cudart.api:802: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsResourceGetMappedEglFrame,
@@ -4259,7 +4036,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 }
 
 cudaError_t cudaEventCreateFromEGLSync(void);
-/* cudart.api:828: refused */
+/* cudart.api:805: refused */
 VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEventCreateFromEGLSync,
@@ -4267,7 +4044,7 @@ VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 }
 
 cudaError_t cudaVDPAUGetDevice(void);
-/* cudart.api:830: refused */
+/* cudart.api:807: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUGetDevice, "cudaVDPAUGetDevice",
@@ -4275,7 +4052,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 }
 
 cudaError_t cudaVDPAUSetVDPAUDevice(void);
-/* cudart.api:832: refused */
+/* cudart.api:809: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUSetVDPAUDevice,
@@ -4283,7 +4060,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void);
-/* cudart.api:834: refused */
+/* cudart.api:811: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterVideoSurface,
@@ -4291,7 +4068,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void);
-/* cudart.api:836: refused */
+/* cudart.api:813: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterOutputSurface,
@@ -4299,7 +4076,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 }
 
 cudaError_t cudaProfilerStart(void);
-/* cudart.api:839: local */
+/* cudart.api:816: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 {
 	runtime_count(CALL_cudaProfilerStart);
@@ -4307,7 +4084,7 @@ VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 }
 
 cudaError_t cudaProfilerStop(void);
-/* cudart.api:840: local */
+/* cudart.api:817: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStop(void)
 {
 	runtime_count(CALL_cudaProfilerStop);

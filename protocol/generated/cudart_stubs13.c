@@ -1453,47 +1453,37 @@ VCUDA_EXPORT cudaError_t cudaLogsDumpToMemory(cudaLogIterator *iterator, char *b
 		"driver logs: not served yet"));
 }
 
-/* cudart.api:286: refused */
+/* cudart.api:286: local */
 VCUDA_EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 {
-	(void)pGraph;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaGraphCreate, "cudaGraphCreate",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphCreate);
+	return runtime_result(hand_cudaGraphCreate(pGraph, flags));
 }
 
-/* cudart.api:287: refused */
+/* cudart.api:287: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaKernelNodeParams *pNodeParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddKernelNode,
-		"cudaGraphAddKernelNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddKernelNode);
+	return runtime_result(hand_cudaGraphAddKernelNode(pGraphNode, graph, pDependencies,
+		numDependencies, pNodeParams));
 }
 
-/* cudart.api:290: refused */
+/* cudart.api:290: local */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 		struct cudaKernelNodeParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeGetParams,
-		"cudaGraphKernelNodeGetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphKernelNodeGetParams);
+	return runtime_result(hand_cudaGraphKernelNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:292: refused */
+/* cudart.api:292: local */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 		const struct cudaKernelNodeParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeSetParams,
-		"cudaGraphKernelNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphKernelNodeSetParams);
+	return runtime_result(hand_cudaGraphKernelNodeSetParams(node, pNodeParams));
 }
 
 /* cudart.api:296: refused */
@@ -1503,7 +1493,8 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst,
 	(void)hDst;
 	(void)hSrc;
 	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeCopyAttributes,
-		"cudaGraphKernelNodeCopyAttributes", "graphs: not served yet"));
+		"cudaGraphKernelNodeCopyAttributes",
+		"attributes of kernel nodes: not served yet"));
 }
 
 /* cudart.api:298: refused */
@@ -1514,7 +1505,8 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
 	(void)attr;
 	(void)value_out;
 	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeGetAttribute,
-		"cudaGraphKernelNodeGetAttribute", "graphs: not served yet"));
+		"cudaGraphKernelNodeGetAttribute",
+		"attributes of kernel nodes: not served yet"));
 }
 
 /* cudart.api:300: refused */
@@ -1525,312 +1517,226 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
 	(void)attr;
 	(void)value;
 	return runtime_result(runtime_refused(CALL_cudaGraphKernelNodeSetAttribute,
-		"cudaGraphKernelNodeSetAttribute", "graphs: not served yet"));
+		"cudaGraphKernelNodeSetAttribute",
+		"attributes of kernel nodes: not served yet"));
 }
 
-/* cudart.api:302: refused */
+/* cudart.api:302: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemcpy3DParms *pCopyParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)pCopyParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemcpyNode,
-		"cudaGraphAddMemcpyNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemcpyNode);
+	return runtime_result(hand_cudaGraphAddMemcpyNode(pGraphNode, graph, pDependencies,
+		numDependencies, pCopyParams));
 }
 
-/* cudart.api:305: refused */
+/* cudart.api:305: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const void *symbol, const void *src, size_t count, size_t offset,
 		enum cudaMemcpyKind kind)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)symbol;
-	(void)src;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemcpyNodeToSymbol,
-		"cudaGraphAddMemcpyNodeToSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemcpyNodeToSymbol);
+	return runtime_result(hand_cudaGraphAddMemcpyNodeToSymbol(pGraphNode, graph,
+		pDependencies, numDependencies, symbol, src, count, offset, kind));
 }
 
-/* cudart.api:309: refused */
+/* cudart.api:308: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		void *dst, const void *symbol, size_t count, size_t offset,
 		enum cudaMemcpyKind kind)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)dst;
-	(void)symbol;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemcpyNodeFromSymbol,
-		"cudaGraphAddMemcpyNodeFromSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemcpyNodeFromSymbol);
+	return runtime_result(hand_cudaGraphAddMemcpyNodeFromSymbol(pGraphNode, graph,
+		pDependencies, numDependencies, dst, symbol, count, offset, kind));
 }
 
-/* cudart.api:313: refused */
+/* cudart.api:311: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)dst;
-	(void)src;
-	(void)count;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemcpyNode1D,
-		"cudaGraphAddMemcpyNode1D", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemcpyNode1D);
+	return runtime_result(hand_cudaGraphAddMemcpyNode1D(pGraphNode, graph, pDependencies,
+		numDependencies, dst, src, count, kind));
 }
 
-/* cudart.api:316: refused */
+/* cudart.api:314: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemcpy3DParms *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeGetParams,
-		"cudaGraphMemcpyNodeGetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeGetParams);
+	return runtime_result(hand_cudaGraphMemcpyNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:318: refused */
+/* cudart.api:316: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemcpy3DParms *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeSetParams,
-		"cudaGraphMemcpyNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeSetParams);
+	return runtime_result(hand_cudaGraphMemcpyNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:320: refused */
+/* cudart.api:318: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node,
 		const void *symbol, const void *src, size_t count, size_t offset,
 		enum cudaMemcpyKind kind)
 {
-	(void)node;
-	(void)symbol;
-	(void)src;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeSetParamsToSymbol,
-		"cudaGraphMemcpyNodeSetParamsToSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeSetParamsToSymbol);
+	return runtime_result(hand_cudaGraphMemcpyNodeSetParamsToSymbol(node, symbol, src,
+		count, offset, kind));
 }
 
-/* cudart.api:323: refused */
+/* cudart.api:320: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst,
 		const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
-	(void)node;
-	(void)dst;
-	(void)symbol;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeSetParamsFromSymbol,
-		"cudaGraphMemcpyNodeSetParamsFromSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeSetParamsFromSymbol);
+	return runtime_result(hand_cudaGraphMemcpyNodeSetParamsFromSymbol(node, dst, symbol,
+		count, offset, kind));
 }
 
-/* cudart.api:326: refused */
+/* cudart.api:322: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
-	(void)node;
-	(void)dst;
-	(void)src;
-	(void)count;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemcpyNodeSetParams1D,
-		"cudaGraphMemcpyNodeSetParams1D", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemcpyNodeSetParams1D);
+	return runtime_result(hand_cudaGraphMemcpyNodeSetParams1D(node, dst, src, count, kind));
 }
 
-/* cudart.api:328: refused */
+/* cudart.api:324: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemsetParams *pMemsetParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)pMemsetParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddMemsetNode,
-		"cudaGraphAddMemsetNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddMemsetNode);
+	return runtime_result(hand_cudaGraphAddMemsetNode(pGraphNode, graph, pDependencies,
+		numDependencies, pMemsetParams));
 }
 
-/* cudart.api:331: refused */
+/* cudart.api:327: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemsetParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemsetNodeGetParams,
-		"cudaGraphMemsetNodeGetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemsetNodeGetParams);
+	return runtime_result(hand_cudaGraphMemsetNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:333: refused */
+/* cudart.api:329: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemsetParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphMemsetNodeSetParams,
-		"cudaGraphMemsetNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphMemsetNodeSetParams);
+	return runtime_result(hand_cudaGraphMemsetNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:335: refused */
+/* cudart.api:331: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaHostNodeParams *pNodeParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddHostNode, "cudaGraphAddHostNode",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddHostNode);
+	return runtime_result(hand_cudaGraphAddHostNode(pGraphNode, graph, pDependencies,
+		numDependencies, pNodeParams));
 }
 
-/* cudart.api:338: refused */
+/* cudart.api:334: local */
 VCUDA_EXPORT cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node,
 		struct cudaHostNodeParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphHostNodeGetParams,
-		"cudaGraphHostNodeGetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphHostNodeGetParams);
+	return runtime_result(hand_cudaGraphHostNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:340: refused */
+/* cudart.api:336: local */
 VCUDA_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
 		const struct cudaHostNodeParams *pNodeParams)
 {
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphHostNodeSetParams,
-		"cudaGraphHostNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphHostNodeSetParams);
+	return runtime_result(hand_cudaGraphHostNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:342: refused */
+/* cudart.api:338: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaGraph_t childGraph)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)childGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddChildGraphNode,
-		"cudaGraphAddChildGraphNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddChildGraphNode);
+	return runtime_result(hand_cudaGraphAddChildGraphNode(pGraphNode, graph, pDependencies,
+		numDependencies, childGraph));
 }
 
-/* cudart.api:345: refused */
+/* cudart.api:340: local */
 VCUDA_EXPORT cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node,
 		cudaGraph_t *pGraph)
 {
-	(void)node;
-	(void)pGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphChildGraphNodeGetGraph,
-		"cudaGraphChildGraphNodeGetGraph", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphChildGraphNodeGetGraph);
+	return runtime_result(hand_cudaGraphChildGraphNodeGetGraph(node, pGraph));
 }
 
-/* cudart.api:347: refused */
+/* cudart.api:341: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddEmptyNode,
-		"cudaGraphAddEmptyNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddEmptyNode);
+	return runtime_result(hand_cudaGraphAddEmptyNode(pGraphNode, graph, pDependencies,
+		numDependencies));
 }
 
-/* cudart.api:350: refused */
+/* cudart.api:343: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaEvent_t event)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddEventRecordNode,
-		"cudaGraphAddEventRecordNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddEventRecordNode);
+	return runtime_result(hand_cudaGraphAddEventRecordNode(pGraphNode, graph, pDependencies,
+		numDependencies, event));
 }
 
-/* cudart.api:353: refused */
+/* cudart.api:345: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node,
 		cudaEvent_t *event_out)
 {
-	(void)node;
-	(void)event_out;
-	return runtime_result(runtime_refused(CALL_cudaGraphEventRecordNodeGetEvent,
-		"cudaGraphEventRecordNodeGetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphEventRecordNodeGetEvent);
+	return runtime_result(hand_cudaGraphEventRecordNodeGetEvent(node, event_out));
 }
 
-/* cudart.api:355: refused */
+/* cudart.api:346: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node,
 		cudaEvent_t event)
 {
-	(void)node;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphEventRecordNodeSetEvent,
-		"cudaGraphEventRecordNodeSetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphEventRecordNodeSetEvent);
+	return runtime_result(hand_cudaGraphEventRecordNodeSetEvent(node, event));
 }
 
-/* cudart.api:357: refused */
+/* cudart.api:347: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaEvent_t event)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)numDependencies;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddEventWaitNode,
-		"cudaGraphAddEventWaitNode", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddEventWaitNode);
+	return runtime_result(hand_cudaGraphAddEventWaitNode(pGraphNode, graph, pDependencies,
+		numDependencies, event));
 }
 
-/* cudart.api:360: refused */
+/* cudart.api:349: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 		cudaEvent_t *event_out)
 {
-	(void)node;
-	(void)event_out;
-	return runtime_result(runtime_refused(CALL_cudaGraphEventWaitNodeGetEvent,
-		"cudaGraphEventWaitNodeGetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphEventWaitNodeGetEvent);
+	return runtime_result(hand_cudaGraphEventWaitNodeGetEvent(node, event_out));
 }
 
-/* cudart.api:362: refused */
+/* cudart.api:350: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
 {
-	(void)node;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphEventWaitNodeSetEvent,
-		"cudaGraphEventWaitNodeSetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphEventWaitNodeSetEvent);
+	return runtime_result(hand_cudaGraphEventWaitNodeSetEvent(node, event));
 }
 
-/* cudart.api:364: refused */
+/* cudart.api:351: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
@@ -1841,10 +1747,11 @@ VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_
 	(void)numDependencies;
 	(void)nodeParams;
 	return runtime_result(runtime_refused(CALL_cudaGraphAddExternalSemaphoresSignalNode,
-		"cudaGraphAddExternalSemaphoresSignalNode", "graphs: not served yet"));
+		"cudaGraphAddExternalSemaphoresSignalNode",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:368: refused */
+/* cudart.api:355: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGraphNode_t hNode,
 		struct cudaExternalSemaphoreSignalNodeParams *params_out)
 {
@@ -1852,10 +1759,11 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGrap
 	(void)params_out;
 	return runtime_result(
 		runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeGetParams,
-		"cudaGraphExternalSemaphoresSignalNodeGetParams", "graphs: not served yet"));
+		"cudaGraphExternalSemaphoresSignalNodeGetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:370: refused */
+/* cudart.api:358: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
 {
@@ -1863,10 +1771,11 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGrap
 	(void)nodeParams;
 	return runtime_result(
 		runtime_refused(CALL_cudaGraphExternalSemaphoresSignalNodeSetParams,
-		"cudaGraphExternalSemaphoresSignalNodeSetParams", "graphs: not served yet"));
+		"cudaGraphExternalSemaphoresSignalNodeSetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:373: refused */
+/* cudart.api:361: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
@@ -1877,30 +1786,33 @@ VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t 
 	(void)numDependencies;
 	(void)nodeParams;
 	return runtime_result(runtime_refused(CALL_cudaGraphAddExternalSemaphoresWaitNode,
-		"cudaGraphAddExternalSemaphoresWaitNode", "graphs: not served yet"));
+		"cudaGraphAddExternalSemaphoresWaitNode",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:377: refused */
+/* cudart.api:365: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeGetParams(cudaGraphNode_t hNode,
 		struct cudaExternalSemaphoreWaitNodeParams *params_out)
 {
 	(void)hNode;
 	(void)params_out;
 	return runtime_result(runtime_refused(CALL_cudaGraphExternalSemaphoresWaitNodeGetParams,
-		"cudaGraphExternalSemaphoresWaitNodeGetParams", "graphs: not served yet"));
+		"cudaGraphExternalSemaphoresWaitNodeGetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:379: refused */
+/* cudart.api:368: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeSetParams(cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
 {
 	(void)hNode;
 	(void)nodeParams;
 	return runtime_result(runtime_refused(CALL_cudaGraphExternalSemaphoresWaitNodeSetParams,
-		"cudaGraphExternalSemaphoresWaitNodeSetParams", "graphs: not served yet"));
+		"cudaGraphExternalSemaphoresWaitNodeSetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:382: refused */
+/* cudart.api:371: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		struct cudaMemAllocNodeParams *nodeParams)
@@ -1911,20 +1823,20 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode,
 	(void)numDependencies;
 	(void)nodeParams;
 	return runtime_result(runtime_refused(CALL_cudaGraphAddMemAllocNode,
-		"cudaGraphAddMemAllocNode", "graphs: not served yet"));
+		"cudaGraphAddMemAllocNode", "graphs that own memory: not served"));
 }
 
-/* cudart.api:385: refused */
+/* cudart.api:374: refused */
 VCUDA_EXPORT cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemAllocNodeParams *params_out)
 {
 	(void)node;
 	(void)params_out;
 	return runtime_result(runtime_refused(CALL_cudaGraphMemAllocNodeGetParams,
-		"cudaGraphMemAllocNodeGetParams", "graphs: not served yet"));
+		"cudaGraphMemAllocNodeGetParams", "graphs that own memory: not served"));
 }
 
-/* cudart.api:387: refused */
+/* cudart.api:376: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr)
 {
@@ -1934,216 +1846,176 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cu
 	(void)numDependencies;
 	(void)dptr;
 	return runtime_result(runtime_refused(CALL_cudaGraphAddMemFreeNode,
-		"cudaGraphAddMemFreeNode", "graphs: not served yet"));
+		"cudaGraphAddMemFreeNode", "graphs that own memory: not served"));
 }
 
-/* cudart.api:390: refused */
+/* cudart.api:379: refused */
 VCUDA_EXPORT cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out)
 {
 	(void)node;
 	(void)dptr_out;
 	return runtime_result(runtime_refused(CALL_cudaGraphMemFreeNodeGetParams,
-		"cudaGraphMemFreeNodeGetParams", "graphs: not served yet"));
+		"cudaGraphMemFreeNodeGetParams", "graphs that own memory: not served"));
 }
 
-/* cudart.api:392: refused */
+/* cudart.api:381: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGraphMemTrim(int device)
 {
-	(void)device;
-	return runtime_result(runtime_refused(CALL_cudaDeviceGraphMemTrim,
-		"cudaDeviceGraphMemTrim", "graphs: not served yet"));
+	runtime_count(CALL_cudaDeviceGraphMemTrim);
+	return runtime_result(hand_cudaDeviceGraphMemTrim(device));
 }
 
-/* cudart.api:393: refused */
+/* cudart.api:382: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetGraphMemAttribute(int device,
 		enum cudaGraphMemAttributeType attr, void *value)
 {
-	(void)device;
-	(void)attr;
-	(void)value;
-	return runtime_result(runtime_refused(CALL_cudaDeviceGetGraphMemAttribute,
-		"cudaDeviceGetGraphMemAttribute", "graphs: not served yet"));
+	runtime_count(CALL_cudaDeviceGetGraphMemAttribute);
+	return runtime_result(hand_cudaDeviceGetGraphMemAttribute(device, attr, value));
 }
 
-/* cudart.api:395: refused */
+/* cudart.api:384: local */
 VCUDA_EXPORT cudaError_t cudaDeviceSetGraphMemAttribute(int device,
 		enum cudaGraphMemAttributeType attr, void *value)
 {
-	(void)device;
-	(void)attr;
-	(void)value;
-	return runtime_result(runtime_refused(CALL_cudaDeviceSetGraphMemAttribute,
-		"cudaDeviceSetGraphMemAttribute", "graphs: not served yet"));
+	runtime_count(CALL_cudaDeviceSetGraphMemAttribute);
+	return runtime_result(hand_cudaDeviceSetGraphMemAttribute(device, attr, value));
 }
 
-/* cudart.api:397: refused */
+/* cudart.api:386: local */
 VCUDA_EXPORT cudaError_t cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph)
 {
-	(void)pGraphClone;
-	(void)originalGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphClone, "cudaGraphClone",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphClone);
+	return runtime_result(hand_cudaGraphClone(pGraphClone, originalGraph));
 }
 
-/* cudart.api:399: refused */
+/* cudart.api:387: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *pNode,
 		cudaGraphNode_t originalNode, cudaGraph_t clonedGraph)
 {
-	(void)pNode;
-	(void)originalNode;
-	(void)clonedGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeFindInClone,
-		"cudaGraphNodeFindInClone", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeFindInClone);
+	return runtime_result(hand_cudaGraphNodeFindInClone(pNode, originalNode, clonedGraph));
 }
 
-/* cudart.api:401: refused */
+/* cudart.api:389: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node,
 		enum cudaGraphNodeType *pType)
 {
-	(void)node;
-	(void)pType;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetType, "cudaGraphNodeGetType",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetType);
+	return runtime_result(hand_cudaGraphNodeGetType(node, pType));
 }
 
 cudaError_t cudaGraphNodeGetContainingGraph(void);
-/* cudart.api:403: refused */
+/* cudart.api:390: refused */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetContainingGraph(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetContainingGraph,
-		"cudaGraphNodeGetContainingGraph", "graphs: not served yet"));
+		"cudaGraphNodeGetContainingGraph", "new in CUDA 13.5: not served yet"));
 }
 
 cudaError_t cudaGraphNodeGetLocalId(void);
-/* cudart.api:405: refused */
+/* cudart.api:392: refused */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetLocalId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetLocalId,
-		"cudaGraphNodeGetLocalId", "graphs: not served yet"));
+		"cudaGraphNodeGetLocalId", "new in CUDA 13.5: not served yet"));
 }
 
 cudaError_t cudaGraphNodeGetToolsId(void);
-/* cudart.api:407: refused */
+/* cudart.api:394: refused */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetToolsId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetToolsId,
-		"cudaGraphNodeGetToolsId", "graphs: not served yet"));
+		"cudaGraphNodeGetToolsId", "new in CUDA 13.5: not served yet"));
 }
 
 cudaError_t cudaGraphGetId(void);
-/* cudart.api:409: refused */
+/* cudart.api:396: refused */
 VCUDA_EXPORT cudaError_t cudaGraphGetId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphGetId, "cudaGraphGetId",
-		"graphs: not served yet"));
+		"new in CUDA 13.5: not served yet"));
 }
 
 cudaError_t cudaGraphExecGetId(void);
-/* cudart.api:411: refused */
+/* cudart.api:398: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecGetId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphExecGetId, "cudaGraphExecGetId",
-		"graphs: not served yet"));
+		"new in CUDA 13.5: not served yet"));
 }
 
-/* cudart.api:413: refused */
+/* cudart.api:400: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
 		size_t *numNodes)
 {
-	(void)graph;
-	(void)nodes;
-	(void)numNodes;
-	return runtime_result(runtime_refused(CALL_cudaGraphGetNodes, "cudaGraphGetNodes",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphGetNodes);
+	return runtime_result(hand_cudaGraphGetNodes(graph, nodes, numNodes));
 }
 
-/* cudart.api:415: refused */
+/* cudart.api:401: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *pRootNodes,
 		size_t *pNumRootNodes)
 {
-	(void)graph;
-	(void)pRootNodes;
-	(void)pNumRootNodes;
-	return runtime_result(runtime_refused(CALL_cudaGraphGetRootNodes,
-		"cudaGraphGetRootNodes", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphGetRootNodes);
+	return runtime_result(hand_cudaGraphGetRootNodes(graph, pRootNodes, pNumRootNodes));
 }
 
-/* cudart.api:419: refused */
+/* cudart.api:405: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
 		cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
 {
-	(void)graph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numEdges;
-	return runtime_result(runtime_refused(CALL_cudaGraphGetEdges, "cudaGraphGetEdges",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphGetEdges);
+	return runtime_result(hand_cudaGraphGetEdges(graph, from, to, edgeData, numEdges));
 }
 
-/* cudart.api:425: refused */
+/* cudart.api:411: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData,
 		size_t *pNumDependencies)
 {
-	(void)node;
-	(void)pDependencies;
-	(void)edgeData;
-	(void)pNumDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetDependencies,
-		"cudaGraphNodeGetDependencies", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetDependencies);
+	return runtime_result(hand_cudaGraphNodeGetDependencies(node, pDependencies, edgeData,
+		pNumDependencies));
 }
 
-/* cudart.api:434: refused */
+/* cudart.api:418: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
 		size_t *pNumDependentNodes)
 {
-	(void)node;
-	(void)pDependentNodes;
-	(void)edgeData;
-	(void)pNumDependentNodes;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetDependentNodes,
-		"cudaGraphNodeGetDependentNodes", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetDependentNodes);
+	return runtime_result(hand_cudaGraphNodeGetDependentNodes(node, pDependentNodes,
+		edgeData, pNumDependentNodes));
 }
 
-/* cudart.api:442: refused */
+/* cudart.api:426: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 		const cudaGraphEdgeData *edgeData, size_t numDependencies)
 {
-	(void)graph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddDependencies,
-		"cudaGraphAddDependencies", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddDependencies);
+	return runtime_result(hand_cudaGraphAddDependencies(graph, from, to, edgeData,
+		numDependencies));
 }
 
-/* cudart.api:450: refused */
+/* cudart.api:434: local */
 VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 		const cudaGraphEdgeData *edgeData, size_t numDependencies)
 {
-	(void)graph;
-	(void)from;
-	(void)to;
-	(void)edgeData;
-	(void)numDependencies;
-	return runtime_result(runtime_refused(CALL_cudaGraphRemoveDependencies,
-		"cudaGraphRemoveDependencies", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphRemoveDependencies);
+	return runtime_result(hand_cudaGraphRemoveDependencies(graph, from, to, edgeData,
+		numDependencies));
 }
 
-/* cudart.api:456: refused */
+/* cudart.api:440: local */
 VCUDA_EXPORT cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node)
 {
-	(void)node;
-	return runtime_result(runtime_refused(CALL_cudaGraphDestroyNode, "cudaGraphDestroyNode",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphDestroyNode);
+	return runtime_result(hand_cudaGraphDestroyNode(node));
 }
 
-/* cudart.api:457: local */
+/* cudart.api:441: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		unsigned long long flags)
 {
@@ -2151,7 +2023,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaG
 	return runtime_result(hand_cudaGraphInstantiate(pGraphExec, graph, flags));
 }
 
-/* cudart.api:459: local */
+/* cudart.api:443: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, unsigned long long flags)
 {
@@ -2159,141 +2031,108 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphEx
 	return runtime_result(hand_cudaGraphInstantiateWithFlags(pGraphExec, graph, flags));
 }
 
-/* cudart.api:461: refused */
+/* cudart.api:445: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec,
 		unsigned long long *flags)
 {
-	(void)graphExec;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecGetFlags,
-		"cudaGraphExecGetFlags", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecGetFlags);
+	return runtime_result(hand_cudaGraphExecGetFlags(graphExec, flags));
 }
 
-/* cudart.api:463: refused */
+/* cudart.api:446: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecKernelNodeSetParams,
-		"cudaGraphExecKernelNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecKernelNodeSetParams);
+	return runtime_result(hand_cudaGraphExecKernelNodeSetParams(hGraphExec, node,
+		pNodeParams));
 }
 
-/* cudart.api:465: refused */
+/* cudart.api:448: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemcpyNodeSetParams,
-		"cudaGraphExecMemcpyNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemcpyNodeSetParams);
+	return runtime_result(hand_cudaGraphExecMemcpyNodeSetParams(hGraphExec, node,
+		pNodeParams));
 }
 
-/* cudart.api:467: refused */
+/* cudart.api:450: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)symbol;
-	(void)src;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemcpyNodeSetParamsToSymbol,
-		"cudaGraphExecMemcpyNodeSetParamsToSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemcpyNodeSetParamsToSymbol);
+	return runtime_result(hand_cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec, node,
+		symbol, src, count, offset, kind));
 }
 
-/* cudart.api:470: refused */
+/* cudart.api:453: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)dst;
-	(void)symbol;
-	(void)count;
-	(void)offset;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemcpyNodeSetParamsFromSymbol,
-		"cudaGraphExecMemcpyNodeSetParamsFromSymbol", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemcpyNodeSetParamsFromSymbol);
+	return runtime_result(hand_cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec, node,
+		dst, symbol, count, offset, kind));
 }
 
-/* cudart.api:473: refused */
+/* cudart.api:456: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)dst;
-	(void)src;
-	(void)count;
-	(void)kind;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemcpyNodeSetParams1D,
-		"cudaGraphExecMemcpyNodeSetParams1D", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemcpyNodeSetParams1D);
+	return runtime_result(hand_cudaGraphExecMemcpyNodeSetParams1D(hGraphExec, node, dst,
+		src, count, kind));
 }
 
-/* cudart.api:476: refused */
+/* cudart.api:458: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecMemsetNodeSetParams,
-		"cudaGraphExecMemsetNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecMemsetNodeSetParams);
+	return runtime_result(hand_cudaGraphExecMemsetNodeSetParams(hGraphExec, node,
+		pNodeParams));
 }
 
-/* cudart.api:478: refused */
+/* cudart.api:460: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)pNodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecHostNodeSetParams,
-		"cudaGraphExecHostNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecHostNodeSetParams);
+	return runtime_result(hand_cudaGraphExecHostNodeSetParams(hGraphExec, node,
+		pNodeParams));
 }
 
-/* cudart.api:480: refused */
+/* cudart.api:462: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, cudaGraph_t childGraph)
 {
-	(void)hGraphExec;
-	(void)node;
-	(void)childGraph;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecChildGraphNodeSetParams,
-		"cudaGraphExecChildGraphNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecChildGraphNodeSetParams);
+	return runtime_result(hand_cudaGraphExecChildGraphNodeSetParams(hGraphExec, node,
+		childGraph));
 }
 
-/* cudart.api:482: refused */
+/* cudart.api:464: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, cudaEvent_t event)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecEventRecordNodeSetEvent,
-		"cudaGraphExecEventRecordNodeSetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecEventRecordNodeSetEvent);
+	return runtime_result(hand_cudaGraphExecEventRecordNodeSetEvent(hGraphExec, hNode,
+		event));
 }
 
-/* cudart.api:484: refused */
+/* cudart.api:466: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, cudaEvent_t event)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecEventWaitNodeSetEvent,
-		"cudaGraphExecEventWaitNodeSetEvent", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecEventWaitNodeSetEvent);
+	return runtime_result(hand_cudaGraphExecEventWaitNodeSetEvent(hGraphExec, hNode,
+		event));
 }
 
-/* cudart.api:486: refused */
+/* cudart.api:468: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
 		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
@@ -2304,10 +2143,10 @@ VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
 	return runtime_result(
 		runtime_refused(CALL_cudaGraphExecExternalSemaphoresSignalNodeSetParams,
 		"cudaGraphExecExternalSemaphoresSignalNodeSetParams",
-		"graphs: not served yet"));
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:489: refused */
+/* cudart.api:471: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
 		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
@@ -2317,68 +2156,57 @@ VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
 	(void)nodeParams;
 	return runtime_result(
 		runtime_refused(CALL_cudaGraphExecExternalSemaphoresWaitNodeSetParams,
-		"cudaGraphExecExternalSemaphoresWaitNodeSetParams", "graphs: not served yet"));
+		"cudaGraphExecExternalSemaphoresWaitNodeSetParams",
+		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:492: refused */
+/* cudart.api:474: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, unsigned int isEnabled)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)isEnabled;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeSetEnabled,
-		"cudaGraphNodeSetEnabled", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeSetEnabled);
+	return runtime_result(hand_cudaGraphNodeSetEnabled(hGraphExec, hNode, isEnabled));
 }
 
-/* cudart.api:494: refused */
+/* cudart.api:476: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, unsigned int *isEnabled)
 {
-	(void)hGraphExec;
-	(void)hNode;
-	(void)isEnabled;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetEnabled,
-		"cudaGraphNodeGetEnabled", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeGetEnabled);
+	return runtime_result(hand_cudaGraphNodeGetEnabled(hGraphExec, hNode, isEnabled));
 }
 
-/* cudart.api:496: refused */
+/* cudart.api:478: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
 		cudaGraphExecUpdateResultInfo *resultInfo)
 {
-	(void)hGraphExec;
-	(void)hGraph;
-	(void)resultInfo;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecUpdate, "cudaGraphExecUpdate",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecUpdate);
+	return runtime_result(hand_cudaGraphExecUpdate(hGraphExec, hGraph, resultInfo));
 }
 
-/* cudart.api:498: local */
+/* cudart.api:480: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec)
 {
 	runtime_count(CALL_cudaGraphExecDestroy);
 	return runtime_result(hand_cudaGraphExecDestroy(graphExec));
 }
 
-/* cudart.api:499: local */
+/* cudart.api:481: local */
 VCUDA_EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
 	runtime_count(CALL_cudaGraphDestroy);
 	return runtime_result(hand_cudaGraphDestroy(graph));
 }
 
-/* cudart.api:500: refused */
+/* cudart.api:482: local */
 VCUDA_EXPORT cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path,
 		unsigned int flags)
 {
-	(void)graph;
-	(void)path;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaGraphDebugDotPrint,
-		"cudaGraphDebugDotPrint", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphDebugDotPrint);
+	return runtime_result(hand_cudaGraphDebugDotPrint(graph, path, flags));
 }
 
-/* cudart.api:502: refused */
+/* cudart.api:483: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr,
 		cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags)
 {
@@ -2391,7 +2219,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void
 		"user objects: not served yet"));
 }
 
-/* cudart.api:504: refused */
+/* cudart.api:485: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count)
 {
 	(void)object;
@@ -2400,7 +2228,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned 
 		"user objects: not served yet"));
 }
 
-/* cudart.api:506: refused */
+/* cudart.api:487: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
 {
 	(void)object;
@@ -2409,7 +2237,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned
 		"cudaUserObjectRelease", "user objects: not served yet"));
 }
 
-/* cudart.api:508: refused */
+/* cudart.api:489: refused */
 VCUDA_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
 		unsigned int count, unsigned int flags)
 {
@@ -2421,7 +2249,7 @@ VCUDA_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserOb
 		"cudaGraphRetainUserObject", "user objects: not served yet"));
 }
 
-/* cudart.api:510: refused */
+/* cudart.api:491: refused */
 VCUDA_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
 		unsigned int count)
 {
@@ -2432,51 +2260,41 @@ VCUDA_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserO
 		"cudaGraphReleaseUserObject", "user objects: not served yet"));
 }
 
-/* cudart.api:515: refused */
+/* cudart.api:496: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
 {
-	(void)pGraphNode;
-	(void)graph;
-	(void)pDependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphAddNode, "cudaGraphAddNode",
-		"graphs: not served yet"));
+	runtime_count(CALL_cudaGraphAddNode);
+	return runtime_result(hand_cudaGraphAddNode(pGraphNode, graph, pDependencies,
+		dependencyData, numDependencies, nodeParams));
 }
 
-/* cudart.api:523: refused */
+/* cudart.api:502: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node,
 		struct cudaGraphNodeParams *nodeParams)
 {
-	(void)node;
-	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphNodeSetParams,
-		"cudaGraphNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphNodeSetParams);
+	return runtime_result(hand_cudaGraphNodeSetParams(node, nodeParams));
 }
 
 cudaError_t cudaGraphNodeGetParams(void);
-/* cudart.api:525: refused */
+/* cudart.api:503: refused */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetParams(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetParams,
-		"cudaGraphNodeGetParams", "graphs: not served yet"));
+		"cudaGraphNodeGetParams", "new in CUDA 13.5: not served yet"));
 }
 
-/* cudart.api:527: refused */
+/* cudart.api:505: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec,
 		cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
 {
-	(void)graphExec;
-	(void)node;
-	(void)nodeParams;
-	return runtime_result(runtime_refused(CALL_cudaGraphExecNodeSetParams,
-		"cudaGraphExecNodeSetParams", "graphs: not served yet"));
+	runtime_count(CALL_cudaGraphExecNodeSetParams);
+	return runtime_result(hand_cudaGraphExecNodeSetParams(graphExec, node, nodeParams));
 }
 
-/* cudart.api:529: refused */
+/* cudart.api:507: refused */
 VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
 		cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
 		unsigned int defaultLaunchValue, unsigned int flags)
@@ -2486,18 +2304,18 @@ VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
 	(void)defaultLaunchValue;
 	(void)flags;
 	return runtime_result(runtime_refused(CALL_cudaGraphConditionalHandleCreate,
-		"cudaGraphConditionalHandleCreate", "graphs: not served yet"));
+		"cudaGraphConditionalHandleCreate", "conditional nodes: not served"));
 }
 
 cudaError_t cudaGraphConditionalHandleCreate_v2(void);
-/* cudart.api:532: refused */
+/* cudart.api:510: refused */
 VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate_v2(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphConditionalHandleCreate_v2,
-		"cudaGraphConditionalHandleCreate_v2", "graphs: not served yet"));
+		"cudaGraphConditionalHandleCreate_v2", "conditional nodes: not served"));
 }
 
-/* cudart.api:535: local */
+/* cudart.api:513: local */
 VCUDA_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -2509,7 +2327,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void 
 		numLibraryOptions));
 }
 
-/* cudart.api:539: local */
+/* cudart.api:517: local */
 VCUDA_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -2521,14 +2339,14 @@ VCUDA_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const c
 		numLibraryOptions));
 }
 
-/* cudart.api:543: local */
+/* cudart.api:521: local */
 VCUDA_EXPORT cudaError_t cudaLibraryUnload(cudaLibrary_t library)
 {
 	runtime_count(CALL_cudaLibraryUnload);
 	return runtime_result(hand_cudaLibraryUnload(library));
 }
 
-/* cudart.api:544: local */
+/* cudart.api:522: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library,
 		const char *name)
 {
@@ -2536,7 +2354,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary
 	return runtime_result(hand_cudaLibraryGetKernel(pKernel, library, name));
 }
 
-/* cudart.api:545: local */
+/* cudart.api:523: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library,
 		const char *name)
 {
@@ -2544,7 +2362,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLi
 	return runtime_result(hand_cudaLibraryGetGlobal(dptr, bytes, library, name));
 }
 
-/* cudart.api:547: refused */
+/* cudart.api:525: refused */
 VCUDA_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes,
 		cudaLibrary_t library, const char *name)
 {
@@ -2556,7 +2374,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes,
 		"cudaLibraryGetManaged", "managed memory: not served yet"));
 }
 
-/* cudart.api:549: refused */
+/* cudart.api:527: refused */
 VCUDA_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library,
 		const char *symbol)
 {
@@ -2567,14 +2385,14 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_
 		"cudaLibraryGetUnifiedFunction", "unified functions: not served yet"));
 }
 
-/* cudart.api:551: local */
+/* cudart.api:529: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
 {
 	runtime_count(CALL_cudaLibraryGetKernelCount);
 	return runtime_result(hand_cudaLibraryGetKernelCount(count, lib));
 }
 
-/* cudart.api:552: local */
+/* cudart.api:530: local */
 VCUDA_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels,
 		unsigned int numKernels, cudaLibrary_t lib)
 {
@@ -2582,7 +2400,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels,
 	return runtime_result(hand_cudaLibraryEnumerateKernels(kernels, numKernels, lib));
 }
 
-/* cudart.api:554: local */
+/* cudart.api:532: local */
 VCUDA_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 		enum cudaFuncAttribute attr, int value, int device)
 {
@@ -2592,7 +2410,7 @@ VCUDA_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 }
 
 cudaError_t cudaDeviceGetDevResource(void);
-/* cudart.api:556: refused */
+/* cudart.api:534: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceGetDevResource(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDeviceGetDevResource,
@@ -2600,7 +2418,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetDevResource(void)
 }
 
 cudaError_t cudaDevSmResourceSplitByCount(void);
-/* cudart.api:558: refused */
+/* cudart.api:536: refused */
 VCUDA_EXPORT cudaError_t cudaDevSmResourceSplitByCount(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDevSmResourceSplitByCount,
@@ -2608,7 +2426,7 @@ VCUDA_EXPORT cudaError_t cudaDevSmResourceSplitByCount(void)
 }
 
 cudaError_t cudaDevSmResourceSplit(void);
-/* cudart.api:561: refused */
+/* cudart.api:539: refused */
 VCUDA_EXPORT cudaError_t cudaDevSmResourceSplit(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDevSmResourceSplit,
@@ -2616,7 +2434,7 @@ VCUDA_EXPORT cudaError_t cudaDevSmResourceSplit(void)
 }
 
 cudaError_t cudaDevResourceGenerateDesc(void);
-/* cudart.api:565: refused */
+/* cudart.api:543: refused */
 VCUDA_EXPORT cudaError_t cudaDevResourceGenerateDesc(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDevResourceGenerateDesc,
@@ -2624,7 +2442,7 @@ VCUDA_EXPORT cudaError_t cudaDevResourceGenerateDesc(void)
 }
 
 cudaError_t cudaGreenCtxCreate(void);
-/* cudart.api:568: refused */
+/* cudart.api:546: refused */
 VCUDA_EXPORT cudaError_t cudaGreenCtxCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGreenCtxCreate, "cudaGreenCtxCreate",
@@ -2632,7 +2450,7 @@ VCUDA_EXPORT cudaError_t cudaGreenCtxCreate(void)
 }
 
 cudaError_t cudaExecutionCtxDestroy(void);
-/* cudart.api:570: refused */
+/* cudart.api:548: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxDestroy(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxDestroy,
@@ -2640,7 +2458,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxDestroy(void)
 }
 
 cudaError_t cudaExecutionCtxGetDevResource(void);
-/* cudart.api:572: refused */
+/* cudart.api:550: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxGetDevResource(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxGetDevResource,
@@ -2648,7 +2466,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxGetDevResource(void)
 }
 
 cudaError_t cudaExecutionCtxGetDevice(void);
-/* cudart.api:575: refused */
+/* cudart.api:553: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxGetDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxGetDevice,
@@ -2656,7 +2474,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxGetDevice(void)
 }
 
 cudaError_t cudaExecutionCtxGetId(void);
-/* cudart.api:577: refused */
+/* cudart.api:555: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxGetId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxGetId,
@@ -2664,7 +2482,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxGetId(void)
 }
 
 cudaError_t cudaExecutionCtxStreamCreate(void);
-/* cudart.api:579: refused */
+/* cudart.api:557: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxStreamCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxStreamCreate,
@@ -2672,7 +2490,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxStreamCreate(void)
 }
 
 cudaError_t cudaExecutionCtxSynchronize(void);
-/* cudart.api:582: refused */
+/* cudart.api:560: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxSynchronize(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxSynchronize,
@@ -2680,7 +2498,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxSynchronize(void)
 }
 
 cudaError_t cudaExecutionCtxRecordEvent(void);
-/* cudart.api:584: refused */
+/* cudart.api:562: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxRecordEvent(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxRecordEvent,
@@ -2688,7 +2506,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxRecordEvent(void)
 }
 
 cudaError_t cudaExecutionCtxWaitEvent(void);
-/* cudart.api:586: refused */
+/* cudart.api:564: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxWaitEvent(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxWaitEvent,
@@ -2696,14 +2514,14 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxWaitEvent(void)
 }
 
 cudaError_t cudaDeviceGetExecutionCtx(void);
-/* cudart.api:588: refused */
+/* cudart.api:566: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceGetExecutionCtx(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDeviceGetExecutionCtx,
 		"cudaDeviceGetExecutionCtx", "green contexts: not served yet"));
 }
 
-/* cudart.api:590: local */
+/* cudart.api:568: local */
 VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 		const cudaUUID_t *pExportTableId)
 {
@@ -2711,21 +2529,21 @@ VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 	return runtime_result(hand_cudaGetExportTable(ppExportTable, pExportTableId));
 }
 
-/* cudart.api:591: local */
+/* cudart.api:569: local */
 VCUDA_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
 {
 	runtime_count(CALL_cudaGetFuncBySymbol);
 	return runtime_result(hand_cudaGetFuncBySymbol(functionPtr, symbolPtr));
 }
 
-/* cudart.api:592: local */
+/* cudart.api:570: local */
 VCUDA_EXPORT cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
 {
 	runtime_count(CALL_cudaGetKernel);
 	return runtime_result(hand_cudaGetKernel(kernelPtr, entryFuncAddr));
 }
 
-/* cudart.api:593: local */
+/* cudart.api:571: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
@@ -2733,7 +2551,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 	return runtime_result(hand_cudaMemcpy(dst, src, count, kind, cudaStreamLegacy));
 }
 
-/* cudart.api:593: local */
+/* cudart.api:571: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
@@ -2741,7 +2559,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t coun
 	return runtime_result(hand_cudaMemcpy(dst, src, count, kind, cudaStreamPerThread));
 }
 
-/* cudart.api:594: local */
+/* cudart.api:572: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2750,7 +2568,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src,
 		cudaStreamLegacy));
 }
 
-/* cudart.api:594: local */
+/* cudart.api:572: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2759,7 +2577,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:596: local */
+/* cudart.api:574: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2768,7 +2586,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, siz
 		cudaStreamLegacy));
 }
 
-/* cudart.api:596: local */
+/* cudart.api:574: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2777,7 +2595,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol
 		cudaStreamPerThread));
 }
 
-/* cudart.api:598: local */
+/* cudart.api:576: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
 {
@@ -2786,7 +2604,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src,
 		cudaStreamLegacy));
 }
 
-/* cudart.api:598: local */
+/* cudart.api:576: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
@@ -2795,7 +2613,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:600: refused */
+/* cudart.api:578: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2809,7 +2627,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size
 		"arrays: not served yet"));
 }
 
-/* cudart.api:600: refused */
+/* cudart.api:578: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2823,7 +2641,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset,
 		"cudaMemcpyToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:602: refused */
+/* cudart.api:580: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2840,7 +2658,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, si
 		"arrays: not served yet"));
 }
 
-/* cudart.api:602: refused */
+/* cudart.api:580: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2857,7 +2675,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:605: refused */
+/* cudart.api:583: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset,
 		size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2871,7 +2689,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, s
 		"arrays: not served yet"));
 }
 
-/* cudart.api:605: refused */
+/* cudart.api:583: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2885,7 +2703,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t s
 		"cudaMemcpyFromArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:607: refused */
+/* cudart.api:585: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2902,7 +2720,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArr
 		"cudaMemcpy2DFromArray", "arrays: not served yet"));
 }
 
-/* cudart.api:607: refused */
+/* cudart.api:585: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind)
@@ -2919,7 +2737,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch,
 		"cudaMemcpy2DFromArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:610: refused */
+/* cudart.api:588: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t count, enum cudaMemcpyKind kind)
@@ -2936,7 +2754,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetD
 		"cudaMemcpyArrayToArray", "arrays: not served yet"));
 }
 
-/* cudart.api:610: refused */
+/* cudart.api:588: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t count, enum cudaMemcpyKind kind)
@@ -2953,7 +2771,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOf
 		"cudaMemcpyArrayToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:613: refused */
+/* cudart.api:591: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -2971,7 +2789,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DArrayToArray", "arrays: not served yet"));
 }
 
-/* cudart.api:613: refused */
+/* cudart.api:591: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -2989,35 +2807,35 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t w
 		"cudaMemcpy2DArrayToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:616: local */
+/* cudart.api:594: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3D);
 	return runtime_result(hand_cudaMemcpy3D(p, cudaStreamLegacy));
 }
 
-/* cudart.api:616: local */
+/* cudart.api:594: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3D_ptds);
 	return runtime_result(hand_cudaMemcpy3D(p, cudaStreamPerThread));
 }
 
-/* cudart.api:617: local */
+/* cudart.api:595: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3DPeer);
 	return runtime_result(hand_cudaMemcpy3DPeer(p, cudaStreamLegacy));
 }
 
-/* cudart.api:617: local */
+/* cudart.api:595: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3DPeer_ptds);
 	return runtime_result(hand_cudaMemcpy3DPeer(p, cudaStreamPerThread));
 }
 
-/* cudart.api:621: local */
+/* cudart.api:599: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs,
 		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
 		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
@@ -3027,7 +2845,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *con
 		attrsIdxs, numAttrs, stream));
 }
 
-/* cudart.api:621: local */
+/* cudart.api:599: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void *const *srcs,
 		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
 		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
@@ -3037,7 +2855,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void
 		attrsIdxs, numAttrs, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:627: refused */
+/* cudart.api:605: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync(size_t numOps,
 		struct cudaMemcpy3DBatchOp *opList, unsigned long long flags,
 		cudaStream_t stream)
@@ -3050,7 +2868,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync(size_t numOps,
 		"cudaMemcpy3DBatchAsync", "batch copies: not served yet"));
 }
 
-/* cudart.api:627: refused */
+/* cudart.api:605: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t numOps,
 		struct cudaMemcpy3DBatchOp *opList, unsigned long long flags,
 		cudaStream_t stream)
@@ -3064,7 +2882,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t numOps,
 }
 
 cudaError_t cudaMemcpyWithAttributesAsync(void);
-/* cudart.api:630: refused */
+/* cudart.api:608: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyWithAttributesAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaMemcpyWithAttributesAsync,
@@ -3072,7 +2890,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyWithAttributesAsync(void)
 }
 
 cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void);
-/* cudart.api:630: refused */
+/* cudart.api:608: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaMemcpyWithAttributesAsync_ptsz,
@@ -3080,7 +2898,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void)
 }
 
 cudaError_t cudaMemcpy3DWithAttributesAsync(void);
-/* cudart.api:633: refused */
+/* cudart.api:611: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DWithAttributesAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaMemcpy3DWithAttributesAsync,
@@ -3088,28 +2906,28 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DWithAttributesAsync(void)
 }
 
 cudaError_t cudaMemcpy3DWithAttributesAsync_ptsz(void);
-/* cudart.api:633: refused */
+/* cudart.api:611: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DWithAttributesAsync_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaMemcpy3DWithAttributesAsync_ptsz,
 		"cudaMemcpy3DWithAttributesAsync_ptsz", "batch copies: not served yet"));
 }
 
-/* cudart.api:636: local */
+/* cudart.api:614: local */
 VCUDA_EXPORT cudaError_t cudaMemset(void *devPtr, int value, size_t count)
 {
 	runtime_count(CALL_cudaMemset);
 	return runtime_result(hand_cudaMemset(devPtr, value, count, cudaStreamLegacy));
 }
 
-/* cudart.api:636: local */
+/* cudart.api:614: local */
 VCUDA_EXPORT cudaError_t cudaMemset_ptds(void *devPtr, int value, size_t count)
 {
 	runtime_count(CALL_cudaMemset_ptds);
 	return runtime_result(hand_cudaMemset(devPtr, value, count, cudaStreamPerThread));
 }
 
-/* cudart.api:637: local */
+/* cudart.api:615: local */
 VCUDA_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height)
 {
@@ -3118,7 +2936,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, siz
 		cudaStreamLegacy));
 }
 
-/* cudart.api:637: local */
+/* cudart.api:615: local */
 VCUDA_EXPORT cudaError_t cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height)
 {
@@ -3127,7 +2945,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2D_ptds(void *devPtr, size_t pitch, int value
 		cudaStreamPerThread));
 }
 
-/* cudart.api:638: local */
+/* cudart.api:616: local */
 VCUDA_EXPORT cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent)
 {
@@ -3136,7 +2954,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int v
 		cudaStreamLegacy));
 }
 
-/* cudart.api:638: local */
+/* cudart.api:616: local */
 VCUDA_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent)
 {
@@ -3145,7 +2963,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:640: local */
+/* cudart.api:618: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3153,7 +2971,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t coun
 	return runtime_result(hand_cudaMemcpyAsync(dst, src, count, kind, stream));
 }
 
-/* cudart.api:640: local */
+/* cudart.api:618: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3162,7 +2980,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:642: local */
+/* cudart.api:620: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3171,7 +2989,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void 
 		stream));
 }
 
-/* cudart.api:642: local */
+/* cudart.api:620: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3180,7 +2998,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const 
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:644: local */
+/* cudart.api:622: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3189,7 +3007,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol
 		stream));
 }
 
-/* cudart.api:644: local */
+/* cudart.api:622: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3198,7 +3016,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *s
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:646: local */
+/* cudart.api:624: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3208,7 +3026,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void 
 		kind, stream));
 }
 
-/* cudart.api:646: local */
+/* cudart.api:624: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3218,7 +3036,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const 
 		kind, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:648: refused */
+/* cudart.api:626: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3233,7 +3051,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset,
 		"cudaMemcpyToArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:648: refused */
+/* cudart.api:626: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3249,7 +3067,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOf
 		"cudaMemcpyToArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:651: refused */
+/* cudart.api:629: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3267,7 +3085,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DToArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:651: refused */
+/* cudart.api:629: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3285,7 +3103,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t w
 		"cudaMemcpy2DToArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:654: refused */
+/* cudart.api:632: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3301,7 +3119,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t s
 		"cudaMemcpyFromArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:654: refused */
+/* cudart.api:632: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3317,7 +3135,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_cons
 		"cudaMemcpyFromArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:657: refused */
+/* cudart.api:635: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3335,7 +3153,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch,
 		"cudaMemcpy2DFromArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:657: refused */
+/* cudart.api:635: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3353,7 +3171,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitc
 		"cudaMemcpy2DFromArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:660: local */
+/* cudart.api:638: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p,
 		cudaStream_t stream)
 {
@@ -3361,7 +3179,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p,
 	return runtime_result(hand_cudaMemcpy3DAsync(p, stream));
 }
 
-/* cudart.api:660: local */
+/* cudart.api:638: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p,
 		cudaStream_t stream)
 {
@@ -3369,7 +3187,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *
 	return runtime_result(hand_cudaMemcpy3DAsync(p, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:661: local */
+/* cudart.api:639: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream)
 {
@@ -3377,7 +3195,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParm
 	return runtime_result(hand_cudaMemcpy3DPeerAsync(p, stream));
 }
 
-/* cudart.api:661: local */
+/* cudart.api:639: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream)
 {
@@ -3386,7 +3204,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPee
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:662: local */
+/* cudart.api:640: local */
 VCUDA_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count,
 		cudaStream_t stream)
 {
@@ -3394,7 +3212,7 @@ VCUDA_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count,
 	return runtime_result(hand_cudaMemsetAsync(devPtr, value, count, stream));
 }
 
-/* cudart.api:662: local */
+/* cudart.api:640: local */
 VCUDA_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count,
 		cudaStream_t stream)
 {
@@ -3403,7 +3221,7 @@ VCUDA_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *devPtr, int value, size_t co
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:663: local */
+/* cudart.api:641: local */
 VCUDA_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height, cudaStream_t stream)
 {
@@ -3412,7 +3230,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value
 		stream));
 }
 
-/* cudart.api:663: local */
+/* cudart.api:641: local */
 VCUDA_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value,
 		size_t width, size_t height, cudaStream_t stream)
 {
@@ -3421,7 +3239,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int 
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:665: local */
+/* cudart.api:643: local */
 VCUDA_EXPORT cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent, cudaStream_t stream)
 {
@@ -3429,7 +3247,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, 
 	return runtime_result(hand_cudaMemset3DAsync(pitchedDevPtr, value, extent, stream));
 }
 
-/* cudart.api:665: local */
+/* cudart.api:643: local */
 VCUDA_EXPORT cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent, cudaStream_t stream)
 {
@@ -3438,28 +3256,28 @@ VCUDA_EXPORT cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDev
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:667: local */
+/* cudart.api:645: local */
 VCUDA_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamQuery);
 	return runtime_result(hand_cudaStreamQuery(stream));
 }
 
-/* cudart.api:667: local */
+/* cudart.api:645: local */
 VCUDA_EXPORT cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamQuery_ptsz);
 	return runtime_result(hand_cudaStreamQuery(stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:668: local */
+/* cudart.api:646: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
 	runtime_count(CALL_cudaStreamGetDevice);
 	return runtime_result(hand_cudaStreamGetDevice(hStream, device));
 }
 
-/* cudart.api:668: local */
+/* cudart.api:646: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int *device)
 {
 	runtime_count(CALL_cudaStreamGetDevice_ptsz);
@@ -3468,7 +3286,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int *dev
 }
 
 cudaError_t cudaStreamGetDevResource(void);
-/* cudart.api:669: refused */
+/* cudart.api:647: refused */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevResource(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaStreamGetDevResource,
@@ -3476,21 +3294,21 @@ VCUDA_EXPORT cudaError_t cudaStreamGetDevResource(void)
 }
 
 cudaError_t cudaStreamGetDevResource_ptsz(void);
-/* cudart.api:669: refused */
+/* cudart.api:647: refused */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevResource_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaStreamGetDevResource_ptsz,
 		"cudaStreamGetDevResource_ptsz", "green contexts: not served yet"));
 }
 
-/* cudart.api:672: local */
+/* cudart.api:650: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags)
 {
 	runtime_count(CALL_cudaStreamGetFlags);
 	return runtime_result(hand_cudaStreamGetFlags(hStream, flags));
 }
 
-/* cudart.api:672: local */
+/* cudart.api:650: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned int *flags)
 {
 	runtime_count(CALL_cudaStreamGetFlags_ptsz);
@@ -3498,14 +3316,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned 
 		flags));
 }
 
-/* cudart.api:673: local */
+/* cudart.api:651: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId)
 {
 	runtime_count(CALL_cudaStreamGetId);
 	return runtime_result(hand_cudaStreamGetId(hStream, streamId));
 }
 
-/* cudart.api:673: local */
+/* cudart.api:651: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream,
 		unsigned long long *streamId)
 {
@@ -3514,14 +3332,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream,
 		streamId));
 }
 
-/* cudart.api:674: local */
+/* cudart.api:652: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority);
 	return runtime_result(hand_cudaStreamGetPriority(hStream, priority));
 }
 
-/* cudart.api:674: local */
+/* cudart.api:652: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority_ptsz);
@@ -3529,14 +3347,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *p
 		hStream ? hStream : cudaStreamPerThread, priority));
 }
 
-/* cudart.api:675: local */
+/* cudart.api:653: local */
 VCUDA_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaEventRecord);
 	return runtime_result(hand_cudaEventRecord(event, stream));
 }
 
-/* cudart.api:675: local */
+/* cudart.api:653: local */
 VCUDA_EXPORT cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaEventRecord_ptsz);
@@ -3544,7 +3362,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t st
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:676: local */
+/* cudart.api:654: local */
 VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 		unsigned int flags)
 {
@@ -3552,7 +3370,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_
 	return runtime_result(hand_cudaEventRecordWithFlags(event, stream, flags));
 }
 
-/* cudart.api:676: local */
+/* cudart.api:654: local */
 VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
 		unsigned int flags)
 {
@@ -3561,7 +3379,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaSt
 		stream ? stream : cudaStreamPerThread, flags));
 }
 
-/* cudart.api:678: local */
+/* cudart.api:656: local */
 VCUDA_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 		unsigned int flags)
 {
@@ -3569,7 +3387,7 @@ VCUDA_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t ev
 	return runtime_result(hand_cudaStreamWaitEvent(stream, event, flags));
 }
 
-/* cudart.api:678: local */
+/* cudart.api:656: local */
 VCUDA_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event,
 		unsigned int flags)
 {
@@ -3578,7 +3396,7 @@ VCUDA_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent
 		event, flags));
 }
 
-/* cudart.api:679: local */
+/* cudart.api:657: local */
 VCUDA_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 		cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
@@ -3586,7 +3404,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamAddCallback(stream, callback, userData, flags));
 }
 
-/* cudart.api:679: local */
+/* cudart.api:657: local */
 VCUDA_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 		cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
@@ -3595,7 +3413,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 		callback, userData, flags));
 }
 
-/* cudart.api:681: refused */
+/* cudart.api:659: refused */
 VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr,
 		size_t length, unsigned int flags)
 {
@@ -3607,7 +3425,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *dev
 		"cudaStreamAttachMemAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:681: refused */
+/* cudart.api:659: refused */
 VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr,
 		size_t length, unsigned int flags)
 {
@@ -3619,14 +3437,14 @@ VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void
 		"cudaStreamAttachMemAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:683: local */
+/* cudart.api:661: local */
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize);
 	return runtime_result(hand_cudaStreamSynchronize(stream));
 }
 
-/* cudart.api:683: local */
+/* cudart.api:661: local */
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize_ptsz);
@@ -3634,7 +3452,7 @@ VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:684: local */
+/* cudart.api:662: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3643,7 +3461,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 b
 		stream));
 }
 
-/* cudart.api:684: local */
+/* cudart.api:662: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3652,7 +3470,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, d
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:686: local */
+/* cudart.api:664: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
 		void **args)
 {
@@ -3660,7 +3478,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, c
 	return runtime_result(hand_cudaLaunchKernelExC(config, func, args, cudaStreamLegacy));
 }
 
-/* cudart.api:686: local */
+/* cudart.api:664: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config,
 		const void *func, void **args)
 {
@@ -3669,7 +3487,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *conf
 		cudaStreamPerThread));
 }
 
-/* cudart.api:688: local */
+/* cudart.api:666: local */
 VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim,
 		dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3678,7 +3496,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid
 		sharedMem, stream));
 }
 
-/* cudart.api:688: local */
+/* cudart.api:666: local */
 VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim,
 		dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3687,7 +3505,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3
 		sharedMem, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:690: local */
+/* cudart.api:668: local */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn,
 		void *userData)
 {
@@ -3695,7 +3513,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn
 	return runtime_result(hand_cudaLaunchHostFunc(stream, fn, userData));
 }
 
-/* cudart.api:690: local */
+/* cudart.api:668: local */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn,
 		void *userData)
 {
@@ -3705,7 +3523,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn
 }
 
 cudaError_t cudaLaunchHostFunc_v2(void);
-/* cudart.api:691: refused */
+/* cudart.api:669: refused */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_v2(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaLaunchHostFunc_v2,
@@ -3713,14 +3531,14 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_v2(void)
 }
 
 cudaError_t cudaLaunchHostFunc_v2_ptsz(void);
-/* cudart.api:691: refused */
+/* cudart.api:669: refused */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_v2_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaLaunchHostFunc_v2_ptsz,
 		"cudaLaunchHostFunc_v2_ptsz", "new in CUDA 13.5: not served yet"));
 }
 
-/* cudart.api:695: refused */
+/* cudart.api:673: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count,
 		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
@@ -3733,7 +3551,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count,
 		"managed memory: not served yet"));
 }
 
-/* cudart.api:695: refused */
+/* cudart.api:673: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count,
 		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
@@ -3746,7 +3564,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t co
 		"cudaMemPrefetchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:701: refused */
+/* cudart.api:679: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count,
 		struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
@@ -3763,7 +3581,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, 
 		"cudaMemPrefetchBatchAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:701: refused */
+/* cudart.api:679: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchBatchAsync_ptsz(void **dptrs, size_t *sizes,
 		size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
@@ -3780,7 +3598,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchBatchAsync_ptsz(void **dptrs, size_t *si
 		"cudaMemPrefetchBatchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:705: refused */
+/* cudart.api:683: refused */
 VCUDA_EXPORT cudaError_t cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, size_t count,
 		unsigned long long flags, cudaStream_t stream)
 {
@@ -3793,7 +3611,7 @@ VCUDA_EXPORT cudaError_t cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, s
 		"cudaMemDiscardBatchAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:705: refused */
+/* cudart.api:683: refused */
 VCUDA_EXPORT cudaError_t cudaMemDiscardBatchAsync_ptsz(void **dptrs, size_t *sizes,
 		size_t count, unsigned long long flags, cudaStream_t stream)
 {
@@ -3806,7 +3624,7 @@ VCUDA_EXPORT cudaError_t cudaMemDiscardBatchAsync_ptsz(void **dptrs, size_t *siz
 		"cudaMemDiscardBatchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:708: refused */
+/* cudart.api:686: refused */
 VCUDA_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t *sizes,
 		size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
@@ -3823,7 +3641,7 @@ VCUDA_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_
 		"cudaMemDiscardAndPrefetchBatchAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:708: refused */
+/* cudart.api:686: refused */
 VCUDA_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void **dptrs, size_t *sizes,
 		size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
@@ -3840,7 +3658,7 @@ VCUDA_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void **dptrs, 
 		"cudaMemDiscardAndPrefetchBatchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:715: refused */
+/* cudart.api:693: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
@@ -3855,7 +3673,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:715: refused */
+/* cudart.api:693: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
@@ -3870,7 +3688,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:724: refused */
+/* cudart.api:702: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
@@ -3885,7 +3703,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:724: refused */
+/* cudart.api:702: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
@@ -3900,7 +3718,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:730: local */
+/* cudart.api:708: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
@@ -3909,7 +3727,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphE
 		instantiateParams, cudaStreamLegacy));
 }
 
-/* cudart.api:730: local */
+/* cudart.api:708: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
@@ -3918,14 +3736,14 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pG
 		instantiateParams, cudaStreamPerThread));
 }
 
-/* cudart.api:732: local */
+/* cudart.api:710: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphUpload);
 	return runtime_result(hand_cudaGraphUpload(graphExec, stream));
 }
 
-/* cudart.api:732: local */
+/* cudart.api:710: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphUpload_ptsz);
@@ -3933,14 +3751,14 @@ VCUDA_EXPORT cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStr
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:733: local */
+/* cudart.api:711: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphLaunch);
 	return runtime_result(hand_cudaGraphLaunch(graphExec, stream));
 }
 
-/* cudart.api:733: local */
+/* cudart.api:711: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphLaunch_ptsz);
@@ -3948,7 +3766,7 @@ VCUDA_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStr
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:734: local */
+/* cudart.api:712: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
@@ -3956,7 +3774,7 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamBeginCapture(stream, mode));
 }
 
-/* cudart.api:734: local */
+/* cudart.api:712: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
@@ -3966,60 +3784,51 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
 }
 
 cudaError_t cudaStreamBeginRecaptureToGraph(void);
-/* cudart.api:735: refused */
+/* cudart.api:713: refused */
 VCUDA_EXPORT cudaError_t cudaStreamBeginRecaptureToGraph(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaStreamBeginRecaptureToGraph,
-		"cudaStreamBeginRecaptureToGraph", "graphs: not served yet"));
+		"cudaStreamBeginRecaptureToGraph", "new in CUDA 13.5: not served yet"));
 }
 
 cudaError_t cudaStreamBeginRecaptureToGraph_ptsz(void);
-/* cudart.api:735: refused */
+/* cudart.api:713: refused */
 VCUDA_EXPORT cudaError_t cudaStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaStreamBeginRecaptureToGraph_ptsz,
-		"cudaStreamBeginRecaptureToGraph_ptsz", "graphs: not served yet"));
+		"cudaStreamBeginRecaptureToGraph_ptsz", "new in CUDA 13.5: not served yet"));
 }
 
-/* cudart.api:739: refused */
+/* cudart.api:717: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
 		const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, enum cudaStreamCaptureMode mode)
 {
-	(void)stream;
-	(void)graph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)mode;
-	return runtime_result(runtime_refused(CALL_cudaStreamBeginCaptureToGraph,
-		"cudaStreamBeginCaptureToGraph", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamBeginCaptureToGraph);
+	return runtime_result(hand_cudaStreamBeginCaptureToGraph(stream, graph, dependencies,
+		dependencyData, numDependencies, mode));
 }
 
-/* cudart.api:739: refused */
+/* cudart.api:717: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,
 		cudaGraph_t graph, const cudaGraphNode_t *dependencies,
 		const cudaGraphEdgeData *dependencyData, size_t numDependencies,
 		enum cudaStreamCaptureMode mode)
 {
-	(void)stream;
-	(void)graph;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)mode;
-	return runtime_result(runtime_refused(CALL_cudaStreamBeginCaptureToGraph_ptsz,
-		"cudaStreamBeginCaptureToGraph_ptsz", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamBeginCaptureToGraph_ptsz);
+	return runtime_result(hand_cudaStreamBeginCaptureToGraph(
+		stream ? stream : cudaStreamPerThread, graph, dependencies, dependencyData,
+		numDependencies, mode));
 }
 
-/* cudart.api:743: local */
+/* cudart.api:720: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph)
 {
 	runtime_count(CALL_cudaStreamEndCapture);
 	return runtime_result(hand_cudaStreamEndCapture(stream, pGraph));
 }
 
-/* cudart.api:743: local */
+/* cudart.api:720: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph)
 {
 	runtime_count(CALL_cudaStreamEndCapture_ptsz);
@@ -4027,7 +3836,7 @@ VCUDA_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGrap
 		pGraph));
 }
 
-/* cudart.api:744: local */
+/* cudart.api:721: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -4035,7 +3844,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamIsCapturing(stream, pCaptureStatus));
 }
 
-/* cudart.api:744: local */
+/* cudart.api:721: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -4044,7 +3853,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		pCaptureStatus));
 }
 
-/* cudart.api:749: local */
+/* cudart.api:726: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -4055,7 +3864,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 		graph_out, dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:749: local */
+/* cudart.api:726: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -4067,35 +3876,28 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:764: refused */
+/* cudart.api:741: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
 {
-	(void)stream;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaStreamUpdateCaptureDependencies,
-		"cudaStreamUpdateCaptureDependencies", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamUpdateCaptureDependencies);
+	return runtime_result(hand_cudaStreamUpdateCaptureDependencies(stream, dependencies,
+		dependencyData, numDependencies, flags));
 }
 
-/* cudart.api:764: refused */
+/* cudart.api:741: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
 {
-	(void)stream;
-	(void)dependencies;
-	(void)dependencyData;
-	(void)numDependencies;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaStreamUpdateCaptureDependencies_ptsz,
-		"cudaStreamUpdateCaptureDependencies_ptsz", "graphs: not served yet"));
+	runtime_count(CALL_cudaStreamUpdateCaptureDependencies_ptsz);
+	return runtime_result(hand_cudaStreamUpdateCaptureDependencies(
+		stream ? stream : cudaStreamPerThread, dependencies, dependencyData,
+		numDependencies, flags));
 }
 
-/* cudart.api:770: local */
+/* cudart.api:747: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -4103,7 +3905,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 	return runtime_result(hand_cudaStreamCopyAttributes(dstStream, srcStream));
 }
 
-/* cudart.api:770: local */
+/* cudart.api:747: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -4113,7 +3915,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		srcStream ? srcStream : cudaStreamPerThread));
 }
 
-/* cudart.api:771: local */
+/* cudart.api:748: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		cudaLaunchAttributeValue *value)
 {
@@ -4121,7 +3923,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamGetAttribute(stream, attr, value));
 }
 
-/* cudart.api:771: local */
+/* cudart.api:748: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value)
 {
@@ -4130,7 +3932,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		attr, value));
 }
 
-/* cudart.api:773: local */
+/* cudart.api:750: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		const cudaLaunchAttributeValue *param)
 {
@@ -4138,7 +3940,7 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamSetAttribute(stream, attr, param));
 }
 
-/* cudart.api:773: local */
+/* cudart.api:750: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
 {
@@ -4147,14 +3949,14 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		attr, param));
 }
 
-/* cudart.api:775: local */
+/* cudart.api:752: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync);
 	return runtime_result(hand_cudaMallocAsync(devPtr, size, hStream));
 }
 
-/* cudart.api:775: local */
+/* cudart.api:752: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync_ptsz);
@@ -4162,14 +3964,14 @@ VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaSt
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:776: local */
+/* cudart.api:753: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync);
 	return runtime_result(hand_cudaFreeAsync(devPtr, hStream));
 }
 
-/* cudart.api:776: local */
+/* cudart.api:753: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync_ptsz);
@@ -4177,7 +3979,7 @@ VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:777: local */
+/* cudart.api:754: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool,
 		cudaStream_t stream)
 {
@@ -4185,7 +3987,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMe
 	return runtime_result(hand_cudaMallocFromPoolAsync(ptr, size, memPool, stream));
 }
 
-/* cudart.api:777: local */
+/* cudart.api:754: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		cudaMemPool_t memPool, cudaStream_t stream)
 {
@@ -4194,7 +3996,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:779: local */
+/* cudart.api:756: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -4203,7 +4005,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **func
 		cudaStreamLegacy));
 }
 
-/* cudart.api:779: local */
+/* cudart.api:756: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -4212,7 +4014,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void *
 		cudaStreamPerThread));
 }
 
-/* cudart.api:781: local */
+/* cudart.api:758: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
 		unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -4222,7 +4024,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, vo
 		cudaVersion, flags, driverStatus, cudaStreamLegacy));
 }
 
-/* cudart.api:781: local */
+/* cudart.api:758: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol,
 		void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -4233,7 +4035,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbo
 }
 
 cudaError_t cudaGLGetDevices(void);
-/* cudart.api:784: refused */
+/* cudart.api:761: refused */
 VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLGetDevices, "cudaGLGetDevices",
@@ -4241,7 +4043,7 @@ VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterImage(void);
-/* cudart.api:787: refused */
+/* cudart.api:764: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterImage,
@@ -4249,7 +4051,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterBuffer(void);
-/* cudart.api:789: refused */
+/* cudart.api:766: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterBuffer,
@@ -4257,7 +4059,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 }
 
 cudaError_t cudaGLSetGLDevice(void);
-/* cudart.api:791: refused */
+/* cudart.api:768: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetGLDevice, "cudaGLSetGLDevice",
@@ -4265,7 +4067,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 }
 
 cudaError_t cudaGLRegisterBufferObject(void);
-/* cudart.api:792: refused */
+/* cudart.api:769: refused */
 VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLRegisterBufferObject,
@@ -4273,7 +4075,7 @@ VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 }
 
 cudaError_t cudaGLMapBufferObject(void);
-/* cudart.api:793: refused */
+/* cudart.api:770: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObject,
@@ -4281,7 +4083,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 }
 
 cudaError_t cudaGLUnmapBufferObject(void);
-/* cudart.api:795: refused */
+/* cudart.api:772: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObject,
@@ -4289,7 +4091,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 }
 
 cudaError_t cudaGLUnregisterBufferObject(void);
-/* cudart.api:796: refused */
+/* cudart.api:773: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnregisterBufferObject,
@@ -4297,7 +4099,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 }
 
 cudaError_t cudaGLSetBufferObjectMapFlags(void);
-/* cudart.api:797: refused */
+/* cudart.api:774: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetBufferObjectMapFlags,
@@ -4305,7 +4107,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 }
 
 cudaError_t cudaGLMapBufferObjectAsync(void);
-/* cudart.api:799: refused */
+/* cudart.api:776: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObjectAsync,
@@ -4313,7 +4115,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGLUnmapBufferObjectAsync(void);
-/* cudart.api:801: refused */
+/* cudart.api:778: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObjectAsync,
@@ -4321,7 +4123,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGraphicsEGLRegisterImage(void);
-/* cudart.api:803: refused */
+/* cudart.api:780: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsEGLRegisterImage,
@@ -4329,7 +4131,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnect(void);
-/* cudart.api:805: refused */
+/* cudart.api:782: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnect,
@@ -4337,7 +4139,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnectWithFlags(void);
-/* cudart.api:807: refused */
+/* cudart.api:784: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnectWithFlags,
@@ -4345,7 +4147,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 }
 
 cudaError_t cudaEGLStreamConsumerDisconnect(void);
-/* cudart.api:809: refused */
+/* cudart.api:786: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerDisconnect,
@@ -4353,7 +4155,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerAcquireFrame(void);
-/* cudart.api:811: refused */
+/* cudart.api:788: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerAcquireFrame,
@@ -4361,7 +4163,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 }
 
 cudaError_t cudaEGLStreamConsumerReleaseFrame(void);
-/* cudart.api:814: refused */
+/* cudart.api:791: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerReleaseFrame,
@@ -4369,7 +4171,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerConnect(void);
-/* cudart.api:817: refused */
+/* cudart.api:794: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerConnect,
@@ -4377,7 +4179,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerDisconnect(void);
-/* cudart.api:819: refused */
+/* cudart.api:796: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerDisconnect,
@@ -4385,7 +4187,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerPresentFrame(void);
-/* cudart.api:821: refused */
+/* cudart.api:798: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerPresentFrame,
@@ -4393,7 +4195,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerReturnFrame(void);
-/* cudart.api:823: refused */
+/* cudart.api:800: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerReturnFrame,
@@ -4401,7 +4203,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 }
 
 cudaError_t cudaGraphicsResourceGetMappedEglFrame(void);
-/* cudart.api:825: refused */
+/* cudart.api:802: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsResourceGetMappedEglFrame,
@@ -4409,7 +4211,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 }
 
 cudaError_t cudaEventCreateFromEGLSync(void);
-/* cudart.api:828: refused */
+/* cudart.api:805: refused */
 VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEventCreateFromEGLSync,
@@ -4417,7 +4219,7 @@ VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 }
 
 cudaError_t cudaVDPAUGetDevice(void);
-/* cudart.api:830: refused */
+/* cudart.api:807: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUGetDevice, "cudaVDPAUGetDevice",
@@ -4425,7 +4227,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 }
 
 cudaError_t cudaVDPAUSetVDPAUDevice(void);
-/* cudart.api:832: refused */
+/* cudart.api:809: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUSetVDPAUDevice,
@@ -4433,7 +4235,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void);
-/* cudart.api:834: refused */
+/* cudart.api:811: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterVideoSurface,
@@ -4441,7 +4243,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void);
-/* cudart.api:836: refused */
+/* cudart.api:813: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterOutputSurface,
@@ -4449,7 +4251,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 }
 
 cudaError_t cudaProfilerStart(void);
-/* cudart.api:839: local */
+/* cudart.api:816: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 {
 	runtime_count(CALL_cudaProfilerStart);
@@ -4457,7 +4259,7 @@ VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 }
 
 cudaError_t cudaProfilerStop(void);
-/* cudart.api:840: local */
+/* cudart.api:817: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStop(void)
 {
 	runtime_count(CALL_cudaProfilerStop);
@@ -4465,7 +4267,7 @@ VCUDA_EXPORT cudaError_t cudaProfilerStop(void)
 }
 
 cudaError_t cudaSubgridCreate(void);
-/* cudart.api:841: refused */
+/* cudart.api:818: refused */
 VCUDA_EXPORT cudaError_t cudaSubgridCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaSubgridCreate, "cudaSubgridCreate",
@@ -4473,7 +4275,7 @@ VCUDA_EXPORT cudaError_t cudaSubgridCreate(void)
 }
 
 cudaError_t cudaSubgridWorkerGridCreate(void);
-/* cudart.api:842: refused */
+/* cudart.api:819: refused */
 VCUDA_EXPORT cudaError_t cudaSubgridWorkerGridCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaSubgridWorkerGridCreate,
@@ -4481,7 +4283,7 @@ VCUDA_EXPORT cudaError_t cudaSubgridWorkerGridCreate(void)
 }
 
 cudaError_t cudaSubgridWorksetCreate(void);
-/* cudart.api:844: refused */
+/* cudart.api:821: refused */
 VCUDA_EXPORT cudaError_t cudaSubgridWorksetCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaSubgridWorksetCreate,

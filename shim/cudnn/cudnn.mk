@@ -16,3 +16,7 @@ FRONT$(2)_NAMES += libcudnn.so.$(1)
 endef
 $(eval $(call cudnn_objects,8,12))
 $(eval $(call cudnn_objects,9,13))
+
+# PyTorch before 2.4 opens this part of cuDNN 8 by name, and warns where it is missing.
+MAP.libcudnn_cnn_infer.so.8 := shim/cudnn/cnn_infer.map
+FRONT12_NAMES += libcudnn_cnn_infer.so.8

@@ -122,3 +122,50 @@ cudaError_t hand_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode 
 		*mode = (enum cudaStreamCaptureMode)exchanged;
 	return error;
 }
+
+cudaError_t hand_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+	const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, enum cudaStreamCaptureMode mode)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuStreamBeginCaptureToGraph((CUstream)stream, (CUgraph)graph,
+		(const CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
+		numDependencies, (CUstreamCaptureMode)mode));
+}
+
+static cudaError_t capture_update(cudaStream_t stream, cudaGraphNode_t *dependencies,
+	const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuStreamUpdateCaptureDependencies_v2((CUstream)stream,
+		(CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
+		numDependencies, flags));
+}
+
+#if CUDART_VERSION < 13000
+cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
+	cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
+{
+	return capture_update(stream, dependencies, NULL, numDependencies, flags);
+}
+
+cudaError_t hand_cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
+	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, unsigned int flags)
+{
+	return capture_update(stream, dependencies, dependencyData, numDependencies, flags);
+}
+#else
+cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
+	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, unsigned int flags)
+{
+	return capture_update(stream, dependencies, dependencyData, numDependencies, flags);
+}
+#endif

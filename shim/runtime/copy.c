@@ -7,7 +7,7 @@
  */
 #include "protocol/generated/cuda_calls.h"
 #include "shim/runtime/register.h"
-#include "shim/runtime/runtime.h"
+#include "shim/runtime/copy.h"
 
 #include <string.h>
 
@@ -297,7 +297,7 @@ static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *ds
 	return cudaSuccess;
 }
 
-static cudaError_t shape_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
+cudaError_t copy_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 {
 	cudaError_t error = runtime_enter();
 
@@ -310,6 +310,22 @@ static cudaError_t shape_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DPar
 			CALL_cudaMemcpy3D, "cudaMemcpy3D", "arrays: not served yet");
 	return shape_3d(
 		copy, &p->dstPtr, &p->dstPos, &p->srcPtr, &p->srcPos, &p->extent, p->kind);
+}
+
+cudaError_t copy_row(
+	CUDA_MEMCPY3D *copy, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
+{
+	struct cudaMemcpy3DParms p = {
+		.srcPtr = {.ptr = (void *)(uintptr_t)src,
+			.pitch = count,
+			.xsize = count,
+			.ysize = 1},
+		.dstPtr = {.ptr = dst, .pitch = count, .xsize = count, .ysize = 1},
+		.extent = {.width = count, .height = 1, .depth = 1},
+		.kind = kind,
+	};
+
+	return dst && src && count ? copy_parms(copy, &p) : cudaErrorInvalidValue;
 }
 
 /* Addresses are unified: the driver finds the devices. */
@@ -341,7 +357,7 @@ static cudaError_t copy_3d(const CUDA_MEMCPY3D *copy, cudaStream_t null_stream)
 cudaError_t hand_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t null_stream)
 {
 	CUDA_MEMCPY3D copy;
-	cudaError_t error = shape_parms(&copy, p);
+	cudaError_t error = copy_parms(&copy, p);
 
 	return error ? error : copy_3d(&copy, null_stream);
 }
@@ -349,7 +365,7 @@ cudaError_t hand_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t nu
 cudaError_t hand_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
 {
 	CUDA_MEMCPY3D copy;
-	cudaError_t error = shape_parms(&copy, p);
+	cudaError_t error = copy_parms(&copy, p);
 
 	if (error || !copy.Depth)
 		return error;
@@ -396,7 +412,7 @@ static cudaError_t symbol_range(const void *symbol, size_t offset, size_t count,
 }
 
 /* The same for a copy, which may neither stay on the host nor go the way `away`. */
-static cudaError_t symbol_side(const void *symbol, size_t offset, size_t count,
+cudaError_t copy_symbol(const void *symbol, size_t offset, size_t count,
 	enum cudaMemcpyKind kind, enum cudaMemcpyKind away, void **address)
 {
 	cudaError_t error = symbol_range(symbol, offset, count, address);
@@ -411,7 +427,7 @@ cudaError_t hand_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t 
 {
 	void *address;
 	cudaError_t error =
-		symbol_side(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
+		copy_symbol(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
 
 	return error ? error : copy_now(address, src, count, kind, null_stream);
 }
@@ -421,7 +437,7 @@ cudaError_t hand_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, si
 {
 	void *address;
 	cudaError_t error =
-		symbol_side(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
+		copy_symbol(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
 
 	return error ? error : copy_async(address, src, count, kind, stream);
 }
@@ -431,7 +447,7 @@ cudaError_t hand_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t coun
 {
 	void *address;
 	cudaError_t error =
-		symbol_side(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
+		copy_symbol(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
 
 	return error ? error : copy_now(dst, address, count, kind, null_stream);
 }
@@ -441,7 +457,7 @@ cudaError_t hand_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t
 {
 	void *address;
 	cudaError_t error =
-		symbol_side(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
+		copy_symbol(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
 
 	return error ? error : copy_async(dst, address, count, kind, stream);
 }

@@ -78,3 +78,104 @@ cudaError_t hand_cudaGraphExecDestroy(cudaGraphExec_t graphExec)
 
 	return error ? error : runtime_status(cuGraphExecDestroy((CUgraphExec)graphExec));
 }
+
+/* ---- executable graphs that are changed ---- */
+
+cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
+	cudaGraphExecUpdateResultInfo *resultInfo)
+{
+	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	cudaError_t error = runtime_enter();
+
+	if (!resultInfo)
+		return cudaErrorInvalidValue;
+	if (error)
+		return error;
+	error = runtime_status(
+		cuGraphExecUpdate((CUgraphExec)hGraphExec, (CUgraph)hGraph, &info));
+	resultInfo->result = (enum cudaGraphExecUpdateResult)info.result;
+	resultInfo->errorNode = (cudaGraphNode_t)info.errorNode;
+	resultInfo->errorFromNode = (cudaGraphNode_t)info.errorFromNode;
+	return error;
+}
+
+cudaError_t hand_cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long *flags)
+{
+	cuuint64_t found = 0;
+	cudaError_t error = runtime_enter();
+
+	if (!flags)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuGraphExecGetFlags((CUgraphExec)graphExec, &found));
+	if (!error)
+		*flags = found;
+	return error;
+}
+
+cudaError_t hand_cudaGraphExecChildGraphNodeSetParams(
+	cudaGraphExec_t hGraphExec, cudaGraphNode_t node, cudaGraph_t childGraph)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphExecChildGraphNodeSetParams(
+		(CUgraphExec)hGraphExec, (CUgraphNode)node, (CUgraph)childGraph));
+}
+
+cudaError_t hand_cudaGraphNodeSetEnabled(
+	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuGraphNodeSetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled));
+}
+
+cudaError_t hand_cudaGraphNodeGetEnabled(
+	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int *isEnabled)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuGraphNodeGetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled));
+}
+
+/* ---- memory of graphs ---- */
+
+cudaError_t hand_cudaDeviceGraphMemTrim(int device)
+{
+	CUdevice dev;
+	cudaError_t error = runtime_device(device, &dev);
+
+	return error ? error : runtime_status(cuDeviceGraphMemTrim(dev));
+}
+
+cudaError_t hand_cudaDeviceGetGraphMemAttribute(
+	int device, enum cudaGraphMemAttributeType attr, void *value)
+{
+	CUdevice dev;
+	cudaError_t error = runtime_device(device, &dev);
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuDeviceGetGraphMemAttribute(dev, (CUgraphMem_attribute)attr, value));
+}
+
+cudaError_t hand_cudaDeviceSetGraphMemAttribute(
+	int device, enum cudaGraphMemAttributeType attr, void *value)
+{
+	CUdevice dev;
+	cudaError_t error = runtime_device(device, &dev);
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuDeviceSetGraphMemAttribute(dev, (CUgraphMem_attribute)attr, value));
+}

@@ -175,6 +175,23 @@ cudaError_t register_bind(struct symbol *symbol, CUfunction *function)
 	return cudaSuccess;
 }
 
+static bool symbol_has(void *value, void *function)
+{
+	struct symbol *symbol = value;
+
+	for (const struct binding *b = atomic_load(&symbol->bindings); b; b = b->next)
+		if (b->function == function)
+			return true;
+	return false;
+}
+
+const void *register_host(CUfunction function)
+{
+	const struct symbol *symbol = table_search(&register_table, symbol_has, function);
+
+	return symbol ? symbol->host : NULL;
+}
+
 cudaError_t register_kernel(const void *func, CUkernel *kernel)
 {
 	struct symbol *symbol = table_find(&register_table, func);

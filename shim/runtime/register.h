@@ -78,6 +78,8 @@ static inline cudaError_t register_function(const void *func, CUfunction *functi
 	return likely(symbol) ? register_bound(symbol, function) : register_unknown(func);
 }
 
+/* What the program calls a function that was launched once: the way back. NULL: nothing. */
+const void *register_host(CUfunction function);
 /* The CUkernel of FUNC; cudaErrorInvalidDeviceFunction for a cudaFunction_t too. */
 cudaError_t register_kernel(const void *func, CUkernel *kernel);
 /* Address and size on the thread's device of a variable's shadow; cudaErrorInvalidSymbol. */

@@ -108,3 +108,21 @@ void table_free(struct table *table)
 		free(space);
 	}
 }
+
+void *table_search(
+	const struct table *table, bool (*fits)(void *value, void *argument), void *argument)
+{
+	const struct table_space *space =
+		atomic_load_explicit(&table->space, memory_order_acquire);
+
+	for (size_t at = 0; space && at <= space->mask; at++) {
+		const struct table_slot *slot = &space->slots[at];
+		void *value = NULL;
+
+		if (atomic_load_explicit(&slot->key, memory_order_acquire))
+			value = atomic_load_explicit(&slot->value, memory_order_relaxed);
+		if (value && fits(value, argument))
+			return value;
+	}
+	return NULL;
+}

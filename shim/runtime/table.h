@@ -56,6 +56,10 @@ static inline void *table_find(const struct table *table, const void *key)
 	}
 }
 
+/* The first value for which FITS(value, argument) is true, or NULL. Any thread, no lock; it
+ * looks at all of them. */
+void *table_search(
+	const struct table *table, bool (*fits)(void *value, void *argument), void *argument);
 /* Adds KEY. False: no memory. The caller holds the lock that guards all changes. */
 bool table_add(struct table *table, const void *key, void *value);
 /* Removes the one entry with this key and this value. Same lock. */

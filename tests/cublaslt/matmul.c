@@ -245,7 +245,7 @@ static void run(const struct product *p, cudaStream_t stream)
 	describe(p, &d, &first);
 	status = descs_algo(lt, &d, &best);
 	if (status == CUBLAS_STATUS_NOT_SUPPORTED && p->optional) {
-		printf("not served by this library: %s\n", p->name);
+		printf("skip: %s, which this library does not serve\n", p->name);
 		skipped++;
 	} else {
 		BLAS(status);
@@ -349,7 +349,7 @@ static void small_floats(cudaStream_t stream)
 	SET_OP(&d, BIAS_POINTER, bias.device);
 	status = descs_algo(lt, &d, &best);
 	if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
-		puts("not served by this library: 8-bit floats");
+		puts("skip: 8-bit floats, which this library does not serve");
 		skipped++;
 	} else {
 		BLAS(status);

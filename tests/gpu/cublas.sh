@@ -13,13 +13,16 @@
 set -u
 . "$(dirname "$0")/library.sh"
 library_options "$@"
-[ -d "$dist/cublas" ] || die "no $dist/cublas: \`make dist\` makes it"
+for needed in cublas cublaslt; do
+	[ -d "$dist/$needed" ] || die "no $dist/$needed: \`make dist\` makes it"
+done
 library_find 'libcublas.so.1[23]'
 library_start
 for abi in 12 13; do
 	native=$(library_native libcublas.so.$abi)
 	for program in cublas/$abi/products cublas/$abi/others cublas/$abi/grouped \
-		cublaslt/$abi/matmul cublaslt/$abi/algorithms cublaslt/$abi/descriptors; do
+		cublaslt/$abi/matmul cublaslt/$abi/algorithms cublaslt/$abi/descriptors \
+		cublaslt/$abi/capture; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 			library_row "native $program" env LD_LIBRARY_PATH="$native:$dist/native" \
 				"$dist/$program"
@@ -28,10 +31,18 @@ for abi in 12 13; do
 		fi
 		library_row "remote $program" remote "$dist/$program"
 	done
-	# Descriptors made, heuristic asked, product run, 5000 times: what a small linear layer costs.
-	[ -n "$native" ] && [ "$driver" = nvidia ] &&
-		library_row "native $abi linear layer" env LD_LIBRARY_PATH="$native:$dist/native" \
-			"$dist/cublaslt/$abi/steady" linear 5000
-	library_row "remote $abi linear layer" remote "$dist/cublaslt/$abi/steady" linear 5000
+done
+
+# Descriptors made, heuristic asked, product run, 5000 times.
+for abi in 12 13; do
+	native=$(library_native libcublas.so.$abi)
+	steady=$dist/cublaslt/$abi/steady
+	if [ -n "$native" ] && [ "$driver" = nvidia ]; then
+		library_row "native $abi linear layer" env \
+			LD_LIBRARY_PATH="$native:$dist/native" "$steady" linear 5000
+		echo "      $(tail -n 1 "$scratch/out")"
+	fi
+	library_row "remote $abi linear layer" remote "$steady" linear 5000
+	echo "      $(tail -n 1 "$scratch/out")"
 done
 library_end

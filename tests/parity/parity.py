@@ -121,7 +121,7 @@ def runtime(description, toolkits, headers):
 
 def built(description, library):
     """Differences between what one of our libraries exports and what is described: by version
-    node, since it holds several fronts.  The refusing ones (shim/refusing/) are not described."""
+    node, since it holds several fronts."""
     stem = os.path.basename(library)
     out = []
     refused = collections.defaultdict(set)

@@ -14,7 +14,8 @@ struct state {
 	cudaStream_t stream;
 	cudaEvent_t event, untimed;
 	int *device;
-	int *pinned;
+	int *pinned, *back;
+	cudaGraphExec_t graph;
 	int pageable[BYTES / 4];
 };
 
@@ -144,6 +145,44 @@ static void step(state *s, int i)
 	CHECK_EQ(s->pinned[0], i + 4);
 }
 
+static cudaGraphExec_t capture_once(state *s, bool copies)
+{
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+
+	CUDA(cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeGlobal));
+	if (copies)
+		copy_pinned(s, 0);
+	for (int i = 0; i < 5; i++)
+		launch(s, i);
+	if (copies)
+		CUDA(cudaMemcpyAsync(s->back, s->device, 4, cudaMemcpyDeviceToHost, s->stream));
+	CUDA(cudaStreamEndCapture(s->stream, &graph));
+	CUDA(cudaGraphInstantiateWithFlags(
+		&exec, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
+	CUDA(cudaGraphDestroy(graph));
+	return exec;
+}
+
+static void capture(state *s, int)
+{
+	CUDA(cudaGraphExecDestroy(capture_once(s, false)));
+}
+
+static void replay(state *s, int)
+{
+	if (!s->graph)
+		s->graph = capture_once(s, false);
+	CUDA(cudaGraphLaunch(s->graph, s->stream));
+}
+
+static void replay_copies(state *s, int)
+{
+	if (!s->graph)
+		s->graph = capture_once(s, true);
+	CUDA(cudaGraphLaunch(s->graph, s->stream));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(state *, int);
@@ -166,6 +205,9 @@ static const struct {
 	{"copy_back", copy_back},
 	{"item", item},
 	{"step", step},
+	{"capture", capture},
+	{"replay", replay},
+	{"replay_copies", replay_copies},
 };
 
 int main(int argc, char **argv)
@@ -179,6 +221,7 @@ int main(int argc, char **argv)
 	CUDA(cudaEventCreateWithFlags(&s.untimed, cudaEventDisableTiming));
 	CUDA(cudaMalloc(&s.device, BYTES));
 	CUDA(cudaMallocHost(&s.pinned, BYTES));
+	CUDA(cudaMallocHost(&s.back, BYTES));
 	for (const auto &thing : things) {
 		if (strcmp(thing.name, argv[1]))
 			continue;

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies as the driver describes them, for graphs too.
+ */
+#ifndef VCUDA_RUNTIME_COPY_H
+#define VCUDA_RUNTIME_COPY_H
+
+#include "shim/runtime/runtime.h"
+
+/* A descriptor of the runtime's as the driver's. Depth 0: there is nothing to copy. */
+cudaError_t copy_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p);
+/* COUNT bytes in a row. */
+cudaError_t copy_row(CUDA_MEMCPY3D *copy, void *dst, const void *src, size_t count,
+	enum cudaMemcpyKind kind);
+/* The address of COUNT bytes at OFFSET of a variable, for a copy that may neither stay on the
+ * host nor go the way AWAY. */
+cudaError_t copy_symbol(const void *symbol, size_t offset, size_t count,
+	enum cudaMemcpyKind kind, enum cudaMemcpyKind away, void **address);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies in graphs: by a descriptor, in one row, from and to variables.
+ */
+#include "shim/runtime/copy.h"
+
+/* ERROR: what describing the copy said. NULL: the thread's context. */
+static cudaError_t copy_add(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, const CUDA_MEMCPY3D *copy,
+	cudaError_t error)
+{
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddMemcpyNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+		(const CUgraphNode *)pDependencies, numDependencies, copy,
+		runtime_thread.bound));
+}
+
+static cudaError_t copy_set(cudaGraphNode_t node, const CUDA_MEMCPY3D *copy, cudaError_t error)
+{
+	return error ? error
+		     : runtime_status(cuGraphMemcpyNodeSetParams((CUgraphNode)node, copy));
+}
+
+static cudaError_t copy_set_exec(cudaGraphExec_t exec, cudaGraphNode_t node,
+	const CUDA_MEMCPY3D *copy, cudaError_t error)
+{
+	if (error)
+		return error;
+	return runtime_status(cuGraphExecMemcpyNodeSetParams(
+		(CUgraphExec)exec, (CUgraphNode)node, copy, runtime_thread.bound));
+}
+
+/* To and from a variable. */
+static cudaError_t copy_to(CUDA_MEMCPY3D *copy, const void *symbol, const void *src,
+	size_t count, size_t offset, enum cudaMemcpyKind kind)
+{
+	void *address;
+	cudaError_t error =
+		copy_symbol(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
+
+	return error ? error : copy_row(copy, address, src, count, kind);
+}
+
+static cudaError_t copy_from(CUDA_MEMCPY3D *copy, void *dst, const void *symbol, size_t count,
+	size_t offset, enum cudaMemcpyKind kind)
+{
+	void *address;
+	cudaError_t error =
+		copy_symbol(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
+
+	return error ? error : copy_row(copy, dst, address, count, kind);
+}
+
+cudaError_t hand_cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	const struct cudaMemcpy3DParms *pNodeParams)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_parms(&copy, pNodeParams);
+
+	return copy_add(pGraphNode, graph, pDependencies, numDependencies, &copy, error);
+}
+
+cudaError_t hand_cudaGraphMemcpyNodeSetParams(
+	cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_parms(&copy, pNodeParams);
+
+	return copy_set(node, &copy, error);
+}
+
+cudaError_t hand_cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_parms(&copy, pNodeParams);
+
+	return copy_set_exec(hGraphExec, node, &copy, error);
+}
+
+cudaError_t hand_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dst,
+	const void *src, size_t count, enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_row(&copy, dst, src, count, kind);
+
+	return copy_add(pGraphNode, graph, pDependencies, numDependencies, &copy, error);
+}
+
+cudaError_t hand_cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst,
+	const void *src, size_t count, enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_row(&copy, dst, src, count, kind);
+
+	return copy_set(node, &copy, error);
+}
+
+cudaError_t hand_cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t node, void *dst, const void *src, size_t count,
+	enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_row(&copy, dst, src, count, kind);
+
+	return copy_set_exec(hGraphExec, node, &copy, error);
+}
+
+cudaError_t hand_cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, const void *symbol,
+	const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_to(&copy, symbol, src, count, offset, kind);
+
+	return copy_add(pGraphNode, graph, pDependencies, numDependencies, &copy, error);
+}
+
+cudaError_t hand_cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol,
+	const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_to(&copy, symbol, src, count, offset, kind);
+
+	return copy_set(node, &copy, error);
+}
+
+cudaError_t hand_cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t node, const void *symbol, const void *src, size_t count, size_t offset,
+	enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_to(&copy, symbol, src, count, offset, kind);
+
+	return copy_set_exec(hGraphExec, node, &copy, error);
+}
+
+cudaError_t hand_cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNode,
+	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_from(&copy, dst, symbol, count, offset, kind);
+
+	return copy_add(pGraphNode, graph, pDependencies, numDependencies, &copy, error);
+}
+
+cudaError_t hand_cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst,
+	const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_from(&copy, dst, symbol, count, offset, kind);
+
+	return copy_set(node, &copy, error);
+}
+
+cudaError_t hand_cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset,
+	enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = copy_from(&copy, dst, symbol, count, offset, kind);
+
+	return copy_set_exec(hGraphExec, node, &copy, error);
+}
+
+static struct cudaPitchedPtr copy_end(CUmemorytype type, const void *host, CUdeviceptr device,
+	size_t pitch, size_t rows, size_t width)
+{
+	return (struct cudaPitchedPtr){
+		.ptr = type == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)host : (void *)device,
+		.pitch = pitch,
+		.xsize = width,
+		.ysize = rows};
+}
+
+cudaError_t hand_cudaGraphMemcpyNodeGetParams(
+	cudaGraphNode_t node, struct cudaMemcpy3DParms *pNodeParams)
+{
+	CUDA_MEMCPY3D copy;
+	cudaError_t error = runtime_enter();
+	bool from, to;
+
+	if (!pNodeParams)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuGraphMemcpyNodeGetParams((CUgraphNode)node, &copy));
+	if (error)
+		return error;
+	from = copy.srcMemoryType == CU_MEMORYTYPE_HOST;
+	to = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
+	*pNodeParams = (struct cudaMemcpy3DParms){
+		.srcPos = {copy.srcXInBytes, copy.srcY, copy.srcZ},
+		.srcPtr = copy_end(copy.srcMemoryType, copy.srcHost, copy.srcDevice,
+			copy.srcPitch, copy.srcHeight, copy.WidthInBytes),
+		.dstPos = {copy.dstXInBytes, copy.dstY, copy.dstZ},
+		.dstPtr = copy_end(copy.dstMemoryType, copy.dstHost, copy.dstDevice,
+			copy.dstPitch, copy.dstHeight, copy.WidthInBytes),
+		.extent = {copy.WidthInBytes, copy.Height, copy.Depth},
+		.kind = from ? (to ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
+			     : (to ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice)};
+	return cudaSuccess;
+}

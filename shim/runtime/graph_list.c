@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Looking at a graph and changing its edges: the driver's calls.  CUDA 13 has edge data in
+ * every call; CUDA 12 has the forms with and without.
+ */
+#include "shim/runtime/runtime.h"
+
+_Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "edges");
+
+cudaError_t hand_cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphCreate((CUgraph *)pGraph, flags));
+}
+
+cudaError_t hand_cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphClone((CUgraph *)pGraphClone, (CUgraph)originalGraph));
+}
+
+cudaError_t hand_cudaGraphNodeFindInClone(
+	cudaGraphNode_t *pNode, cudaGraphNode_t originalNode, cudaGraph_t clonedGraph)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphNodeFindInClone(
+		(CUgraphNode *)pNode, (CUgraphNode)originalNode, (CUgraph)clonedGraph));
+}
+
+cudaError_t hand_cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphGetNodes((CUgraph)graph, (CUgraphNode *)nodes, numNodes));
+}
+
+cudaError_t hand_cudaGraphGetRootNodes(
+	cudaGraph_t graph, cudaGraphNode_t *pRootNodes, size_t *pNumRootNodes)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuGraphGetRootNodes((CUgraph)graph, (CUgraphNode *)pRootNodes, pNumRootNodes));
+}
+
+cudaError_t hand_cudaGraphDestroyNode(cudaGraphNode_t node)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphDestroyNode((CUgraphNode)node));
+}
+
+cudaError_t hand_cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphDebugDotPrint((CUgraph)graph, path, flags));
+}
+
+cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType)
+{
+	CUgraphNodeType type;
+	cudaError_t error = runtime_enter();
+
+	if (!pType)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuGraphNodeGetType((CUgraphNode)node, &type));
+	if (!error)
+		*pType = (enum cudaGraphNodeType)type;
+	return error;
+}
+
+#if CUDART_VERSION < 13000
+cudaError_t hand_cudaGraphGetEdges(
+	cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *numEdges)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphGetEdges(
+		(CUgraph)graph, (CUgraphNode *)from, (CUgraphNode *)to, numEdges));
+}
+
+cudaError_t hand_cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t *from,
+	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphGetEdges_v2((CUgraph)graph, (CUgraphNode *)from,
+		(CUgraphNode *)to, (CUgraphEdgeData *)edgeData, numEdges));
+}
+
+cudaError_t hand_cudaGraphNodeGetDependencies(
+	cudaGraphNode_t node, cudaGraphNode_t *pDependencies, size_t *pNumDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphNodeGetDependencies(
+		(CUgraphNode)node, (CUgraphNode *)pDependencies, pNumDependencies));
+}
+
+cudaError_t hand_cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node,
+	cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphNodeGetDependencies_v2((CUgraphNode)node,
+		(CUgraphNode *)pDependencies, (CUgraphEdgeData *)edgeData, pNumDependencies));
+}
+
+cudaError_t hand_cudaGraphNodeGetDependentNodes(
+	cudaGraphNode_t node, cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphNodeGetDependentNodes(
+		(CUgraphNode)node, (CUgraphNode *)pDependentNodes, pNumDependentNodes));
+}
+
+cudaError_t hand_cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node,
+	cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
+	size_t *pNumDependentNodes)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphNodeGetDependentNodes_v2((CUgraphNode)node,
+		(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData,
+		pNumDependentNodes));
+}
+
+cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+	const cudaGraphNode_t *to, size_t numDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddDependencies((CUgraph)graph, (const CUgraphNode *)from,
+		(const CUgraphNode *)to, numDependencies));
+}
+
+cudaError_t hand_cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,
+	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddDependencies_v2((CUgraph)graph,
+		(const CUgraphNode *)from, (const CUgraphNode *)to,
+		(const CUgraphEdgeData *)edgeData, numDependencies));
+}
+
+cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+	const cudaGraphNode_t *to, size_t numDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphRemoveDependencies((CUgraph)graph,
+		(const CUgraphNode *)from, (const CUgraphNode *)to, numDependencies));
+}
+
+cudaError_t hand_cudaGraphRemoveDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,
+	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphRemoveDependencies_v2((CUgraph)graph,
+		(const CUgraphNode *)from, (const CUgraphNode *)to,
+		(const CUgraphEdgeData *)edgeData, numDependencies));
+}
+#else
+cudaError_t hand_cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
+	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphGetEdges_v2((CUgraph)graph, (CUgraphNode *)from,
+		(CUgraphNode *)to, (CUgraphEdgeData *)edgeData, numEdges));
+}
+
+cudaError_t hand_cudaGraphNodeGetDependencies(cudaGraphNode_t node,
+	cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphNodeGetDependencies_v2((CUgraphNode)node,
+		(CUgraphNode *)pDependencies, (CUgraphEdgeData *)edgeData, pNumDependencies));
+}
+
+cudaError_t hand_cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
+	cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
+	size_t *pNumDependentNodes)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphNodeGetDependentNodes_v2((CUgraphNode)node,
+		(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData,
+		pNumDependentNodes));
+}
+
+cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddDependencies_v2((CUgraph)graph,
+		(const CUgraphNode *)from, (const CUgraphNode *)to,
+		(const CUgraphEdgeData *)edgeData, numDependencies));
+}
+
+cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphRemoveDependencies_v2((CUgraph)graph,
+		(const CUgraphNode *)from, (const CUgraphNode *)to,
+		(const CUgraphEdgeData *)edgeData, numDependencies));
+}
+#endif

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes of graphs.  The runtime's structs become the driver's; a kernel is named by its address
+ * in the program, a copy by how it is described to cudaMemcpy3D.
+ */
+#include <string.h>
+
+#include "shim/runtime/copy.h"
+#include "shim/runtime/register.h"
+
+/* ---- empty nodes, child graphs, events ---- */
+
+cudaError_t hand_cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddEmptyNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+		(const CUgraphNode *)pDependencies, numDependencies));
+}
+
+cudaError_t hand_cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaGraph_t childGraph)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddChildGraphNode((CUgraphNode *)pGraphNode,
+		(CUgraph)graph, (const CUgraphNode *)pDependencies, numDependencies,
+		(CUgraph)childGraph));
+}
+
+cudaError_t hand_cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *pGraph)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuGraphChildGraphNodeGetGraph((CUgraphNode)node, (CUgraph *)pGraph));
+}
+
+cudaError_t hand_cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuGraphAddEventRecordNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+			(const CUgraphNode *)pDependencies, numDependencies, (CUevent)event));
+}
+
+cudaError_t hand_cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuGraphEventRecordNodeGetEvent((CUgraphNode)node, (CUevent *)event_out));
+}
+
+cudaError_t hand_cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuGraphEventRecordNodeSetEvent((CUgraphNode)node, (CUevent)event));
+}
+
+cudaError_t hand_cudaGraphExecEventRecordNodeSetEvent(
+	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphExecEventRecordNodeSetEvent(
+		(CUgraphExec)hGraphExec, (CUgraphNode)hNode, (CUevent)event));
+}
+
+cudaError_t hand_cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddEventWaitNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+		(const CUgraphNode *)pDependencies, numDependencies, (CUevent)event));
+}
+
+cudaError_t hand_cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuGraphEventWaitNodeGetEvent((CUgraphNode)node, (CUevent *)event_out));
+}
+
+cudaError_t hand_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphEventWaitNodeSetEvent((CUgraphNode)node, (CUevent)event));
+}
+
+cudaError_t hand_cudaGraphExecEventWaitNodeSetEvent(
+	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphExecEventWaitNodeSetEvent(
+		(CUgraphExec)hGraphExec, (CUgraphNode)hNode, (CUevent)event));
+}
+
+/* ---- kernels ---- */
+
+/* After runtime_enter. */
+static cudaError_t kernel_params(CUDA_KERNEL_NODE_PARAMS *to, const void *func, dim3 grid,
+	dim3 block, unsigned shared, void **params, void **extra)
+{
+	*to = (CUDA_KERNEL_NODE_PARAMS){.gridDimX = grid.x,
+		.gridDimY = grid.y,
+		.gridDimZ = grid.z,
+		.blockDimX = block.x,
+		.blockDimY = block.y,
+		.blockDimZ = block.z,
+		.sharedMemBytes = shared,
+		.kernelParams = params,
+		.extra = extra};
+	return register_function(func, &to->func);
+}
+
+static cudaError_t kernel_of(
+	CUDA_KERNEL_NODE_PARAMS *to, const struct cudaKernelNodeParams *from)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	if (!from)
+		return cudaErrorInvalidValue;
+	return kernel_params(to, from->func, from->gridDim, from->blockDim,
+		from->sharedMemBytes, from->kernelParams, from->extra);
+}
+
+cudaError_t hand_cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	const struct cudaKernelNodeParams *pNodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS params;
+	cudaError_t error = kernel_of(&params, pNodeParams);
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddKernelNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+		(const CUgraphNode *)pDependencies, numDependencies, &params));
+}
+
+/* A kernel that the program does not know by an address is a library's. */
+cudaError_t hand_cudaGraphKernelNodeGetParams(
+	cudaGraphNode_t node, struct cudaKernelNodeParams *pNodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS params;
+	const void *host;
+	cudaError_t error = runtime_enter();
+
+	if (!pNodeParams)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuGraphKernelNodeGetParams((CUgraphNode)node, &params));
+	if (error)
+		return error;
+	host = params.func ? register_host(params.func) : NULL;
+	if (!host)
+		return cudaErrorInvalidDeviceFunction;
+	*pNodeParams = (struct cudaKernelNodeParams){.func = (void *)(uintptr_t)host,
+		.gridDim = {params.gridDimX, params.gridDimY, params.gridDimZ},
+		.blockDim = {params.blockDimX, params.blockDimY, params.blockDimZ},
+		.sharedMemBytes = params.sharedMemBytes,
+		.kernelParams = params.kernelParams};
+	return cudaSuccess;
+}
+
+cudaError_t hand_cudaGraphKernelNodeSetParams(
+	cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS params;
+	cudaError_t error = kernel_of(&params, pNodeParams);
+
+	return error ? error
+		     : runtime_status(cuGraphKernelNodeSetParams((CUgraphNode)node, &params));
+}
+
+cudaError_t hand_cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS params;
+	cudaError_t error = kernel_of(&params, pNodeParams);
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphExecKernelNodeSetParams(
+		(CUgraphExec)hGraphExec, (CUgraphNode)node, &params));
+}
+
+/* ---- fills ---- */
+
+_Static_assert(sizeof(struct cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS) &&
+		       offsetof(struct cudaMemsetParams, height) ==
+			       offsetof(CUDA_MEMSET_NODE_PARAMS, height),
+	"fills");
+
+static CUDA_MEMSET_NODE_PARAMS fill_of(const struct cudaMemsetParams *from)
+{
+	return (CUDA_MEMSET_NODE_PARAMS){.dst = (CUdeviceptr)from->dst,
+		.pitch = from->pitch,
+		.value = from->value,
+		.elementSize = from->elementSize,
+		.width = from->width,
+		.height = from->height};
+}
+
+/* NULL: the thread's context. */
+cudaError_t hand_cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	const struct cudaMemsetParams *pMemsetParams)
+{
+	CUDA_MEMSET_NODE_PARAMS params;
+	cudaError_t error = runtime_enter();
+
+	if (!pMemsetParams)
+		return cudaErrorInvalidValue;
+	if (error)
+		return error;
+	params = fill_of(pMemsetParams);
+	return runtime_status(cuGraphAddMemsetNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+		(const CUgraphNode *)pDependencies, numDependencies, &params,
+		runtime_thread.bound));
+}
+
+cudaError_t hand_cudaGraphMemsetNodeGetParams(
+	cudaGraphNode_t node, struct cudaMemsetParams *pNodeParams)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphMemsetNodeGetParams(
+		(CUgraphNode)node, (CUDA_MEMSET_NODE_PARAMS *)(void *)pNodeParams));
+}
+
+cudaError_t hand_cudaGraphMemsetNodeSetParams(
+	cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams)
+{
+	CUDA_MEMSET_NODE_PARAMS params;
+	cudaError_t error = runtime_enter();
+
+	if (!pNodeParams)
+		return cudaErrorInvalidValue;
+	if (error)
+		return error;
+	params = fill_of(pNodeParams);
+	return runtime_status(cuGraphMemsetNodeSetParams((CUgraphNode)node, &params));
+}
+
+cudaError_t hand_cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams)
+{
+	CUDA_MEMSET_NODE_PARAMS params;
+	cudaError_t error = runtime_enter();
+
+	if (!pNodeParams)
+		return cudaErrorInvalidValue;
+	if (error)
+		return error;
+	params = fill_of(pNodeParams);
+	return runtime_status(cuGraphExecMemsetNodeSetParams(
+		(CUgraphExec)hGraphExec, (CUgraphNode)node, &params, runtime_thread.bound));
+}
+
+/* ---- host functions: the structs are the same ---- */
+
+_Static_assert(sizeof(struct cudaHostNodeParams) == sizeof(CUDA_HOST_NODE_PARAMS) &&
+		       offsetof(struct cudaHostNodeParams, userData) ==
+			       offsetof(CUDA_HOST_NODE_PARAMS, userData),
+	"host functions");
+
+cudaError_t hand_cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	const struct cudaHostNodeParams *pNodeParams)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddHostNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+		(const CUgraphNode *)pDependencies, numDependencies,
+		(const CUDA_HOST_NODE_PARAMS *)(const void *)pNodeParams));
+}
+
+cudaError_t hand_cudaGraphHostNodeGetParams(
+	cudaGraphNode_t node, struct cudaHostNodeParams *pNodeParams)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphHostNodeGetParams(
+		(CUgraphNode)node, (CUDA_HOST_NODE_PARAMS *)(void *)pNodeParams));
+}
+
+cudaError_t hand_cudaGraphHostNodeSetParams(
+	cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphHostNodeSetParams(
+		(CUgraphNode)node, (const CUDA_HOST_NODE_PARAMS *)(const void *)pNodeParams));
+}
+
+cudaError_t hand_cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphExecHostNodeSetParams((CUgraphExec)hGraphExec,
+		(CUgraphNode)node, (const CUDA_HOST_NODE_PARAMS *)(const void *)pNodeParams));
+}
+
+/* ---- nodes of whatever type ---- */
+
+static cudaError_t node_of(CUgraphNodeParams *to, const struct cudaGraphNodeParams *from)
+{
+	CUDA_KERNEL_NODE_PARAMS kernel;
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	if (!from)
+		return cudaErrorInvalidValue;
+	memset(to, 0, sizeof(*to));
+	to->type = (CUgraphNodeType)from->type;
+	switch ((int)from->type) {
+	case cudaGraphNodeTypeKernel:
+		error = kernel_params(&kernel, from->kernel.func, from->kernel.gridDim,
+			from->kernel.blockDim, from->kernel.sharedMemBytes,
+			from->kernel.kernelParams, from->kernel.extra);
+		memcpy(&to->kernel, &kernel, sizeof(kernel));
+		return error;
+	case cudaGraphNodeTypeMemcpy:
+		to->memcpy.flags = from->memcpy.flags;
+		to->memcpy.copyCtx = runtime_thread.bound;
+		return copy_parms(&to->memcpy.copyParams, &from->memcpy.copyParams);
+	case cudaGraphNodeTypeMemset:
+		to->memset.dst = (CUdeviceptr)from->memset.dst;
+		to->memset.pitch = from->memset.pitch;
+		to->memset.value = from->memset.value;
+		to->memset.elementSize = from->memset.elementSize;
+		to->memset.width = from->memset.width;
+		to->memset.height = from->memset.height;
+		to->memset.ctx = runtime_thread.bound;
+		return cudaSuccess;
+	case cudaGraphNodeTypeHost:
+		to->host.fn = (CUhostFn)from->host.fn;
+		to->host.userData = from->host.userData;
+		return cudaSuccess;
+	case cudaGraphNodeTypeGraph:
+		to->graph.graph = (CUgraph)from->graph.graph;
+		return cudaSuccess;
+	case cudaGraphNodeTypeWaitEvent:
+		to->eventWait.event = (CUevent)from->eventWait.event;
+		return cudaSuccess;
+	case cudaGraphNodeTypeEventRecord:
+		to->eventRecord.event = (CUevent)from->eventRecord.event;
+		return cudaSuccess;
+	default: return cudaSuccess; /* the driver says what it does not serve */
+	}
+}
+
+static cudaError_t add_node(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
+{
+	CUgraphNodeParams params;
+	cudaError_t error = node_of(&params, nodeParams);
+
+	if (error)
+		return error;
+	return runtime_status(cuGraphAddNode_v2((CUgraphNode *)pGraphNode, (CUgraph)graph,
+		(const CUgraphNode *)pDependencies, (const CUgraphEdgeData *)dependencyData,
+		numDependencies, &params));
+}
+
+#if CUDART_VERSION < 13000
+cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	struct cudaGraphNodeParams *nodeParams)
+{
+	return add_node(pGraphNode, graph, pDependencies, NULL, numDependencies, nodeParams);
+}
+
+cudaError_t hand_cudaGraphAddNode_v2(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
+{
+	return add_node(
+		pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams);
+}
+#else
+cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
+{
+	return add_node(
+		pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams);
+}
+#endif
+
+cudaError_t hand_cudaGraphNodeSetParams(
+	cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
+{
+	CUgraphNodeParams params;
+	cudaError_t error = node_of(&params, nodeParams);
+
+	return error ? error : runtime_status(cuGraphNodeSetParams((CUgraphNode)node, &params));
+}
+
+cudaError_t hand_cudaGraphExecNodeSetParams(
+	cudaGraphExec_t graphExec, cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
+{
+	CUgraphNodeParams params;
+	cudaError_t error = node_of(&params, nodeParams);
+
+	if (error)
+		return error;
+	return runtime_status(
+		cuGraphExecNodeSetParams((CUgraphExec)graphExec, (CUgraphNode)node, &params));
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a graph does with the host: pinned memory is read anew at each launch and written by each,
+ * host functions run in order, fills, copies of rows.
+ */
+#include "check.h"
+
+static const int N = 1000;
+
+__global__ void scale(int *data, int by)
+{
+	int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+	if (i < N)
+		data[i] *= by;
+}
+
+struct Host {
+	int *in, *out, *rows;
+	int calls, seen;
+};
+
+static void CUDART_CB called(void *argument)
+{
+	((Host *)argument)->calls++;
+}
+
+static Host host_memory()
+{
+	Host h = {};
+
+	CUDA(cudaMallocHost(&h.in, N * sizeof(int)));
+	CUDA(cudaMallocHost(&h.out, N * sizeof(int)));
+	CUDA(cudaMallocHost(&h.rows, 64 * sizeof(int)));
+	return h;
+}
+
+static void fill_in(Host &h, int first)
+{
+	for (int i = 0; i < N; i++) {
+		h.in[i] = first + i;
+		h.out[i] = -1;
+	}
+}
+
+static void check_out(const Host &h, int first, int by)
+{
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, h.out[i], (first + i) * by);
+}
+
+static cudaGraphExec_t captured(Host &h, int *data, cudaStream_t stream, bool callback)
+{
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	CUDA(cudaMemcpyAsync(data, h.in, N * sizeof(int), cudaMemcpyHostToDevice, stream));
+	scale<<<4, 256, 0, stream>>>(data, 3);
+	LAUNCHED();
+	if (callback)
+		CUDA(cudaLaunchHostFunc(stream, called, &h));
+	CUDA(cudaMemcpyAsync(h.out, data, N * sizeof(int), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	CUDA(cudaGraphDestroy(graph));
+	return exec;
+}
+
+static void round_trips(cudaStream_t stream)
+{
+	Host h = host_memory();
+	cudaGraphExec_t exec;
+	int *data;
+
+	CUDA(cudaMalloc(&data, N * sizeof(int)));
+	exec = captured(h, data, stream, false);
+	for (int round = 0; round < 8; round++) {
+		fill_in(h, 50 * round);
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		check_out(h, 50 * round, 3);
+	}
+	/* Two launches with nothing between them but the program's own wait. */
+	fill_in(h, 7);
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaDeviceSynchronize());
+	check_out(h, 7, 3);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaFree(data));
+	CUDA(cudaFreeHost(h.in));
+	CUDA(cudaFreeHost(h.out));
+}
+
+static void host_functions(cudaStream_t stream)
+{
+	Host h = host_memory();
+	cudaGraphExec_t exec;
+	int *data;
+
+	CUDA(cudaMalloc(&data, N * sizeof(int)));
+	exec = captured(h, data, stream, true);
+	for (int round = 1; round <= 5; round++) {
+		fill_in(h, round);
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CHECK_EQ(h.calls, round);
+		check_out(h, round, 3);
+	}
+	for (int round = 0; round < 20; round++)
+		CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(h.calls, 25);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaFree(data));
+}
+
+static void rows_and_fills(cudaStream_t stream)
+{
+	Host h = host_memory();
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	char *data;
+	size_t pitch;
+	unsigned char back[8][32];
+
+	CUDA(cudaMallocPitch((void **)&data, &pitch, 32, 8));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	CUDA(cudaMemset2DAsync(data, pitch, 0x11, 32, 8, stream));
+	CUDA(cudaMemcpy2DAsync(
+		data + 8, pitch, h.rows, 16, 16, 4, cudaMemcpyHostToDevice, stream));
+	CUDA(cudaMemsetAsync(data + 7 * pitch, 0x22, 32, stream));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int round = 0; round < 3; round++) {
+		memset(h.rows, 0x40 + round, 64);
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CUDA(cudaMemcpy2D(back, 32, data, pitch, 32, 8, cudaMemcpyDeviceToHost));
+		for (int y = 0; y < 8; y++)
+			for (int x = 0; x < 32; x++) {
+				int want = y == 7                           ? 0x22
+					   : y < 4 && x >= 8 && x < 24 ? 0x40 + round
+									: 0x11;
+
+				CHECK_EQ_AT(y * 32 + x, (int)back[y][x], want);
+			}
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(data));
+}
+
+/* The same executable graph on two streams: the second launch waits for the first. */
+static void two_streams()
+{
+	Host h = host_memory();
+	cudaStream_t one, two;
+	cudaGraphExec_t exec;
+	int *data;
+
+	CUDA(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
+	CUDA(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking));
+	CUDA(cudaMalloc(&data, N * sizeof(int)));
+	exec = captured(h, data, one, false);
+	fill_in(h, 11);
+	for (int round = 0; round < 20; round++)
+		CUDA(cudaGraphLaunch(exec, round % 2 ? one : two));
+	CUDA(cudaDeviceSynchronize());
+	check_out(h, 11, 3);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaStreamDestroy(one));
+	CUDA(cudaStreamDestroy(two));
+}
+
+int main()
+{
+	cudaStream_t stream;
+
+	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	round_trips(stream);
+	host_functions(stream);
+	rows_and_fills(stream);
+	two_streams();
+	CUDA(cudaStreamDestroy(stream));
+	return 0;
+}
