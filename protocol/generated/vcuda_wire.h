@@ -647,4 +647,28 @@ struct wire_vcudaLinkDestroy {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkDestroy) == 8, "");
 
+/* vcuda.api:191: call 95 */
+struct wire_vcudaIpcExport {
+	int32_t device;
+	uint32_t pad_0;
+	uint64_t address;
+};
+_Static_assert(sizeof(struct wire_vcudaIpcExport) == 16, "");
+struct wire_vcudaIpcExport_reply {
+	uint64_t base;
+	uint64_t bytes;
+	struct wire_run name; /* at most 16 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaIpcExport_reply) == 24, "");
+
+/* vcuda.api:193: call 96 */
+struct wire_vcudaIpcImport {
+	int32_t device;
+	struct wire_run name; /* 16 x byte */
+	uint32_t pad_0;
+	uint64_t address;
+	uint64_t bytes;
+};
+_Static_assert(sizeof(struct wire_vcudaIpcImport) == 32, "");
+
 #endif
