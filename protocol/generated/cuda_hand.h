@@ -66,6 +66,15 @@ CUresult hand_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int num
 		CUmodule mod);
 CUresult hand_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
 		const char *name);
+CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
+		void **optionValues, CUlinkState *stateOut);
+CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+		const char *name, unsigned int numOptions, CUjit_option *options,
+		void **optionValues);
+CUresult hand_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+		unsigned int numOptions, CUjit_option *options, void **optionValues);
+CUresult hand_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
+CUresult hand_cuLinkDestroy(CUlinkState state);
 CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
