@@ -40,6 +40,7 @@ CUresult serve_vcudaNvmlFacts(struct worker *w, struct request *r);
 CUresult serve_vcudaNvmlText(struct worker *w, struct request *r);
 CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r);
 CUresult serve_vcudaCublasClose(struct worker *w, struct request *r);
+CUresult serve_vcudaCublasEmulation(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnOpen(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnClose(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r);

@@ -39,6 +39,7 @@ enum vcuda_op {
 	OP_vcudaNvmlText = 49,
 	OP_vcudaCublasOpen = 50,
 	OP_vcudaCublasClose = 51,
+	OP_vcudaCublasEmulation = 60,
 	OP_vcudaCudnnOpen = 65,
 	OP_vcudaCudnnClose = 66,
 	OP_vcudaCudnnVersion = 67,

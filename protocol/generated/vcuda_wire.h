@@ -346,7 +346,21 @@ struct wire_vcudaCublasClose {
 };
 _Static_assert(sizeof(struct wire_vcudaCublasClose) == 8, "");
 
-/* vcuda.api:113: call 65 */
+/* vcuda.api:111: call 60 */
+struct wire_vcudaCublasEmulation {
+	uint64_t handle;
+	uint32_t which;
+	uint32_t pad_0;
+	uint64_t value;
+};
+_Static_assert(sizeof(struct wire_vcudaCublasEmulation) == 24, "");
+struct wire_vcudaCublasEmulation_reply {
+	uint32_t status;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCublasEmulation_reply) == 8, "");
+
+/* vcuda.api:115: call 65 */
 struct wire_vcudaCudnnOpen {
 	uint64_t handle; /* KIND_cudnnHandle, minted by the shim */
 	uint32_t major;
@@ -361,13 +375,13 @@ struct wire_vcudaCudnnOpen_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnOpen_reply) == 16, "");
 
-/* vcuda.api:115: post 66 */
+/* vcuda.api:117: post 66 */
 struct wire_vcudaCudnnClose {
 	uint64_t handle; /* KIND_cudnnHandle, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnClose) == 8, "");
 
-/* vcuda.api:117: call 67 */
+/* vcuda.api:119: call 67 */
 struct wire_vcudaCudnnVersion {
 	uint32_t major;
 	uint32_t pad_0;
@@ -381,7 +395,7 @@ struct wire_vcudaCudnnVersion_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnVersion_reply) == 16, "");
 
-/* vcuda.api:123: call 68 */
+/* vcuda.api:125: call 68 */
 struct wire_vcudaCudnnAsk {
 	uint64_t handle;
 	uint64_t plan;
@@ -403,13 +417,13 @@ struct wire_vcudaCudnnAsk_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnAsk_reply) == 24, "");
 
-/* vcuda.api:126: post 69 */
+/* vcuda.api:128: post 69 */
 struct wire_vcudaCudnnPlanClose {
 	uint64_t plan; /* KIND_cudnnPlan, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
 
-/* vcuda.api:133: post 75 */
+/* vcuda.api:135: post 75 */
 struct wire_vcudaCaptureBegin {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -419,7 +433,7 @@ struct wire_vcudaCaptureBegin {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
 
-/* vcuda.api:136: call 76 */
+/* vcuda.api:138: call 76 */
 struct wire_vcudaCaptureEnd {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -431,7 +445,7 @@ struct wire_vcudaCaptureEnd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEnd_reply) == 8, "");
 
-/* vcuda.api:138: call 77 */
+/* vcuda.api:140: call 77 */
 struct wire_vcudaCaptureTail {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -448,7 +462,7 @@ struct wire_vcudaCaptureTail_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureTail_reply) == 24, "");
 
-/* vcuda.api:141: post 78 */
+/* vcuda.api:143: post 78 */
 struct wire_vcudaCaptureUpdate {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -458,7 +472,7 @@ struct wire_vcudaCaptureUpdate {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
 
-/* vcuda.api:146: call 79 */
+/* vcuda.api:148: call 79 */
 struct wire_vcudaGraphInstantiate {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
@@ -473,7 +487,7 @@ struct wire_vcudaGraphInstantiate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 16, "");
 
-/* vcuda.api:149: call 80 */
+/* vcuda.api:151: call 80 */
 struct wire_vcudaGraphUpdate {
 	uint64_t exec; /* KIND_KIND_CUgraphExec */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -487,7 +501,7 @@ struct wire_vcudaGraphUpdate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
 
-/* vcuda.api:152: both 81 */
+/* vcuda.api:154: both 81 */
 struct wire_vcudaGraphMake {
 	uint64_t graph; /* KIND_CUgraph, minted by the shim */
 	uint32_t what;
@@ -503,13 +517,13 @@ struct wire_vcudaGraphMake_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
 
-/* vcuda.api:155: post 82 */
+/* vcuda.api:157: post 82 */
 struct wire_vcudaGraphGone {
 	uint64_t handle;
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
 
-/* vcuda.api:157: post 83 */
+/* vcuda.api:159: post 83 */
 struct wire_vcudaGraphAdd {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -521,7 +535,7 @@ struct wire_vcudaGraphAdd {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
 
-/* vcuda.api:160: both 84 */
+/* vcuda.api:162: both 84 */
 struct wire_vcudaGraphSet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -533,7 +547,7 @@ struct wire_vcudaGraphSet {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
 
-/* vcuda.api:162: call 85 */
+/* vcuda.api:164: call 85 */
 struct wire_vcudaGraphGet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -547,7 +561,7 @@ struct wire_vcudaGraphGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
 
-/* vcuda.api:165: call 86 */
+/* vcuda.api:167: call 86 */
 struct wire_vcudaGraphList {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t what;
@@ -561,7 +575,7 @@ struct wire_vcudaGraphList_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
 
-/* vcuda.api:168: post 87 */
+/* vcuda.api:170: post 87 */
 struct wire_vcudaGraphEdges {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t remove;
@@ -570,7 +584,7 @@ struct wire_vcudaGraphEdges {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
 
-/* vcuda.api:170: post 88 */
+/* vcuda.api:172: post 88 */
 struct wire_vcudaGraphRemove {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -578,7 +592,7 @@ struct wire_vcudaGraphRemove {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
 
-/* vcuda.api:172: call 89 */
+/* vcuda.api:174: call 89 */
 struct wire_vcudaGraphDot {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t flags;
@@ -594,7 +608,7 @@ struct wire_vcudaGraphDot_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
 
-/* vcuda.api:177: call 90 */
+/* vcuda.api:179: call 90 */
 struct wire_vcudaLinkCreate {
 	uint64_t state; /* KIND_CUlinkState, minted by the shim */
 	struct wire_run jit; /* jit_bytes x byte */
@@ -603,7 +617,7 @@ struct wire_vcudaLinkCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkCreate) == 24, "");
 
-/* vcuda.api:179: call 91 */
+/* vcuda.api:181: call 91 */
 struct wire_vcudaLinkAdd {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	struct wire_run digest; /* 32 x byte */
@@ -621,7 +635,7 @@ struct wire_vcudaLinkAdd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkAdd_reply) == 16, "");
 
-/* vcuda.api:182: call 92 */
+/* vcuda.api:184: call 92 */
 struct wire_vcudaLinkComplete {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 };
@@ -632,7 +646,7 @@ struct wire_vcudaLinkComplete_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkComplete_reply) == 16, "");
 
-/* vcuda.api:184: call 93 */
+/* vcuda.api:186: call 93 */
 struct wire_vcudaLinkRead {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	uint64_t offset;
@@ -641,7 +655,7 @@ struct wire_vcudaLinkRead {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
 
-/* vcuda.api:186: post 94 */
+/* vcuda.api:188: post 94 */
 struct wire_vcudaLinkDestroy {
 	uint64_t state; /* KIND_CUlinkState, not valid after this */
 };
