@@ -57,6 +57,8 @@ CUresult stream_number(CUstream stream, uint64_t *number);
 CUresult stream_plain(CUstream stream, uint64_t *number);
 /* By number; 0: the current context's legacy stream. NULL: none. */
 struct stream *stream_find(uint64_t number);
+/* The context's own stream whose copies overtake what waits behind a host function. */
+CUresult stream_ahead(struct context *context, CUstream *stream);
 /* A thread's own stream, at the thread's end. */
 void stream_end(uint64_t number);
 /* Work up to frame SEQ is known to be done in that stream (0 = legacy of the current context).
