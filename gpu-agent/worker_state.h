@@ -86,9 +86,9 @@ struct staging {
 struct worker_stream {
 	CUstream stream;
 	uint16_t context;
-	uint64_t work;	/* times that work was put on it */
-	uint64_t clean; /* `work` when it was last seen to be done */
-	uint32_t flags; /* of vcudaStreamCreate */
+	uint64_t work;		      /* times that work was put on it */
+	uint64_t clean;		      /* `work` when it was last seen to be done */
+	uint32_t flags;		      /* of vcudaStreamCreate */
 	struct worker_graph *capture; /* that it began */
 	CUevent before; /* while it captures: behind what it had to do until then */
 	uint64_t before_work;

@@ -128,8 +128,8 @@ bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument);
 /* callback.c: a part for a host node's function. */
 CUresult callback_node_new(CUhostFn function, void *argument, struct part **part);
 
-/* copy.c: a copy between device and device (*INSIDE), or with the app. NOT_SUPPORTED: the app
- * on both sides, or arrays. */
+/* copy_described.c: a copy between device and device (*INSIDE), or with the app. NOT_SUPPORTED:
+ * the app on both sides, or arrays. */
 enum copy_way { COPY_WAY_INSIDE, COPY_WAY_IN, COPY_WAY_OUT };
 CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,
 	struct part_copy *app);
