@@ -20,9 +20,7 @@ static struct worker_device *memory_device(struct worker *w, struct request *r, 
 	return &w->devices[device];
 }
 
-/* First granule and count of [address, address + bytes); false where it is not granules of the
- * window. */
-static bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t bytes,
+bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t bytes,
 	uint64_t *first, uint64_t *count)
 {
 	if (address < d->window || address - d->window >= d->window_bytes || !bytes ||
@@ -34,6 +32,39 @@ static bool memory_granules(const struct worker_device *d, uint64_t address, uin
 	return true;
 }
 
+bool memory_free_granules(const struct worker_device *d, uint64_t first, uint64_t count)
+{
+	for (uint64_t g = first; g < first + count; g++)
+		if (d->mapped[g / 64] >> g % 64 & 1)
+			return false;
+	return true;
+}
+
+CUresult memory_put(struct worker *w, struct worker_device *d, uint64_t address, uint64_t bytes,
+	CUmemGenericAllocationHandle memory)
+{
+	CUmemAccessDesc access = {
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = d->device},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	uint64_t first = (address - d->window) / d->granularity, count = bytes / d->granularity;
+	CUresult status = w->cuda.cuMemMap(address, bytes, 0, memory, 0);
+
+	if (status)
+		return status;
+	status = w->cuda.cuMemSetAccess(address, bytes, &access, 1);
+	if (status) {
+		w->cuda.cuMemUnmap(address, bytes);
+		return status;
+	}
+	for (uint64_t g = first; g < first + count; g++)
+		d->mapped[g / 64] |= 1ull << g % 64;
+	d->mappings[first].memory = memory;
+	d->mappings[first].granules = (uint32_t)count;
+	d->used += bytes;
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaMemMap *req = (const void *)r->body;
@@ -43,41 +74,25 @@ CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
 	};
-	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	uint64_t first, count;
 	CUresult status;
 
 	if (!d)
 		return r->refused;
-	if (!memory_granules(d, req->address, req->bytes, &first, &count))
+	if (!memory_granules(d, req->address, req->bytes, &first, &count) ||
+		!memory_free_granules(d, first, count))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (uint64_t g = first; g < first + count; g++)
-		if (d->mapped[g / 64] >> g % 64 & 1)
-			return CUDA_ERROR_INVALID_VALUE;
 	if (req->bytes > d->lease - d->used)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 
 	prop.location.id = d->device;
-	access.location = prop.location;
 	status = w->cuda.cuMemCreate(&memory, req->bytes, &prop, 0);
 	if (status)
 		return status;
-	status = w->cuda.cuMemMap(req->address, req->bytes, 0, memory, 0);
-	if (!status) {
-		status = w->cuda.cuMemSetAccess(req->address, req->bytes, &access, 1);
-		if (status)
-			w->cuda.cuMemUnmap(req->address, req->bytes);
-	}
-	if (status) {
+	status = memory_put(w, d, req->address, req->bytes, memory);
+	if (status)
 		w->cuda.cuMemRelease(memory);
-		return status;
-	}
-	for (uint64_t g = first; g < first + count; g++)
-		d->mapped[g / 64] |= 1ull << g % 64;
-	d->mappings[first].memory = memory;
-	d->mappings[first].granules = (uint32_t)count;
-	d->used += req->bytes;
-	return CUDA_SUCCESS;
+	return status;
 }
 
 /* bytes = 0: only a ticket, which says that everything before it is done. */
@@ -129,6 +144,8 @@ void memory_unmap(struct worker *w, struct pending *p)
 			n = d->mappings[g].granules;
 			if (!n)
 				break; /* named twice: the first one did it */
+			if (w->share_count)
+				ipc_forget(w, p->device, d->window + g * d->granularity);
 			w->cuda.cuMemRelease(d->mappings[g].memory);
 			d->mappings[g].granules = 0;
 			d->used -= n * d->granularity;

@@ -125,7 +125,6 @@ rootfs_demo() {
 
 base_image() { # a Debian of essential packages: localhost/vcuda-base
 	local tar=$cache/cluster/base.tar
-	BASE=localhost/vcuda-base:bookworm
 	if [ ! -s "$tar" ]; then
 		mkdir -p "$cache/cluster"
 		mmdebstrap --quiet --format=tar --variant=essential --mode=root \
@@ -133,6 +132,7 @@ base_image() { # a Debian of essential packages: localhost/vcuda-base
 			--dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$tar.part"
 		mv "$tar.part" "$tar"
 	fi
+	BASE=localhost/vcuda-base:$(sha256sum "$tar" | cut -c1-12)
 	tar -xOf "$tar" ./var/lib/dpkg/status | awk '/^Package:/ {p = $2} /^Version:/ {print p, $2}' \
 		>"$out/base.packages"
 	[ "$TOOL" = buildah ] || { "$TOOL" import "$tar" $BASE >/dev/null; return; }

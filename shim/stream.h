@@ -40,8 +40,12 @@ struct event {
 	_Atomic uint64_t stream;   /* where: handle, 0 = legacy */
 	_Atomic uint64_t done;	   /* the recording known to be done */
 	_Atomic uint64_t capture;  /* it was recorded in that one last; 0: in none */
+	_Atomic bool shared; /* with another process: it is not recorded any more (ipc.c) */
 	struct watch watch;
 };
+
+/* From now on it is another process's too. INVALID_VALUE: it was not made for that. */
+CUresult event_share(CUevent hEvent);
 
 /* The context is gone: its streams and events are stale. */
 void stream_reset(struct context *context);

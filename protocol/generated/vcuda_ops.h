@@ -59,6 +59,13 @@ enum vcuda_op {
 	OP_vcudaGraphEdges = 87,
 	OP_vcudaGraphRemove = 88,
 	OP_vcudaGraphDot = 89,
+	OP_vcudaLinkCreate = 90,
+	OP_vcudaLinkAdd = 91,
+	OP_vcudaLinkComplete = 92,
+	OP_vcudaLinkRead = 93,
+	OP_vcudaLinkDestroy = 94,
+	OP_vcudaIpcExport = 95,
+	OP_vcudaIpcImport = 96,
 };
 
 #endif

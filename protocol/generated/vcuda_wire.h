@@ -594,4 +594,81 @@ struct wire_vcudaGraphDot_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
 
+/* vcuda.api:177: call 90 */
+struct wire_vcudaLinkCreate {
+	uint64_t state; /* KIND_CUlinkState, minted by the shim */
+	struct wire_run jit; /* jit_bytes x byte */
+	uint32_t jit_bytes;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaLinkCreate) == 24, "");
+
+/* vcuda.api:179: call 91 */
+struct wire_vcudaLinkAdd {
+	uint64_t state; /* KIND_KIND_CUlinkState */
+	struct wire_run digest; /* 32 x byte */
+	uint64_t size;
+	uint32_t type;
+	struct wire_run name; /* NUL-terminated */
+	struct wire_run jit; /* jit_bytes x byte */
+	uint32_t jit_bytes;
+};
+_Static_assert(sizeof(struct wire_vcudaLinkAdd) == 48, "");
+struct wire_vcudaLinkAdd_reply {
+	uint32_t needed;
+	struct wire_run log; /* at most 1024 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaLinkAdd_reply) == 16, "");
+
+/* vcuda.api:182: call 92 */
+struct wire_vcudaLinkComplete {
+	uint64_t state; /* KIND_KIND_CUlinkState */
+};
+_Static_assert(sizeof(struct wire_vcudaLinkComplete) == 8, "");
+struct wire_vcudaLinkComplete_reply {
+	uint64_t size;
+	struct wire_run log; /* at most 1024 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaLinkComplete_reply) == 16, "");
+
+/* vcuda.api:184: call 93 */
+struct wire_vcudaLinkRead {
+	uint64_t state; /* KIND_KIND_CUlinkState */
+	uint64_t offset;
+	uint64_t bytes;
+	struct frame_landing landing;
+};
+_Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
+
+/* vcuda.api:186: post 94 */
+struct wire_vcudaLinkDestroy {
+	uint64_t state; /* KIND_CUlinkState, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaLinkDestroy) == 8, "");
+
+/* vcuda.api:191: call 95 */
+struct wire_vcudaIpcExport {
+	int32_t device;
+	uint32_t pad_0;
+	uint64_t address;
+};
+_Static_assert(sizeof(struct wire_vcudaIpcExport) == 16, "");
+struct wire_vcudaIpcExport_reply {
+	uint64_t base;
+	uint64_t bytes;
+	struct wire_run name; /* at most 16 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaIpcExport_reply) == 24, "");
+
+/* vcuda.api:193: call 96 */
+struct wire_vcudaIpcImport {
+	int32_t device;
+	struct wire_run name; /* 16 x byte */
+	uint32_t pad_0;
+	uint64_t address;
+	uint64_t bytes;
+};
+_Static_assert(sizeof(struct wire_vcudaIpcImport) == 32, "");
+
 #endif

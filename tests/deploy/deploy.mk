@@ -9,7 +9,7 @@ test-deploy: all ## the chart: lint, unit tests, many values against schemas, ge
 	$(Q)$(DEPLOY)/tools.sh yaml helm kubeconform unittest schemas
 	$(Q)timeout 300 $(DEPLOY_PYTHON) $(DEPLOY)/chart.py
 
-test-apiserver: ## injection of 53 pods by a real kube-apiserver, Pod Security included
+test-apiserver: ## injection of many kinds of pods by a real kube-apiserver, Pod Security included
 	$(Q)$(DEPLOY)/tools.sh yaml helm
 	$(Q)timeout 300 $(DEPLOY_PYTHON) $(DEPLOY)/injection.py map
 	$(Q)timeout 120 $(DEPLOY_PYTHON) $(DEPLOY)/admission.py

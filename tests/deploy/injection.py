@@ -102,6 +102,9 @@ def expected_container(raw, chosen, init, mode):
     for name, value in sorted(VALUES["injector"]["env"].items()):
         if not any(entry["name"] == name for entry in env):
             env.append({"name": name, "value": value})
+    for kind in ("limits", "requests"):
+        for name in VALUES["injector"]["dropResources"]:
+            raw.get("resources", {}).get(kind, {}).pop(name, None)
     mounts = raw.setdefault("volumeMounts", [])
     before = [mount["mountPath"].rstrip("/") for mount in mounts]
     mounts.append({"name": "tensor-fusion-libs", "mountPath": "/lib/vcuda", "readOnly": True})

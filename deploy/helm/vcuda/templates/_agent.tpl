@@ -12,6 +12,10 @@ log: {{ .Values.agent.logLevel }}
 {{- if .Values.auth.enabled }}
 token_file: /etc/vcuda/token/token
 {{- end }}
+{{- if not (or (hasKey .Values.agent.config "library_path") (hasKey .Values.agent.config "libraries")) }}
+# where the variants of the image have CUDA's libraries
+library_path: /opt/vcuda/cuda/lib
+{{- end }}
 {{- with .Values.agent.config }}
 {{ toYaml . }}
 {{- end }}

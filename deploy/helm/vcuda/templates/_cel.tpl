@@ -152,6 +152,12 @@ resourceRules:
 + {{ $chosen }}.filter(c, !has(c.env) || !c.env.exists(e, e.name == {{ toJson $name }})).map(c,
   JSONPatch{op: "add", path: {{ $path }}"/env/-", value: {{ dict "name" $name "value" (toString $value) | toJson }}})
 {{- end }}
+{{- range $resource := .root.Values.injector.dropResources }}
+{{- range $kind := list "limits" "requests" }}
++ {{ $chosen }}.filter(c, has(c.resources) && has(c.resources.{{ $kind }}) && {{ toJson $resource }} in c.resources.{{ $kind }}).map(c,
+  JSONPatch{op: "remove", path: {{ $path }}"/resources/{{ $kind }}/{{ $resource | replace "~" "~0" | replace "/" "~1" }}"})
+{{- end }}
+{{- end }}
 {{- range $pieces.mounts }}
 + {{ $chosen }}
 {{- if .subPath }}.filter(c, !has(c.volumeMounts) || !c.volumeMounts.exists(m, {{ toJson (printf "%s/" .mountPath) }}.startsWith(m.mountPath.endsWith("/") ? m.mountPath : m.mountPath + "/")))

@@ -50,13 +50,14 @@ sidecar:
   startupProbe:
     exec: {command: [/usr/bin/vcuda-client, probe]}
     periodSeconds: 1
-    timeoutSeconds: 3
-    failureThreshold: 120
+    # A name without addresses takes the resolver seconds; its answer says more than "timed out".
+    timeoutSeconds: 10
+    failureThreshold: 60
   {{- if .Values.injector.readinessProbe }}
   readinessProbe:
     exec: {command: [/usr/bin/vcuda-client, probe]}
     periodSeconds: 10
-    timeoutSeconds: 3
+    timeoutSeconds: 10
   {{- end }}
   livenessProbe:
     exec: {command: [/usr/bin/vcuda-client, status]}

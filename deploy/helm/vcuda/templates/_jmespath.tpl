@@ -160,6 +160,18 @@ any:
       path: /spec/{{ $list }}/<< elementIndex >>/env/-
       value: {{ dict "name" $name "value" (toString $value) | toJson }}
 {{- end }}
+{{- range $resource := .root.Values.injector.dropResources }}
+{{- range $kind := list "limits" "requests" }}
+- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
+  preconditions:
+    all:
+      - {{ $chosen }}
+      - {key: '<< !(!(element.resources.{{ $kind }}."{{ $resource }}")) >>', operator: Equals, value: true}
+  patchesJson6902: |-
+    - op: remove
+      path: /spec/{{ $list }}/<< elementIndex >>/resources/{{ $kind }}/{{ $resource | replace "~" "~0" | replace "/" "~1" }}
+{{- end }}
+{{- end }}
 - list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
   preconditions:
     all:

@@ -1,0 +1,7 @@
+# tests/cluster: a real Kubernetes node, the real images, the real chart.  Root, Go, and some minutes
+# the first time; not part of `make test`.
+.PHONY: test-cluster
+test-cluster: images $(STACK_APP) ## the real node: install, exec, limits, drain, upgrade, uninstall (root; builds Kubernetes once)
+	$(Q)tests/cluster/build.sh
+	$(Q)tests/deploy/tools.sh yaml helm
+	$(Q)BUILD=$(BUILD) timeout 900 $(PYTHON) -B tests/cluster/run.py

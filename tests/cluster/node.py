@@ -1,0 +1,460 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A real Kubernetes node on this machine, for tests: node.py up | down | env.
+
+Everything (etcd, control plane, containerd, kubelet, CoreDNS, pods) runs in one network namespace
+without a way out; its addresses are of the benchmarking range.  The API is reached from outside at
+127.0.0.1:PORT through a unix socket.  Images come out of archives, never from a registry.  State is in
+one folder; processes are ended by recorded pid and start time, so that a stranger is never hit.
+README.md says what this needs and why the flags are as they are.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "vcuda")
+BIN = os.path.join(CACHE, "cluster", "bin")
+STATE = os.environ.get("VCUDA_CLUSTER", "/tmp/vcuda-cluster")
+NAMESPACE = os.environ.get("VCUDA_CLUSTER_NETNS", "vcuda-cluster")
+PORT = int(os.environ.get("VCUDA_CLUSTER_PORT", "16443"))
+NODE, BRIDGE = "node", "vcuda0"
+ADDRESS, PODS, SERVICES = "198.18.0.1", "198.18.0.0/16", "198.19.0.0/16"
+API_SERVICE, DNS_SERVICE = "198.19.0.1", "198.19.0.10"
+SYSCTLS = ("vm.overcommit_memory", "kernel.panic", "kernel.panic_on_oops")  # kubelet sets them
+PAUSE, BUSYBOX = "localhost/pause:test", "localhost/busybox:test"
+
+
+def path(*words):
+    return os.path.join(STATE, *words)
+
+
+def run(*command, text=None, check=True, seconds=60, env=None):
+    got = subprocess.run([str(word) for word in command], input=text, capture_output=True, text=True,
+                         timeout=seconds, env=env)
+    if check and got.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))[:200]}: {got.stderr.strip()[-800:]}")
+    return got.stdout
+
+
+def write(name, text, mode=0o600):
+    os.makedirs(os.path.dirname(path(name)), exist_ok=True)
+    with open(path(name), "w") as file:
+        file.write(text)
+    os.chmod(path(name), mode)
+    return path(name)
+
+
+def wait_for(what, seconds, message):
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            raise RuntimeError(f"not within {seconds} s: {message} (logs: {path('log')})")
+        time.sleep(0.1)
+
+
+def works(*command):
+    try:
+        return subprocess.run(command, capture_output=True, timeout=10).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def inside(*command):
+    # Not `ip netns exec`: that one mounts a new /sys over the control groups.
+    return ("nsenter", f"--net=/run/netns/{NAMESPACE}", *command)
+
+
+# --- processes ---
+
+def start_time(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rsplit(") ", 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def recorded(name):
+    """The pid of a process that runs, or None."""
+    try:
+        with open(path("run", name + ".pid")) as file:
+            pid, born = file.read().split()
+    except (OSError, ValueError):
+        return None
+    return int(pid) if start_time(int(pid)) == born else None
+
+
+def daemon(name, *command, outside=False):
+    if recorded(name):
+        return
+    with open(path("log", name + ".log"), "a") as log:
+        process = subprocess.Popen(command if outside else inside(*command), stdin=subprocess.DEVNULL,
+                                   stdout=log, stderr=log, start_new_session=True,
+                                   env=dict(os.environ, PATH=BIN + ":" + os.environ["PATH"]))
+    write(os.path.join("run", name + ".pid"), f"{process.pid} {start_time(process.pid)}\n")
+
+
+def end(*names):
+    for name in names:
+        pid = recorded(name)
+        if pid:
+            os.kill(pid, signal.SIGTERM)
+    for name in names:
+        for _ in range(50):
+            if not recorded(name):
+                break
+            time.sleep(0.1)
+        pid = recorded(name)
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        if os.path.exists(path("run", name + ".pid")):
+            os.unlink(path("run", name + ".pid"))
+
+
+# --- keys ---
+
+def keys():
+    if os.path.exists(path("pki", "done")):
+        return
+    os.makedirs(path("pki"), exist_ok=True)
+    pki = lambda name: path("pki", name)
+
+    def key(name):
+        run("openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", pki(name + ".key"))
+
+    def certificate(name, subject, names=""):
+        key(name)
+        request = run("openssl", "req", "-new", "-key", pki(name + ".key"), "-subj", subject)
+        write(f"pki/{name}.ext", "keyUsage=digitalSignature,keyEncipherment\n"
+              "extendedKeyUsage=serverAuth,clientAuth\n" + (f"subjectAltName={names}\n" if names else ""))
+        run("openssl", "x509", "-req", "-CA", pki("ca.crt"), "-CAkey", pki("ca.key"), "-CAcreateserial",
+            "-days", "3650", "-extfile", pki(name + ".ext"), "-out", pki(name + ".crt"), text=request)
+
+    key("ca")
+    run("openssl", "req", "-x509", "-new", "-key", pki("ca.key"), "-subj", "/CN=test-ca", "-days", "3650",
+        "-out", pki("ca.crt"), "-addext", "basicConstraints=critical,CA:TRUE", "-addext",
+        "keyUsage=critical,digitalSignature,keyCertSign")
+    certificate("apiserver", "/CN=kube-apiserver",
+                f"IP:127.0.0.1,IP:{ADDRESS},IP:{API_SERVICE},DNS:localhost,DNS:kubernetes,"
+                "DNS:kubernetes.default,DNS:kubernetes.default.svc")
+    certificate("kubelet-serving", f"/O=system:nodes/CN=system:node:{NODE}", f"IP:{ADDRESS},DNS:{NODE}")
+    certificate("to-kubelet", "/O=system:masters/CN=kube-apiserver-kubelet")
+    certificate("front-proxy", "/CN=front-proxy-client")
+    run("openssl", "genrsa", "-out", pki("accounts.key"), "2048")
+    run("openssl", "rsa", "-in", pki("accounts.key"), "-pubout", "-out", pki("accounts.pub"))
+    for user, subject in (("admin", "/O=system:masters/CN=admin"),
+                          ("controller-manager", "/CN=system:kube-controller-manager"),
+                          ("scheduler", "/CN=system:kube-scheduler"),
+                          ("proxy", "/CN=system:kube-proxy"),
+                          ("kubelet", f"/O=system:nodes/CN=system:node:{NODE}")):
+        certificate(user, subject)
+        write(f"config/{user}", json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {"server": f"https://127.0.0.1:{PORT}",
+                                                      "certificate-authority": pki("ca.crt")}}],
+            "users": [{"name": user, "user": {"client-certificate": pki(user + ".crt"),
+                                              "client-key": pki(user + ".key")}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}]}))
+    write("pki/done", "")
+
+
+# --- the parts, in the order of starting ---
+
+def network():
+    if not os.path.exists(f"/run/netns/{NAMESPACE}"):
+        run("ip", "netns", "add", NAMESPACE)
+    run(*inside("ip", "link", "set", "lo", "up"))
+    run(*inside("ip", "link", "add", BRIDGE, "type", "bridge"), check=False)
+    run(*inside("ip", "addr", "replace", f"{ADDRESS}/24", "dev", BRIDGE))
+    run(*inside("ip", "link", "set", BRIDGE, "up"))
+    run(*inside("sysctl", "-qw", "net.ipv4.ip_forward=1"))
+
+
+def containerd():
+    config = write("containerd.toml", f"""version = 2
+root = "{path('containerd', 'root')}"
+state = "{path('containerd', 'state')}"
+oom_score = 0
+disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.aufs",
+	"io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper"]
+[grpc]
+address = "{path('containerd.sock')}"
+[plugins."io.containerd.internal.v1.opt"]
+path = "{path('containerd', 'opt')}"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "{PAUSE}"
+restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "overlayfs"
+default_runtime_name = "runc"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+SystemdCgroup = false
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "/usr/lib/cni"
+conf_dir = "{path('cni')}"
+""")
+    write("cni/10-test.conflist", json.dumps({
+        "cniVersion": "1.0.0", "name": "vcuda-test", "plugins": [
+            {"type": "bridge", "bridge": BRIDGE, "isGateway": True, "ipMasq": False, "hairpinMode": True,
+             "ipam": {"type": "host-local", "dataDir": path("cni-addresses"),
+                      "ranges": [[{"subnet": "198.18.0.0/24", "gateway": ADDRESS}]],
+                      "routes": [{"dst": "0.0.0.0/0"}]}},
+            {"type": "portmap", "capabilities": {"portMappings": True}}]}))
+    daemon("containerd", "containerd", "--config", config)
+    wait_for(lambda: works("ctr", "-a", path("containerd.sock"), "version"), 30, "containerd")
+
+
+def control_plane():
+    pki, config = lambda name: path("pki", name), lambda name: path("config", name)
+    etcd = "http://127.0.0.1:2379"
+    daemon("etcd", "/usr/bin/etcd", "--name", "test", "--data-dir", path("etcd"), "--listen-client-urls",
+           etcd, "--advertise-client-urls", etcd, "--listen-peer-urls", "http://127.0.0.1:2380",
+           "--initial-advertise-peer-urls", "http://127.0.0.1:2380", "--initial-cluster",
+           "test=http://127.0.0.1:2380")
+    wait_for(lambda: works(*inside("curl", "-sf", etcd + "/health")), 30, "etcd")
+    daemon("kube-apiserver", "kube-apiserver", f"--etcd-servers={etcd}", "--bind-address=0.0.0.0",
+           f"--secure-port={PORT}", f"--advertise-address={ADDRESS}",
+           f"--service-cluster-ip-range={SERVICES}", f"--client-ca-file={pki('ca.crt')}",
+           f"--tls-cert-file={pki('apiserver.crt')}", f"--tls-private-key-file={pki('apiserver.key')}",
+           f"--kubelet-client-certificate={pki('to-kubelet.crt')}",
+           f"--kubelet-client-key={pki('to-kubelet.key')}",
+           f"--kubelet-certificate-authority={pki('ca.crt')}",
+           "--kubelet-preferred-address-types=InternalIP",
+           "--service-account-issuer=https://kubernetes.default.svc",
+           f"--service-account-key-file={pki('accounts.pub')}",
+           f"--service-account-signing-key-file={pki('accounts.key')}",
+           "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+           "--allow-privileged=true", "--enable-aggregator-routing=true",
+           f"--requestheader-client-ca-file={pki('ca.crt')}",
+           "--requestheader-allowed-names=front-proxy-client",
+           "--requestheader-username-headers=X-Remote-User",
+           "--requestheader-group-headers=X-Remote-Group",
+           "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+           f"--proxy-client-cert-file={pki('front-proxy.crt')}",
+           f"--proxy-client-key-file={pki('front-proxy.key')}",
+           "--feature-gates=MutatingAdmissionPolicy=true",
+           "--runtime-config=admissionregistration.k8s.io/v1beta1=true")
+    kubectl = (os.path.join(BIN, "kubectl"), "--kubeconfig", config("admin"))
+    wait_for(lambda: works(*inside(*kubectl, "get", "--raw", "/readyz")), 90, "kube-apiserver")
+    daemon("kube-controller-manager", "kube-controller-manager",
+           f"--kubeconfig={config('controller-manager')}", "--bind-address=127.0.0.1",
+           "--leader-elect=false", f"--service-account-private-key-file={pki('accounts.key')}",
+           f"--root-ca-file={pki('ca.crt')}", "--use-service-account-credentials=true",
+           f"--cluster-signing-cert-file={pki('ca.crt')}",
+           f"--cluster-signing-key-file={pki('ca.key')}")
+    daemon("kube-scheduler", "kube-scheduler", f"--kubeconfig={config('scheduler')}",
+           "--bind-address=127.0.0.1", "--leader-elect=false")
+    # The door: 127.0.0.1:PORT of the machine -> unix socket -> the same of the namespace.
+    daemon("door-inside", "socat", f"UNIX-LISTEN:{path('run', 'api.sock')},fork,unlink-early",
+           f"TCP:127.0.0.1:{PORT}")
+    daemon("door-outside", "socat", f"TCP-LISTEN:{PORT},bind=127.0.0.1,reuseaddr,fork",
+           f"UNIX-CONNECT:{path('run', 'api.sock')}", outside=True)
+    wait_for(lambda: works(*kubectl, "get", "--raw", "/readyz"), 10, "the way to the API")
+
+
+def kubelet():
+    for name in SYSCTLS:
+        if not os.path.exists(path("run", "sysctl." + name)):
+            write("run/sysctl." + name, run("sysctl", "-n", name))
+    if not os.path.exists("/var/lib/kubelet"):
+        write("run/made-var-lib-kubelet", "")
+    write("resolv.conf", "")  # the machine's own resolver is not for pods
+    config = write("kubelet.json", json.dumps({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+        "failCgroupV1": False, "cgroupDriver": "cgroupfs", "failSwapOn": False,
+        "containerRuntimeEndpoint": "unix://" + path("containerd.sock"),
+        "podLogsDir": path("log", "pods"), "address": ADDRESS, "healthzBindAddress": "127.0.0.1",
+        "tlsCertFile": path("pki", "kubelet-serving.crt"),
+        "tlsPrivateKeyFile": path("pki", "kubelet-serving.key"),
+        "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
+                           "x509": {"clientCAFile": path("pki", "ca.crt")}},
+        "authorization": {"mode": "Webhook"}, "clusterDomain": "cluster.local",
+        "clusterDNS": [DNS_SERVICE], "resolvConf": path("resolv.conf"), "syncFrequency": "10s",
+        # Images that no registry can give back must not be collected.
+        "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
+        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "0%",
+                         "imagefs.available": "0%", "nodefs.inodesFree": "0%"}}))
+    daemon("kubelet", "kubelet", f"--config={config}", f"--kubeconfig={path('config', 'kubelet')}",
+           f"--root-dir={path('kubelet')}", f"--hostname-override={NODE}", f"--node-ip={ADDRESS}")
+    daemon("kube-proxy", "kube-proxy", f"--kubeconfig={path('config', 'proxy')}",
+           f"--hostname-override={NODE}", "--proxy-mode=nftables", f"--cluster-cidr={PODS}",
+           f"--bind-address={ADDRESS}", "--healthz-bind-address=127.0.0.1:10256",
+           "--metrics-bind-address=127.0.0.1:10249", "--conntrack-max-per-core=0",
+           "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0")
+
+
+def dns():
+    corefile = write("Corefile", f""".:53 {{
+ bind {ADDRESS}
+ errors
+ kubernetes cluster.local in-addr.arpa {{
+  kubeconfig {path('config', 'admin')}
+  pods insecure
+  ttl 1
+ }}
+}}
+""")
+    daemon("coredns", "coredns", "-conf", corefile)
+    ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
+    run(os.path.join(BIN, "kubectl"), "--kubeconfig", path("config", "admin"), "apply", "-f", "-",
+        text=json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "v1", "kind": "Service",
+             "metadata": {"name": "kube-dns", "namespace": "kube-system"},
+             "spec": {"clusterIP": DNS_SERVICE, "ports": ports}},
+            {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+             "metadata": {"name": "kube-dns-node", "namespace": "kube-system",
+                          "labels": {"kubernetes.io/service-name": "kube-dns"}},
+             "addressType": "IPv4", "ports": ports,
+             "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}]}]}))
+
+
+# --- images ---
+
+def load(archive):
+    run("ctr", "-a", path("containerd.sock"), "-n", "k8s.io", "images", "import", archive, seconds=120)
+
+
+def make_image(name, files, command, links=()):
+    """A docker-archive with one layer, by hand: {place: (file, mode)} and links to it."""
+    import hashlib
+    import io
+    import tarfile
+
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        for place, source in files.items():
+            tar.add(source, place)
+        for link, target in links:
+            info = tarfile.TarInfo(link)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            tar.addfile(info)
+    config = json.dumps({
+        "architecture": "amd64", "os": "linux",
+        "config": {"Env": ["PATH=/bin"], "Cmd": command},
+        "rootfs": {"type": "layers",
+                   "diff_ids": ["sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()]}}).encode()
+    manifest = json.dumps([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]).encode()
+    archive = path("image.tar")
+    with tarfile.open(archive, "w") as tar:
+        for place, data in (("manifest.json", manifest), ("config.json", config),
+                            ("layer.tar", layer.getvalue())):
+            info = tarfile.TarInfo(place)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    load(archive)
+    os.unlink(archive)
+
+
+def own_images():
+    """What a pod is held together by, and a container with musl's ways: static busybox."""
+    have = run("ctr", "-a", path("containerd.sock"), "-n", "k8s.io", "images", "ls", "-q").split()
+    if PAUSE not in have:
+        source = write("pause.c", """#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void leave(int s) { (void)s; _exit(0); }
+static void reap(int s) { (void)s; while (waitpid(-1, 0, WNOHANG) > 0) ; }
+int main(void) { signal(SIGINT, leave); signal(SIGTERM, leave); signal(SIGCHLD, reap); for (;;) pause(); }
+""")
+        run("gcc", "-O1", "-static", "-o", path("pause"), source)
+        make_image(PAUSE, {"pause": path("pause")}, ["/pause"])
+    if BUSYBOX not in have:
+        tools = run("/bin/busybox", "--list").split()
+        make_image(BUSYBOX, {"bin/busybox": "/bin/busybox"}, ["/bin/sh"],
+                   [("bin/" + tool, "busybox") for tool in tools if tool != "busybox"])
+
+
+# --- up and down ---
+
+def up(archives=()):
+    began = time.monotonic()
+    for folder in ("run", "log", "config"):
+        os.makedirs(path(folder), exist_ok=True)
+    for step in (network, keys, containerd, own_images, control_plane, kubelet, dns):
+        step()
+    for archive in archives:
+        load(archive)
+    kubectl = (os.path.join(BIN, "kubectl"), "--kubeconfig", path("config", "admin"))
+    wait_for(lambda: works(*kubectl, "get", "serviceaccount", "default"), 60, "service accounts")
+    wait_for(lambda: works(*kubectl, "wait", "--for=condition=Ready", "node/" + NODE, "--timeout=1s"),
+             90, "the node is Ready")
+    print(f"node.py: up in {time.monotonic() - began:.1f} s")
+
+
+def end_containers():
+    client = ("ctr", "-a", path("containerd.sock"), "-n", "k8s.io")
+    for label in ("container", "sandbox"):  # sandboxes last: their shim ends with them
+        names = run(*client, "containers", "ls", "-q",
+                    f'labels."io.cri-containerd.kind"=={label}', check=False).split()
+        for words in (("tasks", "kill", "-s", "SIGKILL"), ("tasks", "delete", "-f"), ("containers", "rm")):
+            for process in [subprocess.Popen([*client, *words, name], stdout=subprocess.DEVNULL,
+                                             stderr=subprocess.DEVNULL) for name in names]:
+                process.wait(30)
+
+
+def take_away_mounts():
+    mounts = [line.split()[1] for line in open("/proc/mounts")]
+    results = "/var/lib/cni/results"
+    for name in os.listdir(results) if os.path.isdir(results) else ():
+        if not name.startswith("vcuda-test-") and "loopback" not in name:
+            continue
+        with open(os.path.join(results, name)) as file:
+            text = file.read()
+        if STATE in text or name.startswith("vcuda-test-"):
+            for interface in json.loads(text).get("result", {}).get("interfaces", []):
+                mounts.append(interface.get("sandbox", ""))
+            os.unlink(os.path.join(results, name))
+    for place in sorted(set(mounts), reverse=True):
+        if place.startswith(STATE + "/") or "/netns/cni-" in place:
+            run("umount", "-l", place, check=False)
+        if "/netns/cni-" in place and os.path.exists(place):
+            os.unlink(place)
+
+
+def down():
+    names = [name[:-4] for name in os.listdir(path("run"))
+             if name.endswith(".pid")] if os.path.isdir(path("run")) else []
+    end("kubelet")
+    end(*[name for name in names if name != "containerd"])
+    if recorded("containerd"):
+        end_containers()
+    end("containerd")
+    take_away_mounts()
+    run("ip", "netns", "del", NAMESPACE, check=False)
+    for _ in range(10):
+        run("sh", "-c", "find /sys/fs/cgroup/*/kubepods -depth -type d -exec rmdir {} + 2>/dev/null",
+            check=False)
+        time.sleep(0.1)
+    for name in SYSCTLS:
+        if os.path.exists(path("run", "sysctl." + name)):
+            with open(path("run", "sysctl." + name)) as file:
+                run("sysctl", "-qw", f"{name}={file.read().strip()}", check=False)
+    if os.path.exists(path("run", "made-var-lib-kubelet")):
+        shutil.rmtree("/var/lib/kubelet", ignore_errors=True)
+    for name in os.listdir("/var/log/containers") if os.path.isdir("/var/log/containers") else ():
+        link = os.path.join("/var/log/containers", name)
+        if os.readlink(link).startswith(STATE + "/"):
+            os.unlink(link)
+    with open("/proc/mounts") as file:
+        left = [line for line in file if STATE + "/" in line]
+    if left:
+        raise RuntimeError(f"mounts are left: {left[:3]}")
+    shutil.rmtree(STATE, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["up"]:
+        up(sys.argv[2:])
+    elif sys.argv[1:] == ["down"]:
+        down()
+    elif sys.argv[1:] == ["env"]:
+        print(f"export KUBECONFIG={path('config', 'admin')} PATH={BIN}:$PATH")
+    else:
+        sys.exit("usage: node.py up [IMAGE.tar…] | down | env")

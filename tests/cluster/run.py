@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""run.py [WORD...]: brings the real node up, installs the chart as a user would, runs the tests whose
+names have one of the words (all), takes everything away.  --keep leaves the node up; a node that is
+up already is used as it is.  Closes with `N passed, N failed, N skipped`."""
+import importlib
+import os
+import sys
+import time
+import traceback
+
+import node
+from cluster import BUILD
+
+FILES = ("test_pods", "test_limits", "test_life", "test_seed", "test_release")
+ARCHIVES = [os.path.join(BUILD, "images", name + ".tar")
+            for name in ("client", "client-slim", "gpu-agent", "demo")]
+
+
+def tests(words):
+    for name in FILES:
+        module = importlib.import_module(name)
+        for what, function in list(vars(module).items()):
+            title = f"{name[5:]}: {what[5:].replace('_', ' ')}"
+            if what.startswith("test_") and (not words or any(word in title for word in words)):
+                yield title, function
+
+
+def main():
+    words = [word for word in sys.argv[1:] if word != "--keep"]
+    passed, failed = 0, 0
+    began = time.monotonic()
+    if not node.recorded("kubelet"):
+        node.up(ARCHIVES)
+    else:
+        for archive in ARCHIVES:
+            node.load(archive)
+    try:
+        for title, function in tests(words):
+            start = time.monotonic()
+            try:
+                note = function() or ""
+                passed += 1
+                print(f"pass  {title:74} {time.monotonic() - start:6.1f} s  {note}", flush=True)
+            except Exception as error:  # whatever it is, the next test runs
+                failed += 1
+                print(f"fail  {title:74} {time.monotonic() - start:6.1f} s", flush=True)
+                where = "".join(traceback.format_tb(error.__traceback__)[-2:])
+                # Without the first one, the release, there is nothing to test.
+                stop = failed == 1 and not passed
+                for line in f"{where}{type(error).__name__}: {error}".split("\n"):
+                    print("    " + line)
+                if stop:
+                    break
+    finally:
+        if "--keep" not in sys.argv:
+            node.down()
+    print(f"{time.monotonic() - began:.0f} s in all")
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
