@@ -28,7 +28,6 @@ enum part_kind {
 	PART_OUT,    /* to it, behind one */
 	PART_HOST,   /* a host function: callback.c */
 	PART_RECORD, /* an event that a launch records */
-	PART_MEMORY, /* device memory that lives as long as the graph */
 };
 
 /* A copy with one side in the app's memory. */
@@ -44,7 +43,7 @@ struct part {
 	_Atomic uint32_t refs;
 	enum part_kind kind;
 	struct part_copy copy; /* IN, OUT */
-	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed; MEMORY */
+	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed */
 	size_t bytes;
 	uint64_t number; /* HOST: ticket; RECORD: event */
 };
