@@ -79,6 +79,7 @@ struct graph {
 	bool edges_known;
 	struct parts parts;
 	bool capturing;
+	bool pruned;	      /* nodes are gone: the count says nothing */
 	uint64_t original;    /* of a clone */
 	struct graph *parent; /* a child graph; NULL: the app's own */
 	struct graph *children, *sibling;
