@@ -41,9 +41,7 @@ for abi in 12 13; do
 	if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 		library_row "native $abi linear layer" env \
 			LD_LIBRARY_PATH="$native:$dist/native" "$steady" linear 5000
-		echo "      $(tail -n 1 "$scratch/out")"
 	fi
 	library_row "remote $abi linear layer" remote "$steady" linear 5000
-	echo "      $(tail -n 1 "$scratch/out")"
 done
 library_end
