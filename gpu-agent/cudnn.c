@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cuDNN's library and handles: see cudnn.h.  The library is opened when the first handle of
- * that major is made (for 8, that of 9 where only it is there): library.h.
+ * that major is made (for 8, that of 9 where only it is there: library.h).
  */
 #include "gpu-agent/cudnn.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,13 +50,14 @@ static int cudnn_open(void *library, const char *path, struct error *error)
 const struct cudnn_library *cudnn_library_of(
 	const struct worker *w, uint32_t major, uint32_t *found)
 {
-	uint32_t at = major - CUDNN_OLDEST;
 	struct error error = {0};
+	uint32_t at = major - CUDNN_OLDEST;
 
 	if (major < CUDNN_OLDEST || major > CUDNN_NEWEST || failed[at])
 		return NULL;
 	if (!majors[at] && library_open(w->config, LIBRARY_CUDNN, major, cudnn_open,
 				   &libraries[at], &error) > 0)
+		/* What it is, not what its file is called. */
 		majors[at] = libraries[at].cudnnGetVersion() < 10000 ? 8 : 9;
 	failed[at] = !majors[at];
 	*found = majors[at];

@@ -485,6 +485,54 @@ CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address)
 	return status;
 }
 
+static CUresult call_import(
+	struct window *w, const uint8_t name[16], uint64_t address, uint64_t bytes)
+{
+	struct shim_call call;
+	struct wire_vcudaIpcImport *body;
+	CUresult status = lease(w, bytes);
+
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_vcudaIpcImport, sizeof(*body));
+	body->device = (int32_t)(w - windows);
+	body->address = address;
+	body->bytes = bytes;
+	shim_put(&call, &body->name, name, 16);
+	shim_wait(&call, 0);
+	return shim_end(&call);
+}
+
+CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdeviceptr *address)
+{
+	struct window *w = &windows[device];
+	struct block *block;
+	CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!bytes || bytes > w->bytes || bytes % w->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&memory_lock);
+	reap();
+	/* An address first, then what is to be there. */
+	block = block_new(w, BLOCK_RESERVED, bytes, HOLES_NONE, &status);
+	if (block) {
+		status = call_import(w, name, block->base, bytes);
+		if (status) {
+			granules_set(w, block->base, bytes, NULL);
+			holes_give(&w->holes, (block->base - w->base) / w->granularity,
+				bytes / w->granularity);
+			free(block);
+		} else {
+			block->kind = BLOCK_WHOLE;
+			block->bytes = bytes;
+			w->mapped += bytes;
+			*address = block->base;
+		}
+	}
+	pthread_mutex_unlock(&memory_lock);
+	return status;
+}
+
 CUresult memory_give(CUdeviceptr address)
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;

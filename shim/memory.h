@@ -47,6 +47,11 @@ CUresult memory_settle(void);
  * bytes. */
 void memory_reset(int device, uint64_t kept);
 
+/* --- for memory that processes share (ipc.c) --- */
+/* Another process's memory of BYTES (granules) that the agent knows by NAME, at an address of our
+ * own; it goes by memory_give. */
+CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdeviceptr *address);
+
 /* --- for the VMM interface (vmm.c) --- */
 CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdeviceptr *address);
 CUresult memory_unreserve(CUdeviceptr address, size_t bytes);

@@ -69,6 +69,8 @@ CUresult serve_vcudaLinkAdd(struct worker *w, struct request *r);
 CUresult serve_vcudaLinkComplete(struct worker *w, struct request *r);
 CUresult serve_vcudaLinkRead(struct worker *w, struct request *r);
 CUresult serve_vcudaLinkDestroy(struct worker *w, struct request *r);
+CUresult serve_vcudaIpcExport(struct worker *w, struct request *r);
+CUresult serve_vcudaIpcImport(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
 CUresult serve_cuGraphLaunch(struct worker *w, struct request *r);

@@ -68,6 +68,8 @@ enum vcuda_op {
 	OP_vcudaLinkComplete = 92,
 	OP_vcudaLinkRead = 93,
 	OP_vcudaLinkDestroy = 94,
+	OP_vcudaIpcExport = 95,
+	OP_vcudaIpcImport = 96,
 };
 
 #endif
