@@ -40,37 +40,33 @@ bool memory_free_granules(const struct worker_device *d, uint64_t first, uint64_
 	return true;
 }
 
-CUresult memory_place(struct worker *w, struct worker_device *d, uint64_t address,
-	uint64_t bytes, CUmemGenericAllocationHandle memory, uint64_t offset, struct vmm *of)
+/* Maps for the memory's own device, read and write. */
+CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
+	CUmemGenericAllocationHandle memory, uint64_t offset, struct vmm *of)
 {
-	CUmemAccessDesc access = {
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = d->device},
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-	};
-	uint64_t first = (address - d->window) / d->granularity, count = bytes / d->granularity;
-	CUresult status = w->cuda.cuMemMap(address, bytes, offset, memory, 0);
+	struct worker_device *d = &w->devices[device];
+	CUmemAccessDesc access = {.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+		.location.id = d->device,
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	uint64_t first, count;
+	CUresult status;
 
+	if (!memory_granules(d, address, bytes, &first, &count))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!memory_free_granules(d, first, count))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = w->cuda.cuMemMap(address, bytes, offset, memory, 0);
+	if (!status) {
+		status = w->cuda.cuMemSetAccess(address, bytes, &access, 1);
+		if (status)
+			w->cuda.cuMemUnmap(address, bytes);
+	}
 	if (status)
 		return status;
-	status = w->cuda.cuMemSetAccess(address, bytes, &access, 1);
-	if (status) {
-		w->cuda.cuMemUnmap(address, bytes);
-		return status;
-	}
 	for (uint64_t g = first; g < first + count; g++)
 		d->mapped[g / 64] |= 1ull << g % 64;
 	d->mappings[first] = (struct mapping){memory, (uint32_t)count, of};
 	return CUDA_SUCCESS;
-}
-
-CUresult memory_put(struct worker *w, struct worker_device *d, uint64_t address, uint64_t bytes,
-	CUmemGenericAllocationHandle memory)
-{
-	CUresult status = memory_place(w, d, address, bytes, memory, 0, NULL);
-
-	if (!status)
-		d->used += bytes;
-	return status;
 }
 
 CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
@@ -92,17 +88,20 @@ CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (req->bytes > d->lease - d->used)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-
 	prop.location.id = d->device;
 	status = w->cuda.cuMemCreate(&memory, req->bytes, &prop, 0);
 	if (status)
 		return status;
-	status = memory_put(w, d, req->address, req->bytes, memory);
+	status =
+		memory_put(w, (uint32_t)req->device, req->address, req->bytes, memory, 0, NULL);
 	if (status)
 		w->cuda.cuMemRelease(memory);
+	else
+		d->used += req->bytes;
 	return status;
 }
 
+/* The mapping that begins at granule FIRST is gone. Its granules; 0: none begins there. */
 uint32_t memory_unmapped(struct worker *w, uint32_t device, uint64_t first)
 {
 	struct worker_device *d = &w->devices[device];

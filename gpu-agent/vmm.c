@@ -72,19 +72,14 @@ CUresult serve_vcudaVmmMap(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaVmmMap *req = (const void *)r->body;
 	struct vmm *m = worker_handle(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
-	struct worker_device *d;
-	uint64_t first, count;
 	CUresult status;
 
 	if (!m)
 		return r->refused;
-	d = &w->devices[m->device];
 	if (req->bytes > m->bytes || req->offset > m->bytes - req->bytes ||
-		req->offset % d->granularity ||
-		!memory_granules(d, req->address, req->bytes, &first, &count) ||
-		!memory_free_granules(d, first, count))
+		req->offset % w->devices[m->device].granularity)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = memory_place(w, d, req->address, req->bytes, m->memory, req->offset, m);
+	status = memory_put(w, m->device, req->address, req->bytes, m->memory, req->offset, m);
 	if (!status)
 		m->mappings++;
 	return status;

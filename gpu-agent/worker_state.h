@@ -418,20 +418,13 @@ void ipc_told(struct worker *w, const struct handoff *h, int fd);
 bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t bytes,
 	uint64_t *first, uint64_t *count);
 bool memory_free_granules(const struct worker_device *d, uint64_t first, uint64_t count);
-/* Puts memory there and counts it; takes it over where it returns SUCCESS. */
-CUresult memory_put(struct worker *w, struct worker_device *d, uint64_t address, uint64_t bytes,
-	CUmemGenericAllocationHandle memory);
-/* The same without counting it: a piece of the memory, which is OF's. The granules are free. */
-CUresult memory_place(struct worker *w, struct worker_device *d, uint64_t address,
-	uint64_t bytes, CUmemGenericAllocationHandle memory, uint64_t offset, struct vmm *of);
-/* The mapping that begins at granule FIRST is gone. Its granules; 0: none begins there. */
+/* Maps memory there for its own device; takes it over where it returns SUCCESS. `of`: the app's
+ * own piece, else NULL. The caller counts it as used. */
+CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
+	CUmemGenericAllocationHandle memory, uint64_t offset, struct vmm *of);
 uint32_t memory_unmapped(struct worker *w, uint32_t device, uint64_t first);
-void memory_unmap(struct worker *w, struct pending *p);
-
-/* vmm.c */
 void vmm_unmapped(struct worker *w, struct vmm *m);
-
-/* memory.c */
+void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);
 /* Where the pod has a limit: what is left of it and how much it is, from what the driver says
  * of the device. */
