@@ -10,7 +10,6 @@
 #include "gpu-agent/worker_state.h"
 
 #define IMAGE_MAX (256ull << 20)
-#define JIT_OPTIONS 24
 #define JIT_LOG 1024
 
 static bool module_upload_is(const struct worker *w, const uint8_t *digest, uint64_t size)
@@ -53,9 +52,7 @@ CUresult serve_vcudaModuleData(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
-/* The image, NUL behind it, from the upload or the cache. *status says what is wrong with it.
- */
-static unsigned char *module_image(
+unsigned char *module_image(
 	struct worker *w, const uint8_t *digest, uint64_t size, CUresult *status)
 {
 	unsigned char found[32], *image;
@@ -97,14 +94,37 @@ static bool module_jit_is_plain(uint32_t option)
 	}
 }
 
+unsigned module_jit(
+	const struct image_option *jit, uint32_t bytes, CUjit_option *options, void **values)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < bytes / sizeof(*jit); i++)
+		if (module_jit_is_plain(jit[i].option)) {
+			options[n] = (CUjit_option)jit[i].option;
+			values[n++] = (void *)(uintptr_t)jit[i].value;
+		}
+	return n;
+}
+
+void module_log(struct request *r, struct wire_run *run, char *log, size_t room)
+{
+	size_t length;
+
+	log[room - 1] = 0;
+	length = strlen(log) + 1;
+	if (length > 1)
+		memcpy(worker_out(r, run, length), log, length);
+}
+
 CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaModuleLoad *req = (const void *)r->body;
 	struct wire_vcudaModuleLoad_reply *answer = (void *)r->answer;
 	const uint8_t *digest = worker_in(r, &req->digest, 32);
 	const struct image_option *jit = worker_in(r, &req->jit, req->jit_bytes);
-	CUjit_option options[JIT_OPTIONS + 2];
-	void *values[JIT_OPTIONS + 2];
+	CUjit_option options[MODULE_JIT_OPTIONS + 2];
+	void *values[MODULE_JIT_OPTIONS + 2];
 	char log[JIT_LOG] = "";
 	unsigned char *image;
 	CUmodule module;
@@ -113,8 +133,7 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 
 	if (worker_refused(r))
 		return r->refused;
-	if (!req->size || req->size > IMAGE_MAX || req->jit_bytes % sizeof(*jit) ||
-		req->jit_bytes / sizeof(*jit) > JIT_OPTIONS)
+	if (!req->size || req->size > IMAGE_MAX || !module_jit_right(req->jit_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	image = module_image(w, digest, req->size, &status);
 	if (!image) {
@@ -125,19 +144,10 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 	values[n++] = log;
 	options[n] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
 	values[n++] = (void *)(uintptr_t)sizeof(log);
-	for (uint32_t i = 0; i < req->jit_bytes / sizeof(*jit); i++)
-		if (module_jit_is_plain(jit[i].option)) {
-			options[n] = (CUjit_option)jit[i].option;
-			values[n++] = (void *)(uintptr_t)jit[i].value;
-		}
+	n += module_jit(jit, req->jit_bytes, options + n, values + n);
 	status = w->cuda.cuModuleLoadDataEx(&module, image, n, options, values);
 	free(image);
-	log[sizeof(log) - 1] = 0;
-	if (log[0]) {
-		size_t length = strlen(log) + 1;
-
-		memcpy(worker_out(r, &answer->log, length), log, length);
-	}
+	module_log(r, &answer->log, log, sizeof(log));
 	if (status)
 		return status;
 	worker_bind(w, r, req->module, KIND_CUmodule, module);

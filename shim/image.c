@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -124,7 +125,7 @@ CUresult image_whole(const void *image, unsigned char **copy)
 	return CUDA_SUCCESS;
 }
 
-CUresult image_read(const char *path, void **bytes)
+CUresult image_read(const char *path, void **bytes, size_t *size)
 {
 	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat status;
@@ -150,6 +151,8 @@ CUresult image_read(const char *path, void **bytes)
 		at += (size_t)n;
 	}
 	*bytes = text;
+	if (size)
+		*size = at;
 	return CUDA_SUCCESS;
 }
 
@@ -185,4 +188,17 @@ CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, 
 		}
 	}
 	return CUDA_SUCCESS;
+}
+
+void jit_tell(struct jit *jit, const char *log, size_t n)
+{
+	if (jit->info && jit->info_room)
+		jit->info[0] = 0;
+	if (jit->info_used)
+		*jit->info_used = NULL;
+	if (jit->error && jit->error_room)
+		snprintf(jit->error, jit->error_room, "%.*s", (int)n, log ? log : "");
+	if (jit->error_used)
+		*jit->error_used =
+			(void *)(uintptr_t)(n < jit->error_room ? n : jit->error_room);
 }

@@ -94,7 +94,7 @@ CUresult hand_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 	(void)numLibraryOptions;
 	if (!library || !fileName)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = image_read(fileName, &image);
+	status = image_read(fileName, &image, NULL);
 	if (status)
 		return status;
 	status = hand_cuLibraryLoadData(

@@ -49,7 +49,7 @@ struct context *module_context(const struct module *module)
 
 /* ---- loading ---- */
 
-static CUresult data_send(const struct image *image, const uint8_t digest[32])
+CUresult module_send_image(const struct image *image, const uint8_t digest[32])
 {
 	for (size_t at = 0; at < image->size;) {
 		size_t n = image->size - at < FRAME_CHUNK ? image->size - at : FRAME_CHUNK;
@@ -68,20 +68,6 @@ static CUresult data_send(const struct image *image, const uint8_t digest[32])
 		at += n;
 	}
 	return CUDA_SUCCESS;
-}
-
-/* The JIT's text into the app's buffer, and how long it was. */
-static void log_tell(struct jit *jit, const char *log, size_t n)
-{
-	if (jit->info && jit->info_room)
-		jit->info[0] = 0;
-	if (jit->info_used)
-		*jit->info_used = NULL;
-	if (jit->error && jit->error_room)
-		snprintf(jit->error, jit->error_room, "%.*s", (int)n, log ? log : "");
-	if (jit->error_used)
-		*jit->error_used =
-			(void *)(uintptr_t)(n < jit->error_room ? n : jit->error_room);
 }
 
 static CUresult load_once(const struct image *image, const uint8_t digest[32], uint64_t handle,
@@ -110,7 +96,7 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 		log = shim_run(&call, &reply->log, &n);
 	}
 	if (!*needed)
-		log_tell(jit, log, log ? strnlen(log, n) : 0);
+		jit_tell(jit, log, log ? strnlen(log, n) : 0);
 	return shim_end(&call);
 }
 
@@ -141,7 +127,7 @@ CUresult module_load(const struct image *image, struct jit *jit, struct library 
 	if (shim_perf & PERF_MODULE_CACHE)
 		status = load_once(image, digest, module->handle, jit, &needed);
 	if (!status && needed) {
-		status = data_send(image, digest);
+		status = module_send_image(image, digest);
 		if (!status)
 			status = load_once(image, digest, module->handle, jit, &needed);
 		if (!status && needed)
@@ -440,7 +426,7 @@ CUresult hand_cuModuleLoad(CUmodule *module, const char *fname)
 
 	if (!module || !fname)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = image_read(fname, &image);
+	status = image_read(fname, &image, NULL);
 	if (status)
 		return status;
 	status = hand_cuModuleLoadData(module, image);

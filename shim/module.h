@@ -40,8 +40,8 @@ struct image {
 CUresult image_take(const void *image, int device, struct image *out);
 /* A copy of the whole of IMAGE, malloc'ed: which part a device runs is not known yet. */
 CUresult image_whole(const void *image, unsigned char **copy);
-/* A file's bytes, malloc'ed, with zeros behind them. */
-CUresult image_read(const char *path, void **bytes);
+/* A file's bytes, malloc'ed, with zeros behind them; SIZE may be NULL. */
+CUresult image_read(const char *path, void **bytes, size_t *size);
 
 /* Text and numbers of the JIT's options, taken apart. */
 struct jit {
@@ -52,9 +52,13 @@ struct jit {
 	size_t info_room, error_room;
 };
 CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values);
+/* The JIT's text into the app's buffer, and how long it was. */
+void jit_tell(struct jit *jit, const char *log, size_t n);
 
 CUresult module_load(const struct image *image, struct jit *jit, struct library *library,
 	struct module **out);
+/* Sends an image's bytes, for a call that then names them by their digest. */
+CUresult module_send_image(const struct image *image, const uint8_t digest[32]);
 CUresult module_unload(struct module *module);
 CUresult module_function(struct module *module, const char *name, struct function **out);
 CUresult module_global(

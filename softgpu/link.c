@@ -131,11 +131,21 @@ CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
 CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
 	CUresult ret = link_check(state);
+	const char *missing;
+	char line[200];
+	size_t n;
 
 	if (ret)
 		return ret;
 	if (!cubinOut || !state->count)
 		return CUDA_ERROR_INVALID_VALUE;
+	missing = link_text_missing(&state->text, &n);
+	if (missing) {
+		snprintf(line, sizeof(line), "link: undefined reference to '%.*s'",
+			(int)(n < 150 ? n : 150), missing);
+		jit_log_error(&state->log, line);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
 	if (!state->result)
 		state->result = link_text_finish(&state->text);
 	if (!state->result)

@@ -17,7 +17,8 @@ struct statement {
 	size_t name_size;
 	bool header;   /* .version, .target, .address_size */
 	bool external; /* .extern, or a prototype without a body */
-	bool shared;   /* .visible, .weak, .common: known to other inputs */
+	bool function;
+	bool shared; /* .visible, .weak, .common: known to other inputs */
 	bool weak;
 };
 
@@ -146,6 +147,7 @@ static struct statement statement(const char *at)
 	s.end = *at ? end : at;
 	if (function && !body)
 		s.external = true;
+	s.function = function;
 	return s;
 }
 
@@ -291,6 +293,35 @@ char *link_text_finish(const struct link_text *text)
 		return NULL;
 	}
 	return out.text;
+}
+
+/* What the device brings: see ptx_parse.c. */
+static bool built_in(const struct statement *s)
+{
+	static const char *const names[] = {"vprintf", "__assertfail", "malloc", "free"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (is(s->name, s->name + s->name_size, names[i]))
+			return true;
+	return false;
+}
+
+const char *link_text_missing(const struct link_text *text, size_t *n)
+{
+	for (size_t i = 0; i < text->count; i++)
+		for (const char *at = text->inputs[i]; *skip(at);) {
+			struct statement s = statement(at);
+
+			at = s.end;
+			/* An input's own definition may stand behind its prototype. */
+			if (s.name && s.function && s.external && !built_in(&s) &&
+				!defined(text, 0, text->count, text->count, &s,
+					SHARED | STRONG | PRIVATE)) {
+				*n = s.name_size;
+				return s.name;
+			}
+		}
+	return NULL;
 }
 
 void link_text_fini(struct link_text *text)

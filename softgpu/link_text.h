@@ -17,6 +17,8 @@ struct link_text {
 bool link_text_add(struct link_text *text, const char *input, size_t n);
 /* The linked text, malloc'ed; NULL: no memory. */
 char *link_text_finish(const struct link_text *text);
+/* The first function that is declared and nowhere defined, *n bytes long; NULL: none. */
+const char *link_text_missing(const struct link_text *text, size_t *n);
 void link_text_fini(struct link_text *text);
 
 #endif

@@ -66,6 +66,15 @@ CUresult hand_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int num
 		CUmodule mod);
 CUresult hand_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
 		const char *name);
+CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
+		void **optionValues, CUlinkState *stateOut);
+CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+		const char *name, unsigned int numOptions, CUjit_option *options,
+		void **optionValues);
+CUresult hand_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+		unsigned int numOptions, CUjit_option *options, void **optionValues);
+CUresult hand_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
+CUresult hand_cuLinkDestroy(CUlinkState state);
 CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -105,6 +114,12 @@ CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned
 CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p);
 CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 CUresult hand_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev);
+CUresult hand_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event);
+CUresult hand_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle);
+CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
+CUresult hand_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
+		unsigned int Flags);
+CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr);
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags);
 CUresult hand_cuMemHostUnregister(void *p);
 CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
