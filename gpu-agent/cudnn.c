@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cuDNN's library and handles: see cudnn.h.  The library is opened when the first handle of
- * that major is made (for 8, that of 9 where only it is there), from where the loader and
- * `library_path` look, or beside the software GPU.
+ * that major is made (for 8, that of 9 where only it is there: library.h).
  */
 #include "gpu-agent/cudnn.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "gpu-agent/cudnn_graph.h"
+#include "gpu-agent/library.h"
 #include "gpu-agent/worker_state.h"
 
 #define CUDNN_OLDEST 8
@@ -44,39 +42,23 @@ cudnnStatus_t cudnn_nine(const struct cudnn_served *served, cudnnStatus_t status
 	return served->major == 8 ? cudnn_status_from_8(status) : status;
 }
 
-static bool cudnn_try(
-	const struct worker *w, struct cudnn_library *library, uint32_t major, bool last)
+static int cudnn_open(void *library, const char *path, struct error *error)
 {
-	char path[AGENT_PATH + 64];
-	struct error error = {0};
-	const char *slash = strrchr(w->config->driver_path, '/');
-
-	if (w->config->driver == DRIVER_SOFTWARE && slash)
-		snprintf(path, sizeof(path), "%.*s/libvcuda-softgpu-cudnn.so",
-			(int)(slash - w->config->driver_path), w->config->driver_path);
-	else
-		snprintf(path, sizeof(path), "libcudnn.so.%u", major);
-	if (!cudnn_library_open(library, path, &error)) {
-		log_info("library.open", "path=\"%s\" version=%zu", path,
-			library->cudnnGetVersion());
-		return true;
-	}
-	if (last)
-		log_error("library.missing", "name=libcudnn.so.%u error=\"%s\"", major,
-			error.text);
-	return false;
+	return cudnn_library_open(library, path, error);
 }
 
 const struct cudnn_library *cudnn_library_of(
 	const struct worker *w, uint32_t major, uint32_t *found)
 {
 	uint32_t at = major - CUDNN_OLDEST;
+	struct error error = {0};
 
 	if (major < CUDNN_OLDEST || major > CUDNN_NEWEST || failed[at])
 		return NULL;
-	for (uint32_t m = major; !majors[at] && m <= CUDNN_NEWEST; m++)
-		if (cudnn_try(w, &libraries[at], m, m == CUDNN_NEWEST))
-			majors[at] = libraries[at].cudnnGetVersion() < 10000 ? 8 : 9;
+	if (!majors[at] && library_open(w->config, LIBRARY_CUDNN, major, cudnn_open,
+				   &libraries[at], &error) > 0)
+		/* What it is, not what its file is called. */
+		majors[at] = libraries[at].cudnnGetVersion() < 10000 ? 8 : 9;
 	failed[at] = !majors[at];
 	*found = majors[at];
 	return failed[at] ? NULL : &libraries[at];

@@ -319,6 +319,7 @@ static cudnnStatus_t answer_numbers(
 static uint32_t kind_of(uint32_t name)
 {
 	switch (name) {
+	case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: /* of one that was read from JSON */
 	case CUDNN_ATTR_ENGINEHEUR_RESULTS: return CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
 	case CUDNN_ATTR_ENGINE_KNOB_INFO: return CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR;
 	case CUDNN_ATTR_ENGINE_LAYOUT_INFO: return CUDNN_BACKEND_LAYOUT_INFO_DESCRIPTOR;
@@ -332,14 +333,18 @@ static cudnnStatus_t answer_descriptors(struct asking *a)
 {
 	uint32_t kind = kind_of(a->req->attribute);
 	cudnnBackendDescriptor_t *list;
-	int64_t count = 0, room;
-	cudnnStatus_t status;
+	int64_t count = 0, room = ELEMENTS_MAX;
+	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
 	bool done = true;
 
 	if (kind == UINT32_MAX)
 		return CUDNN_STATUS_NOT_SUPPORTED;
-	status = ask_get(
-		a, a->made->descriptor, a->req->attribute, a->req->type, 0, &room, NULL);
+	/* How many results there are is asked as everybody does; of others there are few. */
+	if (a->req->attribute == CUDNN_ATTR_ENGINEHEUR_RESULTS)
+		status = ask_get(a, a->made->descriptor, a->req->attribute, a->req->type, 0,
+			&room, NULL);
+	else if (kind == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
+		room = 1;
 	if (status)
 		return status;
 	if (room < 0 || room > RESULTS_MAX)

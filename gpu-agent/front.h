@@ -2,8 +2,9 @@
  *
  * The front's state, for the files that make it up: front.c (start, supervisor, drain), hello.c
  * (connections before they are anybody's), session.c (sessions), pool.c (workers as the front
- * sees them), lease.c (what they ask for), ledger.c (device memory), pods.c (limits), http.c,
- * metrics.c, status.c (what people and Prometheus see).
+ * sees them), lease.c (what they ask for), sharing.c (memory that sessions share), ledger.c
+ * (device memory), pods.c (limits), http.c, metrics.c, status.c (what people and Prometheus
+ * see).
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
@@ -82,6 +83,7 @@ struct session_stats {
 
 struct pool_worker;
 struct pod;
+struct share;
 
 struct session {
 	enum session_state state;
@@ -161,6 +163,7 @@ struct front {
 	uint32_t half_open;
 	struct session *sessions;
 	struct pod *pods;	/* as many as sessions */
+	struct share *shares;	/* SHARES of them, made with the first */
 	uint32_t session_count; /* not FREE */
 	uint64_t next_session;
 	struct pool pool;
@@ -241,6 +244,7 @@ void pool_stop(
 uint64_t pool_tick(struct front *front, uint64_t now);
 /* A datagram to a worker; 0 or -errno. */
 int pool_say(struct pool_worker *worker, const struct handoff *h);
+int pool_say_with(struct pool_worker *worker, const struct handoff *h, int fd);
 /* What it says makes no sense: it is killed. */
 void pool_fault(struct front *front, struct pool_worker *worker, const char *text);
 
@@ -249,6 +253,15 @@ void pool_fault(struct front *front, struct pool_worker *worker, const char *tex
 void lease_wanted(struct front *front, struct pool_worker *worker, const struct handoff *h);
 /* Memory came back, or time passed: wishes that wait are looked at again. */
 void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now);
+
+/* sharing.c */
+/* A datagram of a worker's, as recv; *fd is what it attached, or -1, and the caller's. */
+ssize_t sharing_receive(int socket, struct handoff *h, int *fd);
+/* SHARE (takes *fd, then -1), UNSHARE and WANT of a worker that has a session. */
+void sharing_said(
+	struct front *front, struct pool_worker *worker, const struct handoff *h, int *fd);
+/* The session is over, and with it what it gave. */
+void sharing_forget(struct front *front, const struct session *session);
 
 /* http.c, metrics.c, status.c */
 int http_open(struct front *front, int listener, struct error *error);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define HANDOFF_FD 3
-#define HANDOFF_VERSION 3u
+#define HANDOFF_VERSION 4u
 #define HANDOFF_DEVICES 16
 
 enum handoff_what {
@@ -23,6 +23,10 @@ enum handoff_what {
 	HANDOFF_STATS = 4, /* once a second while it has a session: counters */
 	HANDOFF_ENDED = 5, /* the session is over; status and text say why, with the last STATS.
 			      The worker exits next */
+	HANDOFF_SHARE =
+		6, /* fd: memory of `bytes` bytes of GPU `device`, to be had by others */
+	HANDOFF_UNSHARE = 7, /* no longer: session = its name */
+	HANDOFF_WANT = 8,    /* what has the name in `session`, for GPU `device` */
 	/* front -> worker */
 	/* fds: [0] commands, [1] replies; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
@@ -33,6 +37,8 @@ enum handoff_what {
 	HANDOFF_OTHERS = 19, /* devices[].others changed */
 	HANDOFF_LANE = 20,   /* fd: one more connection of the session (protocol/session.h),
 				`device` its number */
+	HANDOFF_SHARED = 21, /* answer to SHARE: session = its name; status */
+	HANDOFF_GIVEN = 22,  /* answer to WANT: fd, bytes; status */
 };
 
 struct handoff_device {

@@ -35,6 +35,28 @@ static bool loop_holds(const struct worker *w, uint16_t op)
 	       (w->issued_behind >= HOST_FUNC_FRAMES || loop_op_waits(op));
 }
 
+/* What a host function needs to end cannot wait behind it (STREAM_AHEAD). */
+static bool loop_overtakes(struct worker *w)
+{
+	const struct wire_vcudaCopyOut *out = (const void *)w->frame_body;
+	const struct wire_vcudaCopyIn *in = (const void *)w->frame_body;
+	const struct wire_vcudaSync *sync = (const void *)w->frame_body;
+	const struct worker_stream *stream;
+	uint64_t handle = 0;
+	struct name *name;
+
+	if (w->frame.op == OP_vcudaCopyOut && w->frame.body >= sizeof(*out))
+		handle = out->stream;
+	else if (w->frame.op == OP_vcudaCopyIn && w->frame.body >= sizeof(*in))
+		handle = in->stream;
+	else if (w->frame.op == OP_vcudaSync && w->frame.body >= sizeof(*sync) &&
+		 sync->scope == SYNC_STREAM)
+		handle = sync->handle;
+	name = handle ? names_find(w, handle, KIND_CUstream) : NULL;
+	stream = name ? name->object : NULL;
+	return stream && stream->flags & STREAM_AHEAD;
+}
+
 static void loop_lie(struct worker *w, const char *what)
 {
 	w->stats.errors++;
@@ -272,7 +294,7 @@ static bool loop_take(struct worker *w)
 	default:
 		if (w->frame.op == OP_vcudaHostFuncDone) {
 			loop_serve(w); /* overtakes: it is what the stream waits for */
-		} else if (behind) {
+		} else if (behind && !loop_overtakes(w)) {
 			loop_stash(w);
 		} else {
 			if (!loop_can_serve(w))

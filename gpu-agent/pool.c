@@ -147,6 +147,11 @@ int pool_say(struct pool_worker *worker, const struct handoff *h)
 	return send_worker(worker, h, NULL, 0);
 }
 
+int pool_say_with(struct pool_worker *worker, const struct handoff *h, int fd)
+{
+	return send_worker(worker, h, &fd, 1);
+}
+
 void pool_fault(struct front *front, struct pool_worker *worker, const char *text)
 {
 	front->counters.peer_faults++;
@@ -253,7 +258,8 @@ static void worker_says_ended(
 		expect_end(front, worker, CONTROL_STOP_MS);
 }
 
-static void handle(struct front *front, struct pool_worker *worker, struct handoff *h)
+/* *fd: what came with it, or -1. */
+static void handle(struct front *front, struct pool_worker *worker, struct handoff *h, int *fd)
 {
 	bool has_session = worker->session &&
 			   (worker->state == WORKER_BUSY || worker->state == WORKER_ENDING);
@@ -278,6 +284,14 @@ static void handle(struct front *front, struct pool_worker *worker, struct hando
 		else
 			pool_fault(front, worker, "LEASE without a session");
 		return;
+	case HANDOFF_SHARE:
+	case HANDOFF_UNSHARE:
+	case HANDOFF_WANT:
+		if (has_session)
+			sharing_said(front, worker, h, fd);
+		else
+			pool_fault(front, worker, "sharing without a session");
+		return;
 	default: pool_fault(front, worker, "a datagram of no known kind"); return;
 	}
 }
@@ -290,15 +304,17 @@ static void handoff_ready(struct watch *watch, uint32_t mask)
 	(void)mask;
 	for (int i = 0; i < DATAGRAMS_A_TURN && watch->fd >= 0; i++) {
 		struct handoff h;
-		/* No room for descriptors: what a worker attaches, the kernel closes. */
-		ssize_t n = recv(watch->fd, &h, sizeof(h), MSG_DONTWAIT | MSG_TRUNC);
+		int fd;
+		ssize_t n = sharing_receive(watch->fd, &h, &fd);
 
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n == (ssize_t)sizeof(h)) {
-			handle(front, worker, &h);
+		if (n == (ssize_t)sizeof(h))
+			handle(front, worker, &h, &fd);
+		if (fd >= 0)
+			close(fd);
+		if (n == (ssize_t)sizeof(h))
 			continue;
-		}
 		/* The end, or nonsense: nothing more is read; the exit comes as EXITED. */
 		if (n > 0)
 			pool_fault(front, worker, "a datagram of the wrong size");
@@ -377,13 +393,17 @@ void pool_exited(struct front *front, const struct control *control)
 	/* Its last words (FAILED, ENDED, STATS) may still lie in the socket. */
 	while (worker->handoff.fd >= 0 && worker->state != WORKER_FREE) {
 		struct handoff h;
-		ssize_t n = recv(worker->handoff.fd, &h, sizeof(h), MSG_DONTWAIT | MSG_TRUNC);
+		int fd;
+		ssize_t n = sharing_receive(worker->handoff.fd, &h, &fd);
 
+		if (fd >= 0)
+			close(fd);
 		if (n != (ssize_t)sizeof(h))
 			break;
+		fd = -1;
 		if (h.what == HANDOFF_FAILED || h.what == HANDOFF_ENDED ||
 			h.what == HANDOFF_STATS)
-			handle(front, worker, &h);
+			handle(front, worker, &h, &fd);
 	}
 	count_exit(front, worker, control->status);
 	session = worker->session;

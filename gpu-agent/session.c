@@ -324,6 +324,7 @@ void session_ended(struct front *front, struct session *session)
 		(unsigned long long)session->stats.bytes_received,
 		(unsigned long long)session->stats.bytes_sent,
 		(unsigned long long)session->stats.errors);
+	sharing_forget(front, session);
 	pods_close_account(front, session);
 	set_free(front, session);
 }

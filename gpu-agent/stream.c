@@ -56,7 +56,8 @@ CUresult serve_vcudaStreamCreate(struct worker *w, struct request *r)
 
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = w->cuda.cuStreamCreateWithPriority(&stream->stream, req->flags, req->priority);
+	status = w->cuda.cuStreamCreateWithPriority(
+		&stream->stream, req->flags & ~STREAM_AHEAD, req->priority);
 	if (!status) {
 		worker_bind(w, r, req->stream, KIND_CUstream, stream);
 		status = r->refused;

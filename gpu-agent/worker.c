@@ -408,6 +408,8 @@ void worker_control(struct worker *w)
 			w->devices[i].others = message.devices[i].others;
 	else if (message.what == HANDOFF_LANE)
 		lane_open(w, message.device, worker_descriptor(&m));
+	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
+		ipc_told(w, &message, worker_descriptor(&m));
 	else if (message.what == HANDOFF_STOP)
 		worker_end(w,
 			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
@@ -447,6 +449,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	w->pending_tail = &w->pending;
 	for (int i = 0; i < HANDOFF_DEVICES; i++)
 		w->lease_tag[i] = -1;
+	w->ipc.tag = -1;
 
 	message.what = HANDOFF_READY;
 	if (worker_prepare(w, &message)) {

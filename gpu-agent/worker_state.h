@@ -86,9 +86,9 @@ struct staging {
 struct worker_stream {
 	CUstream stream;
 	uint16_t context;
-	uint64_t work;	/* times that work was put on it */
-	uint64_t clean; /* `work` when it was last seen to be done */
-	uint32_t flags;
+	uint64_t work;		      /* times that work was put on it */
+	uint64_t clean;		      /* `work` when it was last seen to be done */
+	uint32_t flags;		      /* of vcudaStreamCreate */
 	struct worker_graph *capture; /* that it began */
 	CUevent before; /* while it captures: behind what it had to do until then */
 	uint64_t before_work;
@@ -132,9 +132,11 @@ struct pending {
 	struct worker_stream *stream; /* STREAM */
 };
 
+struct vmm; /* memory with a name (vmm.c) */
 struct mapping {
 	CUmemGenericAllocationHandle memory;
 	uint32_t granules; /* 0: nothing begins here */
+	struct vmm *of;	   /* NULL: the memory goes with its mapping */
 };
 struct worker_device {
 	CUdevice device;
@@ -264,6 +266,20 @@ struct worker {
 		uint64_t told, fetched;
 	} outputs[OUTPUTS];
 
+	/* memory that other sessions may have, and what was asked of the front (ipc.c) */
+	struct ipc_share {
+		uint32_t device;
+		uint64_t address, bytes;
+		uint8_t name[16];
+	} *shares;
+	uint32_t share_count, share_room;
+	struct ipc_wait {
+		int tag; /* -1: nothing waits */
+		bool import;
+		uint32_t device;
+		uint64_t address, bytes;
+	} ipc;
+
 	/* leases asked for and not granted yet: the tag that waits, by device */
 	int lease_tag[HANDOFF_DEVICES];
 
@@ -390,7 +406,24 @@ void output_tell(struct worker *w);
 /* Looks at the software GPU's load; once a second. */
 void nvml_sample(struct worker *w, uint64_t now);
 
+/* ipc.c */
+/* The memory that begins there is unmapped: nobody can have it any more. */
+void ipc_forget(struct worker *w, uint32_t device, uint64_t address);
+/* SHARED and GIVEN; FD is -1 or taken over. */
+void ipc_told(struct worker *w, const struct handoff *h, int fd);
+
 /* memory.c */
+/* First granule and count of [address, address + bytes); false where it is not granules of the
+ * window. */
+bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t bytes,
+	uint64_t *first, uint64_t *count);
+bool memory_free_granules(const struct worker_device *d, uint64_t first, uint64_t count);
+/* Maps memory there for its own device; takes it over where it returns SUCCESS. `of`: the app's
+ * own piece, else NULL. The caller counts it as used. */
+CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
+	CUmemGenericAllocationHandle memory, uint64_t offset, struct vmm *of);
+uint32_t memory_unmapped(struct worker *w, uint32_t device, uint64_t first);
+void vmm_unmapped(struct worker *w, struct vmm *m);
 void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);
 /* Where the pod has a limit: what is left of it and how much it is, from what the driver says

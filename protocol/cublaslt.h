@@ -275,8 +275,8 @@ struct wire_cublasLtMatmul {
 	/* What it is learned by begins here. */
 	struct cublaslt_problem problem;
 	uint64_t workspace_bytes;
-	/* cublaslt_alignment() of matrices, workspace and pointers: an algorithm that took one
-	 * address may refuse another. */
+	/* cublaslt_alignment() of matrices, workspace and pointers, then whether D lies where C
+	 * does: an algorithm that took one address may refuse another. */
 	uint8_t alignments[CUBLASLT_MATRICES + 1 + CUBLASLT_POINTERS + 7];
 	uint64_t has_algo; /* 0: the library chooses */
 	uint64_t algo[CUBLASLT_ALGO_WORDS];

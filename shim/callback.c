@@ -14,6 +14,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/callback.h"
 #include "shim/capture.h"
+#include "shim/context.h"
 #include "shim/engine.h"
 #include "shim/graph.h"
 #include "shim/session.h"
@@ -33,6 +34,16 @@ struct callback {
 	bool node;
 	bool dropped;
 	uint64_t launches;
+	struct node_launch *first, **last; /* those that need the app's memory, in order */
+};
+
+/* A launch of a graph with a host node and copies: what lies before the node must be in the
+ * app's memory when it runs, and what lies behind it is read once it has run. */
+struct node_launch {
+	struct node_launch *next;
+	struct context *context;
+	struct parts parts;
+	size_t at; /* the node's own place */
 };
 
 static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -70,6 +81,13 @@ static struct callback *callback_take(uint64_t ticket)
 	return found;
 }
 
+static void node_launch_free(struct node_launch *launch)
+{
+	if (launch)
+		parts_free(&launch->parts);
+	free(launch);
+}
+
 /* With the lock held: nothing needs the node's function any more. */
 static void callback_node_end(struct callback **at)
 {
@@ -78,20 +96,94 @@ static void callback_node_end(struct callback **at)
 	if (!callback->dropped || callback->launches)
 		return;
 	*at = callback->next;
+	while (callback->first) {
+		struct node_launch *launch = callback->first;
+
+		callback->first = launch->next;
+		node_launch_free(launch);
+	}
 	free(callback);
 }
 
-void callback_node_launched(uint64_t ticket)
+/* *OUT: NULL where the graph has no copies with the app. */
+static CUresult node_launch_new(const struct parts *parts, size_t at, struct node_launch **out)
 {
-	struct callback **at;
+	struct node_launch *launch;
+	bool copies = false;
+	CUstream ahead;
+	CUresult status;
 
+	*out = NULL;
+	for (size_t i = 0; i < parts->count; i++)
+		copies |= parts->places[i].part->kind == PART_IN ||
+			  parts->places[i].part->kind == PART_OUT;
+	if (!copies)
+		return CUDA_SUCCESS;
+	status = stream_ahead(context_current(), &ahead); /* made now, while nothing holds */
+	launch = status ? NULL : calloc(1, sizeof(*launch));
+	if (!launch)
+		return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
+	launch->context = context_current();
+	launch->at = at;
+	if (!parts_copy(&launch->parts, parts)) {
+		node_launch_free(launch);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*out = launch;
+	return CUDA_SUCCESS;
+}
+
+CUresult callback_node_launched(uint64_t ticket, const struct parts *parts, size_t place)
+{
+	struct node_launch *launch;
+	struct callback **at, *callback;
+	CUresult status = node_launch_new(parts, place, &launch);
+
+	if (status)
+		return status;
 	pthread_mutex_lock(&callback_lock);
 	at = callback_at(ticket);
-	if (*at) {
-		(*at)->launches++;
+	callback = *at;
+	if (callback) {
+		callback->launches++;
 		atomic_fetch_add(&outstanding, 1);
 	}
+	if (callback && launch) {
+		*callback->last = launch;
+		callback->last = &launch->next;
+	}
 	pthread_mutex_unlock(&callback_lock);
+	if (!callback)
+		node_launch_free(launch);
+	return CUDA_SUCCESS;
+}
+
+static struct node_launch *node_launch_take(struct callback *callback)
+{
+	struct node_launch *launch;
+
+	pthread_mutex_lock(&callback_lock);
+	launch = callback->first;
+	if (launch) {
+		callback->first = launch->next;
+		if (!callback->first)
+			callback->last = &callback->first;
+	}
+	pthread_mutex_unlock(&callback_lock);
+	return launch;
+}
+
+/* The app's memory as a host node finds it, and as the graph finds it behind the node. */
+static void node_launch_copy(const struct node_launch *launch, enum part_kind kind)
+{
+	CUstream ahead;
+
+	thread_set(launch->context);
+	if (!stream_ahead(launch->context, &ahead)) {
+		parts_move(&launch->parts, kind, launch->at, ahead);
+		hand_cuStreamSynchronize(ahead);
+	}
+	thread_set(NULL);
 }
 
 void callback_node_drop(uint64_t ticket)
@@ -124,16 +216,23 @@ static void callback_node_ran(uint64_t ticket)
 static void callback_run(uint64_t ticket)
 {
 	struct callback *callback = callback_take(ticket);
+	struct node_launch *launch = NULL;
 	struct shim_call call;
 	struct wire_vcudaHostFuncDone *body;
 
 	if (callback) {
+		launch = callback->node ? node_launch_take(callback) : NULL;
+		if (launch)
+			node_launch_copy(launch, PART_OUT);
 		thread_self.in_callback = true;
 		if (callback->on_stream)
 			callback->on_stream(callback->stream, CUDA_SUCCESS, callback->argument);
 		else
 			callback->function(callback->argument);
 		thread_self.in_callback = false;
+		if (launch)
+			node_launch_copy(launch, PART_IN);
+		node_launch_free(launch);
 		atomic_fetch_sub(&outstanding, 1);
 		if (callback->node)
 			callback_node_ran(ticket);
@@ -227,6 +326,7 @@ CUresult callback_node_new(CUhostFn function, void *argument, struct part **out)
 	callback->function = function;
 	callback->argument = argument;
 	callback->node = true;
+	callback->last = &callback->first;
 	status = callback_keep(callback);
 	if (status) {
 		free(part);

@@ -5,11 +5,15 @@
 #ifndef VCUDA_SHIM_CALLBACK_H
 #define VCUDA_SHIM_CALLBACK_H
 
+#include <cuda.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* A host node's function, kept under its ticket: once more launched; its last graph is gone. */
-void callback_node_launched(uint64_t ticket);
+/* A host node's function, kept under its ticket. It is launched once more, as part AT of PARTS,
+ * in the thread's context; its last graph is gone. */
+struct parts;
+CUresult callback_node_launched(uint64_t ticket, const struct parts *parts, size_t at);
 void callback_node_drop(uint64_t ticket);
 
 /* Is there one that has not run to its end? */

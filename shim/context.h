@@ -32,6 +32,7 @@ struct context {
 	_Atomic uint64_t loose;
 	uint64_t loose_stream;
 	uint64_t order_event;
+	uint64_t ahead; /* stream_ahead()'s; 0: none yet */
 };
 
 struct device {

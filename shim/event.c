@@ -31,10 +31,9 @@ CUresult hand_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	struct event *event;
 	CUresult status;
 
-	if (!phEvent || Flags & ~EVENT_FLAGS)
+	if (!phEvent || Flags & ~EVENT_FLAGS ||
+		(Flags & CU_EVENT_INTERPROCESS && !(Flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (Flags & CU_EVENT_INTERPROCESS)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!context_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	event = calloc(1, sizeof(*event));
@@ -49,7 +48,8 @@ CUresult hand_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	}
 	body = shim_begin(&call, OP_vcudaEventCreate, sizeof(*body));
 	body->event = event->handle;
-	body->flags = Flags;
+	/* The worker's is never shared: ipc.c. */
+	body->flags = Flags & ~(unsigned)CU_EVENT_INTERPROCESS;
 	status = shim_post(&call);
 	if (status) {
 		shim_unmint(event->handle);
@@ -75,6 +75,18 @@ CUresult hand_cuEventDestroy_v2(CUevent hEvent)
 	return shim_post(&call);
 }
 
+CUresult event_share(CUevent hEvent)
+{
+	struct event *event = event_of(hEvent);
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!(event->flags & CU_EVENT_INTERPROCESS))
+		return CUDA_ERROR_INVALID_VALUE;
+	atomic_store(&event->shared, true);
+	return CUDA_SUCCESS;
+}
+
 static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op)
 {
 	struct event *event = event_of(hEvent);
@@ -86,6 +98,8 @@ static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flag
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (atomic_load(&event->shared))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	/* The two bodies differ by the flags at their end. */
 	body = shim_begin(&call, op,
 		op == OP_cuEventRecord ? sizeof(struct wire_cuEventRecord) : sizeof(*body));

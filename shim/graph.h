@@ -147,6 +147,9 @@ void part_drop(struct part *part);
 CUresult part_copy_new(bool in, const struct part_copy *copy, struct part **part);
 CUresult part_copy_captured(
 	struct graph *graph, bool in, const struct part_copy *copy, CUstream stream);
+/* For the host node at place AT: what comes before it is fetched (PART_OUT), or what comes
+ * behind it is filled anew (PART_IN). */
+CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at, CUstream stream);
 /* Before and behind a launch. */
 CUresult parts_fill(const struct parts *parts, CUstream stream);
 CUresult parts_fetch(const struct parts *parts, CUstream stream, uint64_t seq);

@@ -184,6 +184,23 @@ CUresult part_copy_captured(
 	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at, CUstream stream)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < parts->count && !status; i++) {
+		const struct part *part = parts->places[i].part;
+		struct side packed = side_packed(part), host = side_host(&part->copy);
+
+		if (part->kind != kind || parts->places[i].off ||
+			(kind == PART_OUT) != (i < at))
+			continue;
+		status = kind == PART_OUT ? copy_sides(&host, &packed, &part->copy, stream)
+					  : copy_sides(&packed, &host, &part->copy, stream);
+	}
+	return status;
+}
+
 CUresult parts_fill(const struct parts *parts, CUstream stream)
 {
 	CUresult status = CUDA_SUCCESS;
@@ -193,8 +210,8 @@ CUresult parts_fill(const struct parts *parts, CUstream stream)
 		struct side packed = side_packed(part), host = side_host(&part->copy);
 
 		if (part->kind == PART_HOST)
-			callback_node_launched(part->number);
-		if (part->kind == PART_IN && !parts->places[i].off)
+			status = callback_node_launched(part->number, parts, i);
+		if (!status && part->kind == PART_IN && !parts->places[i].off)
 			status = copy_sides(&packed, &host, &part->copy, stream);
 	}
 	return status;

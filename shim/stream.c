@@ -5,6 +5,7 @@
  */
 #include "shim/stream.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "protocol/generated/cuda_hand.h"
@@ -72,6 +73,25 @@ static CUresult stream_create(
 	}
 	*number = stream->handle;
 	return CUDA_SUCCESS;
+}
+
+CUresult stream_ahead(struct context *context, CUstream *stream)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	CUresult status = CUDA_SUCCESS;
+	struct stream *made;
+
+	pthread_mutex_lock(&lock);
+	if (!context->ahead)
+		status = stream_create(
+			context, CU_STREAM_NON_BLOCKING | STREAM_AHEAD, 0, &context->ahead);
+	/* Nothing that others wait for must hold it up. */
+	made = status ? NULL : shim_object_of(context->ahead, KIND_CUstream);
+	if (made)
+		atomic_store(&made->joined, UINT64_MAX);
+	pthread_mutex_unlock(&lock);
+	*stream = (CUstream)(uintptr_t)context->ahead;
+	return status;
 }
 
 /* *FOUND: NULL for the legacy stream. */
@@ -227,6 +247,7 @@ void stream_reset(struct context *context)
 	if (context->order_event)
 		handle_release(context->order_event);
 	context->order_event = 0;
+	context->ahead = 0;
 	context->loose_stream = 0;
 	atomic_store(&context->loose, 0);
 }

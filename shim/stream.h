@@ -40,8 +40,12 @@ struct event {
 	_Atomic uint64_t stream;   /* where: handle, 0 = legacy */
 	_Atomic uint64_t done;	   /* the recording known to be done */
 	_Atomic uint64_t capture;  /* it was recorded in that one last; 0: in none */
+	_Atomic bool shared; /* with another process: it is not recorded any more (ipc.c) */
 	struct watch watch;
 };
+
+/* From now on it is another process's too. INVALID_VALUE: it was not made for that. */
+CUresult event_share(CUevent hEvent);
 
 /* The context is gone: its streams and events are stale. */
 void stream_reset(struct context *context);
@@ -53,6 +57,8 @@ CUresult stream_number(CUstream stream, uint64_t *number);
 CUresult stream_plain(CUstream stream, uint64_t *number);
 /* By number; 0: the current context's legacy stream. NULL: none. */
 struct stream *stream_find(uint64_t number);
+/* The context's own stream whose copies overtake what waits behind a host function. */
+CUresult stream_ahead(struct context *context, CUstream *stream);
 /* A thread's own stream, at the thread's end. */
 void stream_end(uint64_t number);
 /* Work up to frame SEQ is known to be done in that stream (0 = legacy of the current context).

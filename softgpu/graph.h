@@ -50,6 +50,7 @@ struct step {
 	uint64_t shape; /* what an update must not change: type and edges */
 };
 struct CUgraphExec_st {
+	unsigned refs;		  /* one for the handle, one a launch that is not done */
 	struct CUctx_st *context; /* referenced */
 	struct step *steps;
 	size_t count, room;
@@ -84,6 +85,7 @@ void graph_remove(struct CUgraphNode_st *node);
 struct op *graph_op_copy(const struct op *op);
 /* Marks everything that the set waits for, and the set itself; the mark. */
 unsigned graph_mark(const struct node_set *set);
+/* Adds references of its own behind those that are there. */
 CUresult graph_objects_copy(const struct user_object_ref *from, size_t count,
 	struct user_object_ref **to, size_t *to_count);
 void graph_objects_drop(struct user_object_ref *objects, size_t count);

@@ -17,9 +17,17 @@ static void step_end(struct step *step)
 	*step = (struct step){0};
 }
 
+/* A launch has copies of the operations, but what they reach may be the graph's: its objects.
+ */
+struct hold_op {
+	struct op op;
+	struct CUgraphExec_st *exec;
+};
+
 static void exec_free(struct CUgraphExec_st *exec)
 {
-	object_remove(exec);
+	if (--exec->refs)
+		return;
 	for (size_t i = 0; i < exec->count; i++)
 		step_end(&exec->steps[i]);
 	if (exec->last)
@@ -99,6 +107,9 @@ static CUresult exec_flatten(struct CUgraphExec_st *exec, const struct CUgraph_s
 	free(missing);
 	if (!ret && done < graph->count)
 		ret = CUDA_ERROR_INVALID_VALUE;
+	if (!ret)
+		ret = graph_objects_copy(graph->objects, graph->object_count, &exec->objects,
+			&exec->object_count);
 	return ret;
 }
 
@@ -112,15 +123,15 @@ static CUresult exec_new(
 		free(exec);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	exec->refs = 1;
 	exec->flags = flags;
 	ret = exec_flatten(exec, graph);
-	if (!ret)
-		ret = graph_objects_copy(graph->objects, graph->object_count, &exec->objects,
-			&exec->object_count);
-	if (ret)
+	if (ret) {
+		object_remove(exec);
 		exec_free(exec);
-	else
+	} else {
 		*out = exec;
+	}
 	return ret;
 }
 
@@ -171,10 +182,12 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 	CUresult ret = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&queue_lock);
-	if (object_is(hGraphExec, OBJECT_EXEC))
-		exec_free(hGraphExec); /* what was launched has its own copies */
-	else
+	if (object_is(hGraphExec, OBJECT_EXEC)) {
+		object_remove(hGraphExec);
+		exec_free(hGraphExec);
+	} else {
 		ret = CUDA_ERROR_INVALID_VALUE;
+	}
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }
@@ -222,6 +235,30 @@ static CUresult step_launch(struct CUgraphExec_st *exec, const struct step *step
 	return seq ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static void hold_drop(struct op *op)
+{
+	exec_free(((struct hold_op *)op)->exec);
+	free(op);
+}
+
+/* Behind a launch: until then the graph's objects stay. */
+static CUresult exec_hold(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+{
+	struct hold_op *op;
+
+	if (!exec->object_count)
+		return CUDA_SUCCESS;
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->op.kind = OP_MARK;
+	op->op.drop = hold_drop;
+	op->exec = exec;
+	exec->refs++;
+	return queue_submit_locked(stream, &op->op, false) ? CUDA_SUCCESS
+							   : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* Launched into a stream that captures: a child graph of the same steps. */
 static CUresult exec_capture(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 {
@@ -236,6 +273,9 @@ static CUresult exec_capture(struct CUgraphExec_st *exec, struct CUstream_st *st
 	if (!node->child)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	node->child->parent = node;
+	if (graph_objects_copy(exec->objects, exec->object_count, &node->child->objects,
+		    &node->child->object_count))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < exec->count; i++) {
 		const struct step *step = &exec->steps[i];
 		struct op *op = step->op ? graph_op_copy(step->op) : NULL;
@@ -276,6 +316,8 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 	} else {
 		for (size_t i = 0; i < hGraphExec->count && !ret; i++)
 			ret = step_launch(hGraphExec, &hGraphExec->steps[i], stream, &first);
+		if (!ret)
+			ret = exec_hold(hGraphExec, stream);
 		queue_ref(stream);
 		if (hGraphExec->last)
 			queue_unref(hGraphExec->last);
@@ -348,10 +390,25 @@ CUresult cuGraphExecUpdate_v2(
 		now->op = old.op;
 		now->event = old.event;
 	}
+	/* A launch that is under way still has those of before. */
+	if (!ret && hGraphExec->refs > 1)
+		ret = graph_objects_copy(fresh->objects, fresh->object_count,
+			&hGraphExec->objects, &hGraphExec->object_count);
+	else if (!ret) {
+		struct user_object_ref *objects = hGraphExec->objects;
+		size_t count = hGraphExec->object_count;
+
+		hGraphExec->objects = fresh->objects;
+		hGraphExec->object_count = fresh->object_count;
+		fresh->objects = objects;
+		fresh->object_count = count;
+	}
 	if (!ret)
 		info.result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
-	if (fresh)
+	if (fresh) {
+		object_remove(fresh);
 		exec_free(fresh);
+	}
 	pthread_mutex_unlock(&queue_lock);
 	*resultInfo = info;
 	return ret;
@@ -495,8 +552,10 @@ CUresult cuGraphExecChildGraphNodeSetParams(
 		now->op = old.op;
 		now->event = old.event;
 	}
-	if (fresh)
+	if (fresh) {
+		object_remove(fresh);
 		exec_free(fresh);
+	}
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }

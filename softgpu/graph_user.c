@@ -25,18 +25,19 @@ static void object_let(struct CUuserObject_st *object, unsigned count)
 CUresult graph_objects_copy(const struct user_object_ref *from, size_t count,
 	struct user_object_ref **to, size_t *to_count)
 {
-	*to = NULL;
-	*to_count = 0;
+	struct user_object_ref *list;
+
 	if (!count)
 		return CUDA_SUCCESS;
-	*to = malloc(count * sizeof(**to));
-	if (!*to)
+	list = realloc(*to, (*to_count + count) * sizeof(*list));
+	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	*to = list;
 	for (size_t i = 0; i < count; i++) {
-		(*to)[i] = from[i];
+		list[*to_count + i] = from[i];
 		from[i].object->refs += from[i].count;
 	}
-	*to_count = count;
+	*to_count += count;
 	return CUDA_SUCCESS;
 }
 

@@ -241,6 +241,7 @@ struct physical {
 	struct device *device;
 	size_t size;
 	uint64_t offset; /* in the memory file */
+	int own_file;	 /* one of its own, to be shared; -1: the memory file */
 	unsigned refs;	 /* handles and mappings; under memory_lock */
 	unsigned handles;
 	CUmemAllocationProp prop;

@@ -62,7 +62,9 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 			       : CUDA_ERROR_INVALID_VALUE;
 	if (!device_get(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return prop->requestedHandleTypes ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+	return prop->requestedHandleTypes > CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+		       ? CUDA_ERROR_NOT_SUPPORTED
+		       : CUDA_SUCCESS;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
@@ -159,9 +161,14 @@ static void physical_unref(struct physical *physical)
 {
 	if (--physical->refs)
 		return;
-	fallocate(memory_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		(off_t)physical->offset, (off_t)physical->size);
-	ranges_remove(&file_ranges, physical->offset);
+	if (physical->own_file >= 0) {
+		/* Who else has it keeps the memory. */
+		close(physical->own_file);
+	} else {
+		fallocate(memory_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)physical->offset, (off_t)physical->size);
+		ranges_remove(&file_ranges, physical->offset);
+	}
 	memory_uncharge(physical->device, physical->size);
 	free(physical);
 }
@@ -173,10 +180,62 @@ static struct physical *physical_of(CUmemGenericAllocationHandle handle)
 	return object_is(physical, OBJECT_PHYSICAL) ? physical : NULL;
 }
 
+/* memory_lock held for writing. FILE: an imported one, or -1. */
+static CUresult physical_place(struct physical *physical, int file)
+{
+	bool shared = file >= 0 || physical->prop.requestedHandleTypes;
+
+	physical->own_file = -1;
+	if ((!shared && !file_open()) || !memory_charge(physical->device, physical->size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (shared) {
+		physical->own_file =
+			file >= 0 ? file : memfd_create("vcuda-softgpu-shared", MFD_CLOEXEC);
+		if (physical->own_file >= 0 &&
+			(file >= 0 || !ftruncate(physical->own_file, (off_t)physical->size)) &&
+			object_add(physical, OBJECT_PHYSICAL))
+			return CUDA_SUCCESS;
+		if (file < 0 && physical->own_file >= 0)
+			close(physical->own_file);
+	} else {
+		physical->offset =
+			ranges_gap(&file_ranges, physical->size, GRANULE, GRANULE, FILE_SIZE);
+		if (physical->offset &&
+			ranges_insert(
+				&file_ranges, physical->offset, physical->size, physical) &&
+			object_add(physical, OBJECT_PHYSICAL))
+			return CUDA_SUCCESS;
+		ranges_remove(&file_ranges, physical->offset);
+	}
+	memory_uncharge(physical->device, physical->size);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult physical_new(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, int file)
+{
+	struct physical *physical = calloc(1, sizeof(*physical));
+	CUresult ret;
+
+	if (!physical)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	physical->device = device_get(prop->location.id);
+	physical->size = size;
+	physical->refs = physical->handles = 1;
+	physical->prop = *prop;
+	pthread_rwlock_wrlock(&memory_lock);
+	ret = physical_place(physical, file);
+	pthread_rwlock_unlock(&memory_lock);
+	if (ret)
+		free(physical);
+	else
+		*handle = (uintptr_t)physical;
+	return ret;
+}
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
-	struct physical *physical;
 	CUresult ret = initialised();
 
 	if (!ret)
@@ -185,31 +244,66 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return ret;
 	if (!handle || !size || !granular(size) || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	physical = calloc(1, sizeof(*physical));
-	if (!physical)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	physical->device = device_get(prop->location.id);
-	physical->size = size;
-	physical->refs = physical->handles = 1;
-	physical->prop = *prop;
-	pthread_rwlock_wrlock(&memory_lock);
-	if (!file_open() || !memory_charge(physical->device, size)) {
-		ret = CUDA_ERROR_OUT_OF_MEMORY;
-	} else {
-		physical->offset = ranges_gap(&file_ranges, size, GRANULE, GRANULE, FILE_SIZE);
-		if (!physical->offset ||
-			!ranges_insert(&file_ranges, physical->offset, size, physical) ||
-			!object_add(physical, OBJECT_PHYSICAL)) {
-			ranges_remove(&file_ranges, physical->offset);
-			memory_uncharge(physical->device, size);
-			ret = CUDA_ERROR_OUT_OF_MEMORY;
-		}
-	}
-	pthread_rwlock_unlock(&memory_lock);
+	return physical_new(handle, size, prop, -1);
+}
+
+/* ---- shared with other processes, by descriptor ---- */
+
+CUresult cuMemExportToShareableHandle(void *shareableHandle,
+	CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
+	unsigned long long flags)
+{
+	struct physical *physical;
+	CUresult ret = initialised();
+	int file = -1;
+
 	if (ret)
-		free(physical);
+		return ret;
+	pthread_rwlock_rdlock(&memory_lock);
+	physical = physical_of(handle);
+	if (!shareableHandle || !physical || flags ||
+		handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+		physical->own_file < 0)
+		ret = CUDA_ERROR_INVALID_VALUE;
 	else
-		*handle = (uintptr_t)physical;
+		file = fcntl(physical->own_file, F_DUPFD_CLOEXEC, 0);
+	pthread_rwlock_unlock(&memory_lock);
+	if (!ret && file < 0)
+		ret = CUDA_ERROR_OPERATING_SYSTEM;
+	if (!ret)
+		*(int *)shareableHandle = file;
+	return ret;
+}
+
+/* On the current context's device, which the descriptor does not say. */
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+	CUmemAllocationHandleType shHandleType)
+{
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+	};
+	CUdevice device;
+	CUresult ret = cuCtxGetDevice(&device);
+	off_t size;
+	int file;
+
+	if (ret)
+		return ret;
+	if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_INVALID_VALUE;
+	file = fcntl((int)(intptr_t)osHandle, F_DUPFD_CLOEXEC, 0);
+	size = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+	if (size <= 0 || !granular((uint64_t)size)) {
+		if (file >= 0)
+			close(file);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	prop.location.id = device;
+	ret = physical_new(handle, (size_t)size, &prop, file);
+	if (ret)
+		close(file);
 	return ret;
 }
 
@@ -403,9 +497,10 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 	for (uint64_t at = ptr; !ret && at < ptr + size;) {
 		struct mapping *mapping = ranges_find(&memory_mappings, at)->owner;
 		uint64_t offset = mapping->physical->offset + mapping->offset;
+		int file = mapping->physical->own_file;
 
-		if (mmap(pointer(at), mapping->size, prot, MAP_SHARED | MAP_FIXED, memory_file,
-			    (off_t)offset) == MAP_FAILED)
+		if (mmap(pointer(at), mapping->size, prot, MAP_SHARED | MAP_FIXED,
+			    file >= 0 ? file : memory_file, (off_t)offset) == MAP_FAILED)
 			ret = CUDA_ERROR_OUT_OF_MEMORY;
 		else
 			mapping->access = access;

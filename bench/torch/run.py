@@ -308,7 +308,7 @@ class Bench:
             arm.end()
 
 
-HEAD = (f"{'':15}{'added RTT':>10}{'native':>11}{'remote':>11}{'ratio':>8}{'95 %':>15}"
+HEAD = (f"{'':15}{'added RTT':>10}{'native':>11}{'remote':>11}{'ratio':>9}{'95 %':>15}"
         f"{'bound':>9}{'drift':>7}{'trips/step':>12}{'syncs':>8}")
 
 
@@ -322,7 +322,7 @@ def line_of(row):
         bound = f"{row['bound_us']:.0f} us"
     if "bound_seconds" in row:
         bound = f"+{row['bound_seconds']:.1f} s"
-    text = (f"{start}{time_of(row, 'native'):>11}{time_of(row, 'remote'):>11}{row['ratio']:>8.3f}"
+    text = (f"{start}{time_of(row, 'native'):>11}{time_of(row, 'remote'):>11}{row['ratio']:>9.3f}"
             f"{f'{low:.3f}-{high:.3f}':>15}{bound:>9}{row['drift']:>7.3f}")
     if "trips_per_step" in row:
         text += f"{row['trips_per_step']:>12.3f}{row['syncs_per_step']:>8.3f}"

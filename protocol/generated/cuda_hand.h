@@ -114,6 +114,12 @@ CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned
 CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p);
 CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 CUresult hand_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev);
+CUresult hand_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event);
+CUresult hand_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle);
+CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
+CUresult hand_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
+		unsigned int Flags);
+CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr);
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags);
 CUresult hand_cuMemHostUnregister(void *p);
 CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,

@@ -134,7 +134,7 @@ static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 	return cuda->cuCtxSetSharedMemConfig((CUsharedconfig)body->config);
 }
 
-/* cuda.api:325: call */
+/* cuda.api:320: call */
 static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventElapsedTime_v2 *body = (const void *)r->body;
@@ -155,7 +155,7 @@ static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:344: post */
+/* cuda.api:339: post */
 static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetAttribute *body = (const void *)r->body;
@@ -169,7 +169,7 @@ static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 	return cuda->cuFuncSetAttribute(hfunc, (CUfunction_attribute)body->attrib, body->value);
 }
 
-/* cuda.api:346: learned */
+/* cuda.api:341: learned */
 static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetCacheConfig *body = (const void *)r->body;
@@ -183,7 +183,7 @@ static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 	return cuda->cuFuncSetCacheConfig(hfunc, (CUfunc_cache)body->config);
 }
 
-/* cuda.api:377: learned */
+/* cuda.api:372: learned */
 static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetSharedMemConfig *body = (const void *)r->body;
@@ -197,7 +197,7 @@ static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r
 	return cuda->cuFuncSetSharedMemConfig(hfunc, (CUsharedconfig)body->config);
 }
 
-/* cuda.api:572: cached */
+/* cuda.api:567: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w,
 		struct request *r)
 {
@@ -221,7 +221,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w
 	return status;
 }
 
-/* cuda.api:574: cached */
+/* cuda.api:569: cached */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct worker *w,
 		struct request *r)
 {
@@ -245,7 +245,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct 
 	return status;
 }
 
-/* cuda.api:583: cached */
+/* cuda.api:578: cached */
 static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, struct request *r)
 {
 	const struct wire_cuOccupancyAvailableDynamicSMemPerBlock *body = (const void *)r->body;
@@ -266,7 +266,7 @@ static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, st
 	return status;
 }
 
-/* cuda.api:663: call */
+/* cuda.api:658: call */
 static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeTiled *body = (const void *)r->body;
@@ -299,7 +299,7 @@ static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:671: call */
+/* cuda.api:666: call */
 static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2col *body = (const void *)r->body;
@@ -336,7 +336,7 @@ static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:681: call */
+/* cuda.api:676: call */
 static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2colWide *body = (const void *)r->body;
@@ -370,7 +370,7 @@ static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request
 	return status;
 }
 
-/* cuda.api:690: call */
+/* cuda.api:685: call */
 static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapReplaceAddress *body = (const void *)r->body;
@@ -390,7 +390,7 @@ static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *
 	return status;
 }
 
-/* cuda.api:695: cached */
+/* cuda.api:690: cached */
 static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceCanAccessPeer *body = (const void *)r->body;
@@ -409,7 +409,7 @@ static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:699: cached */
+/* cuda.api:694: cached */
 static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetP2PAttribute *body = (const void *)r->body;
@@ -429,7 +429,7 @@ static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1003: post */
+/* cuda.api:998: post */
 static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecord *body = (const void *)r->body;
@@ -444,7 +444,7 @@ static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 	return cuda->cuEventRecord(hEvent, hStream);
 }
 
-/* cuda.api:1004: post */
+/* cuda.api:999: post */
 static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecordWithFlags *body = (const void *)r->body;
@@ -459,7 +459,7 @@ static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 	return cuda->cuEventRecordWithFlags(hEvent, hStream, body->flags);
 }
 
-/* cuda.api:1031: post */
+/* cuda.api:1026: post */
 static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue32_v2 *body = (const void *)r->body;
@@ -474,7 +474,7 @@ static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1033: post */
+/* cuda.api:1028: post */
 static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue32_v2 *body = (const void *)r->body;
@@ -489,7 +489,7 @@ static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1035: post */
+/* cuda.api:1030: post */
 static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue64_v2 *body = (const void *)r->body;
@@ -504,7 +504,7 @@ static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1037: post */
+/* cuda.api:1032: post */
 static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue64_v2 *body = (const void *)r->body;
@@ -519,7 +519,7 @@ static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1039: post */
+/* cuda.api:1034: post */
 static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamBatchMemOp_v2 *body = (const void *)r->body;
@@ -536,7 +536,7 @@ static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 			(CUstreamBatchMemOpParams *)paramArray, body->flags);
 }
 
-/* cuda.api:1120: post */
+/* cuda.api:1115: post */
 static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamCopyAttributes *body = (const void *)r->body;
@@ -551,7 +551,7 @@ static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 	return cuda->cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1121: call */
+/* cuda.api:1116: call */
 static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamGetAttribute *body = (const void *)r->body;
@@ -571,7 +571,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1123: learned */
+/* cuda.api:1118: learned */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -626,7 +626,7 @@ static CUresult run_cuDeviceGetHostAtomicCapabilities(struct worker *w, struct r
 			body->dev);
 }
 
-/* cuda.api:701: cached */
+/* cuda.api:696: cached */
 static CUresult run_cuDeviceGetP2PAtomicCapabilities(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetP2PAtomicCapabilities *body = (const void *)r->body;
@@ -718,6 +718,14 @@ static const struct serve_entry entries[] = {
 	 "vcudaCublasOpen"},
 	{OP_vcudaCublasClose, sizeof(struct wire_vcudaCublasClose), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaCublasClose, "vcudaCublasClose"},
+	{OP_vcudaVmmCreate, sizeof(struct wire_vcudaVmmCreate), 0,
+	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaVmmCreate, "vcudaVmmCreate"},
+	{OP_vcudaVmmMap, sizeof(struct wire_vcudaVmmMap), 0,
+	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaVmmMap, "vcudaVmmMap"},
+	{OP_vcudaVmmRelease, sizeof(struct wire_vcudaVmmRelease), 0,
+	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaVmmRelease, "vcudaVmmRelease"},
+	{OP_vcudaVmmUnmap, sizeof(struct wire_vcudaVmmUnmap), 0,
+	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaVmmUnmap, "vcudaVmmUnmap"},
 	{OP_vcudaCudnnOpen, sizeof(struct wire_vcudaCudnnOpen),
 	 sizeof(struct wire_vcudaCudnnOpen_reply), SERVE_CALL, serve_vcudaCudnnOpen,
 	 "vcudaCudnnOpen"},
@@ -781,6 +789,11 @@ static const struct serve_entry entries[] = {
 	 serve_vcudaLinkRead, "vcudaLinkRead"},
 	{OP_vcudaLinkDestroy, sizeof(struct wire_vcudaLinkDestroy), 0, SERVE_POST | SERVE_CALL,
 	 serve_vcudaLinkDestroy, "vcudaLinkDestroy"},
+	{OP_vcudaIpcExport, sizeof(struct wire_vcudaIpcExport),
+	 sizeof(struct wire_vcudaIpcExport_reply), SERVE_CALL | SERVE_NO_CONTEXT,
+	 serve_vcudaIpcExport, "vcudaIpcExport"},
+	{OP_vcudaIpcImport, sizeof(struct wire_vcudaIpcImport), 0,
+	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaIpcImport, "vcudaIpcImport"},
 	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0, SERVE_POST | SERVE_CALL,
 	 run_cuCtxSetLimit, "cuCtxSetLimit"},
 	{OP_cuCtxGetLimit, sizeof(struct wire_cuCtxGetLimit),

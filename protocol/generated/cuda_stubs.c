@@ -1418,58 +1418,68 @@ VCUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceGetPCIBusId);
 
-/* cuda.api:152: refused */
+/* cuda.api:152: call */
 VCUDA_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
-	(void)pHandle;
-	(void)event;
-	return shim_refused(CALL_cuIpcGetEventHandle, "cuIpcGetEventHandle",
-		"sharing between processes: not served yet");
+	CUresult entered = shim_enter(CALL_cuIpcGetEventHandle);
+
+	if (entered)
+		return entered;
+
+	return hand_cuIpcGetEventHandle(pHandle, event);
 }
 VCUDA_LOCAL(cuIpcGetEventHandle);
 
-/* cuda.api:154: refused */
+/* cuda.api:153: call */
 VCUDA_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
-	(void)phEvent;
-	(void)handle;
-	return shim_refused(CALL_cuIpcOpenEventHandle, "cuIpcOpenEventHandle",
-		"sharing between processes: not served yet");
+	CUresult entered = shim_enter(CALL_cuIpcOpenEventHandle);
+
+	if (entered)
+		return entered;
+
+	return hand_cuIpcOpenEventHandle(phEvent, handle);
 }
 VCUDA_LOCAL(cuIpcOpenEventHandle);
 
-/* cuda.api:156: refused */
+/* cuda.api:154: call */
 VCUDA_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-	(void)pHandle;
-	(void)dptr;
-	return shim_refused(CALL_cuIpcGetMemHandle, "cuIpcGetMemHandle",
-		"sharing between processes: not served yet");
+	CUresult entered = shim_enter(CALL_cuIpcGetMemHandle);
+
+	if (entered)
+		return entered;
+
+	return hand_cuIpcGetMemHandle(pHandle, dptr);
 }
 VCUDA_LOCAL(cuIpcGetMemHandle);
 
-/* cuda.api:158: refused */
+/* cuda.api:155: call */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {
-	(void)pdptr;
-	(void)handle;
-	(void)Flags;
-	return shim_refused(CALL_cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle_v2",
-		"sharing between processes: not served yet");
+	CUresult entered = shim_enter(CALL_cuIpcOpenMemHandle_v2);
+
+	if (entered)
+		return entered;
+
+	return hand_cuIpcOpenMemHandle_v2(pdptr, handle, Flags);
 }
 VCUDA_LOCAL(cuIpcOpenMemHandle_v2);
 
-/* cuda.api:160: refused */
+/* cuda.api:156: post */
 VCUDA_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
-	(void)dptr;
-	return shim_refused(CALL_cuIpcCloseMemHandle, "cuIpcCloseMemHandle",
-		"sharing between processes: not served yet");
+	CUresult entered = shim_enter(CALL_cuIpcCloseMemHandle);
+
+	if (entered)
+		return entered;
+
+	return hand_cuIpcCloseMemHandle(dptr);
 }
 VCUDA_LOCAL(cuIpcCloseMemHandle);
 
-/* cuda.api:162: local */
+/* cuda.api:157: local */
 VCUDA_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister_v2);
@@ -1481,7 +1491,7 @@ VCUDA_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned in
 }
 VCUDA_LOCAL(cuMemHostRegister_v2);
 
-/* cuda.api:163: local */
+/* cuda.api:158: local */
 VCUDA_EXPORT CUresult cuMemHostUnregister(void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostUnregister);
@@ -1493,7 +1503,7 @@ VCUDA_EXPORT CUresult cuMemHostUnregister(void *p)
 }
 VCUDA_LOCAL(cuMemHostUnregister);
 
-/* cuda.api:164: refused */
+/* cuda.api:159: refused */
 VCUDA_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
@@ -1504,7 +1514,7 @@ VCUDA_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArrayCreate_v2);
 
-/* cuda.api:166: refused */
+/* cuda.api:161: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -1515,7 +1525,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescr
 }
 VCUDA_LOCAL(cuArrayGetDescriptor_v2);
 
-/* cuda.api:168: refused */
+/* cuda.api:163: refused */
 VCUDA_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 		CUarray array)
 {
@@ -1526,7 +1536,7 @@ VCUDA_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *s
 }
 VCUDA_LOCAL(cuArrayGetSparseProperties);
 
-/* cuda.api:170: refused */
+/* cuda.api:165: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
 		CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
 {
@@ -1537,7 +1547,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
 }
 VCUDA_LOCAL(cuMipmappedArrayGetSparseProperties);
 
-/* cuda.api:172: refused */
+/* cuda.api:167: refused */
 VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(
 		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
 		CUdevice device)
@@ -1550,7 +1560,7 @@ VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(
 }
 VCUDA_LOCAL(cuArrayGetMemoryRequirements);
 
-/* cuda.api:174: refused */
+/* cuda.api:169: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
 		CUdevice device)
@@ -1563,7 +1573,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 }
 VCUDA_LOCAL(cuMipmappedArrayGetMemoryRequirements);
 
-/* cuda.api:177: refused */
+/* cuda.api:172: refused */
 VCUDA_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray,
 		unsigned int planeIdx)
 {
@@ -1574,7 +1584,7 @@ VCUDA_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray,
 }
 VCUDA_LOCAL(cuArrayGetPlane);
 
-/* cuda.api:179: refused */
+/* cuda.api:174: refused */
 VCUDA_EXPORT CUresult cuArrayDestroy(CUarray hArray)
 {
 	(void)hArray;
@@ -1582,7 +1592,7 @@ VCUDA_EXPORT CUresult cuArrayDestroy(CUarray hArray)
 }
 VCUDA_LOCAL(cuArrayDestroy);
 
-/* cuda.api:180: refused */
+/* cuda.api:175: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
@@ -1593,7 +1603,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArray3DCreate_v2);
 
-/* cuda.api:182: refused */
+/* cuda.api:177: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -1604,7 +1614,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayD
 }
 VCUDA_LOCAL(cuArray3DGetDescriptor_v2);
 
-/* cuda.api:184: refused */
+/* cuda.api:179: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
 		unsigned int numMipmapLevels)
@@ -1617,7 +1627,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 }
 VCUDA_LOCAL(cuMipmappedArrayCreate);
 
-/* cuda.api:187: refused */
+/* cuda.api:182: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray,
 		CUmipmappedArray hMipmappedArray, unsigned int level)
 {
@@ -1629,7 +1639,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray,
 }
 VCUDA_LOCAL(cuMipmappedArrayGetLevel);
 
-/* cuda.api:189: refused */
+/* cuda.api:184: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
 	(void)hMipmappedArray;
@@ -1638,7 +1648,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 }
 VCUDA_LOCAL(cuMipmappedArrayDestroy);
 
-/* cuda.api:191: refused */
+/* cuda.api:186: refused */
 VCUDA_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 		CUmemRangeHandleType handleType, unsigned long long flags)
 {
@@ -1652,7 +1662,7 @@ VCUDA_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dp
 }
 VCUDA_LOCAL(cuMemGetHandleForAddressRange);
 
-/* cuda.api:194: local */
+/* cuda.api:189: local */
 VCUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 		CUdeviceptr addr, unsigned long long flags)
 {
@@ -1665,7 +1675,7 @@ VCUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t 
 }
 VCUDA_LOCAL(cuMemAddressReserve);
 
-/* cuda.api:196: local */
+/* cuda.api:191: local */
 VCUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
 	CUresult entered = shim_enter(CALL_cuMemAddressFree);
@@ -1677,7 +1687,7 @@ VCUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 }
 VCUDA_LOCAL(cuMemAddressFree);
 
-/* cuda.api:197: local */
+/* cuda.api:192: local */
 VCUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -1690,7 +1700,7 @@ VCUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t s
 }
 VCUDA_LOCAL(cuMemCreate);
 
-/* cuda.api:199: local */
+/* cuda.api:194: local */
 VCUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	CUresult entered = shim_enter(CALL_cuMemRelease);
@@ -1702,7 +1712,7 @@ VCUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 }
 VCUDA_LOCAL(cuMemRelease);
 
-/* cuda.api:200: post */
+/* cuda.api:195: post */
 VCUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
@@ -1715,7 +1725,7 @@ VCUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 }
 VCUDA_LOCAL(cuMemMap);
 
-/* cuda.api:203: post */
+/* cuda.api:198: post */
 VCUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	CUresult entered = shim_enter(CALL_cuMemUnmap);
@@ -1727,7 +1737,7 @@ VCUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 }
 VCUDA_LOCAL(cuMemUnmap);
 
-/* cuda.api:204: local */
+/* cuda.api:199: local */
 VCUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
 		size_t count)
 {
@@ -1740,7 +1750,7 @@ VCUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAc
 }
 VCUDA_LOCAL(cuMemSetAccess);
 
-/* cuda.api:206: local */
+/* cuda.api:201: local */
 VCUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
 		CUdeviceptr ptr)
 {
@@ -1753,7 +1763,7 @@ VCUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocat
 }
 VCUDA_LOCAL(cuMemGetAccess);
 
-/* cuda.api:208: refused */
+/* cuda.api:203: refused */
 VCUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
 		CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
 		unsigned long long flags)
@@ -1767,7 +1777,7 @@ VCUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
 }
 VCUDA_LOCAL(cuMemExportToShareableHandle);
 
-/* cuda.api:211: refused */
+/* cuda.api:206: refused */
 VCUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
 		void *osHandle, CUmemAllocationHandleType shHandleType)
 {
@@ -1779,7 +1789,7 @@ VCUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandl
 }
 VCUDA_LOCAL(cuMemImportFromShareableHandle);
 
-/* cuda.api:214: local */
+/* cuda.api:209: local */
 VCUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 		const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
 {
@@ -1792,7 +1802,7 @@ VCUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 }
 VCUDA_LOCAL(cuMemGetAllocationGranularity);
 
-/* cuda.api:216: local */
+/* cuda.api:211: local */
 VCUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 		CUmemGenericAllocationHandle handle)
 {
@@ -1805,7 +1815,7 @@ VCUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp
 }
 VCUDA_LOCAL(cuMemGetAllocationPropertiesFromHandle);
 
-/* cuda.api:218: local */
+/* cuda.api:213: local */
 VCUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
 		void *addr)
 {
@@ -1818,7 +1828,7 @@ VCUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *
 }
 VCUDA_LOCAL(cuMemRetainAllocationHandle);
 
-/* cuda.api:220: local */
+/* cuda.api:215: local */
 VCUDA_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolTrimTo);
@@ -1830,7 +1840,7 @@ VCUDA_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 }
 VCUDA_LOCAL(cuMemPoolTrimTo);
 
-/* cuda.api:221: local */
+/* cuda.api:216: local */
 VCUDA_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		void *value)
 {
@@ -1843,7 +1853,7 @@ VCUDA_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
 }
 VCUDA_LOCAL(cuMemPoolSetAttribute);
 
-/* cuda.api:223: local */
+/* cuda.api:218: local */
 VCUDA_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		void *value)
 {
@@ -1856,7 +1866,7 @@ VCUDA_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribu
 }
 VCUDA_LOCAL(cuMemPoolGetAttribute);
 
-/* cuda.api:225: local */
+/* cuda.api:220: local */
 VCUDA_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map,
 		size_t count)
 {
@@ -1869,7 +1879,7 @@ VCUDA_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDes
 }
 VCUDA_LOCAL(cuMemPoolSetAccess);
 
-/* cuda.api:227: local */
+/* cuda.api:222: local */
 VCUDA_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
 		CUmemLocation *location)
 {
@@ -1882,7 +1892,7 @@ VCUDA_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool 
 }
 VCUDA_LOCAL(cuMemPoolGetAccess);
 
-/* cuda.api:229: local */
+/* cuda.api:224: local */
 VCUDA_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolCreate);
@@ -1894,7 +1904,7 @@ VCUDA_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
 }
 VCUDA_LOCAL(cuMemPoolCreate);
 
-/* cuda.api:230: local */
+/* cuda.api:225: local */
 VCUDA_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolDestroy);
@@ -1906,7 +1916,7 @@ VCUDA_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 }
 VCUDA_LOCAL(cuMemPoolDestroy);
 
-/* cuda.api:231: local */
+/* cuda.api:226: local */
 VCUDA_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
 		CUmemAllocationType type)
 {
@@ -1919,7 +1929,7 @@ VCUDA_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocati
 }
 VCUDA_LOCAL(cuMemGetDefaultMemPool);
 
-/* cuda.api:233: local */
+/* cuda.api:228: local */
 VCUDA_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
 		CUmemAllocationType type)
 {
@@ -1932,7 +1942,7 @@ VCUDA_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *locatio
 }
 VCUDA_LOCAL(cuMemGetMemPool);
 
-/* cuda.api:235: local */
+/* cuda.api:230: local */
 VCUDA_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
 		CUmemoryPool pool)
 {
@@ -1945,7 +1955,7 @@ VCUDA_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationTy
 }
 VCUDA_LOCAL(cuMemSetMemPool);
 
-/* cuda.api:237: refused */
+/* cuda.api:232: refused */
 VCUDA_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 		CUmemAllocationHandleType handleType, unsigned long long flags)
 {
@@ -1959,7 +1969,7 @@ VCUDA_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemor
 }
 VCUDA_LOCAL(cuMemPoolExportToShareableHandle);
 
-/* cuda.api:240: refused */
+/* cuda.api:235: refused */
 VCUDA_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 		CUmemAllocationHandleType handleType, unsigned long long flags)
 {
@@ -1973,7 +1983,7 @@ VCUDA_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out,
 }
 VCUDA_LOCAL(cuMemPoolImportFromShareableHandle);
 
-/* cuda.api:243: refused */
+/* cuda.api:238: refused */
 VCUDA_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out,
 		CUdeviceptr ptr)
 {
@@ -1984,7 +1994,7 @@ VCUDA_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_o
 }
 VCUDA_LOCAL(cuMemPoolExportPointer);
 
-/* cuda.api:245: refused */
+/* cuda.api:240: refused */
 VCUDA_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
 		CUmemPoolPtrExportData *shareData)
 {
@@ -1996,7 +2006,7 @@ VCUDA_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool 
 }
 VCUDA_LOCAL(cuMemPoolImportPointer);
 
-/* cuda.api:248: refused */
+/* cuda.api:243: refused */
 VCUDA_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
 		const CUmulticastObjectProp *prop)
 {
@@ -2007,7 +2017,7 @@ VCUDA_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
 }
 VCUDA_LOCAL(cuMulticastCreate);
 
-/* cuda.api:250: refused */
+/* cuda.api:245: refused */
 VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
 {
 	(void)mcHandle;
@@ -2017,7 +2027,7 @@ VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle
 }
 VCUDA_LOCAL(cuMulticastAddDevice);
 
-/* cuda.api:252: refused */
+/* cuda.api:247: refused */
 VCUDA_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
 		CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
 		unsigned long long flags)
@@ -2034,7 +2044,7 @@ VCUDA_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, 
 VCUDA_LOCAL(cuMulticastBindMem);
 
 CUresult cuMulticastBindMem_v2(void);
-/* cuda.api:255: refused */
+/* cuda.api:250: refused */
 VCUDA_EXPORT CUresult cuMulticastBindMem_v2(void)
 {
 	return shim_refused(CALL_cuMulticastBindMem_v2, "cuMulticastBindMem_v2",
@@ -2042,7 +2052,7 @@ VCUDA_EXPORT CUresult cuMulticastBindMem_v2(void)
 }
 VCUDA_LOCAL(cuMulticastBindMem_v2);
 
-/* cuda.api:258: refused */
+/* cuda.api:253: refused */
 VCUDA_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
 		size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags)
 {
@@ -2057,7 +2067,7 @@ VCUDA_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
 VCUDA_LOCAL(cuMulticastBindAddr);
 
 CUresult cuMulticastBindAddr_v2(void);
-/* cuda.api:261: refused */
+/* cuda.api:256: refused */
 VCUDA_EXPORT CUresult cuMulticastBindAddr_v2(void)
 {
 	return shim_refused(CALL_cuMulticastBindAddr_v2, "cuMulticastBindAddr_v2",
@@ -2065,7 +2075,7 @@ VCUDA_EXPORT CUresult cuMulticastBindAddr_v2(void)
 }
 VCUDA_LOCAL(cuMulticastBindAddr_v2);
 
-/* cuda.api:264: refused */
+/* cuda.api:259: refused */
 VCUDA_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev,
 		size_t mcOffset, size_t size)
 {
@@ -2078,7 +2088,7 @@ VCUDA_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, C
 }
 VCUDA_LOCAL(cuMulticastUnbind);
 
-/* cuda.api:266: refused */
+/* cuda.api:261: refused */
 VCUDA_EXPORT CUresult cuMulticastGetGranularity(size_t *granularity,
 		const CUmulticastObjectProp *prop, CUmulticastGranularity_flags option)
 {
@@ -2091,7 +2101,7 @@ VCUDA_EXPORT CUresult cuMulticastGetGranularity(size_t *granularity,
 VCUDA_LOCAL(cuMulticastGetGranularity);
 
 CUresult cuDeviceGetFabricClusterUuid(void);
-/* cuda.api:268: refused */
+/* cuda.api:263: refused */
 VCUDA_EXPORT CUresult cuDeviceGetFabricClusterUuid(void)
 {
 	return shim_refused(CALL_cuDeviceGetFabricClusterUuid, "cuDeviceGetFabricClusterUuid",
@@ -2100,7 +2110,7 @@ VCUDA_EXPORT CUresult cuDeviceGetFabricClusterUuid(void)
 VCUDA_LOCAL(cuDeviceGetFabricClusterUuid);
 
 CUresult cuDeviceGetCliqueCount(void);
-/* cuda.api:270: refused */
+/* cuda.api:265: refused */
 VCUDA_EXPORT CUresult cuDeviceGetCliqueCount(void)
 {
 	return shim_refused(CALL_cuDeviceGetCliqueCount, "cuDeviceGetCliqueCount",
@@ -2109,7 +2119,7 @@ VCUDA_EXPORT CUresult cuDeviceGetCliqueCount(void)
 VCUDA_LOCAL(cuDeviceGetCliqueCount);
 
 CUresult cuDeviceGetCliqueInfo(void);
-/* cuda.api:272: refused */
+/* cuda.api:267: refused */
 VCUDA_EXPORT CUresult cuDeviceGetCliqueInfo(void)
 {
 	return shim_refused(CALL_cuDeviceGetCliqueInfo, "cuDeviceGetCliqueInfo",
@@ -2118,7 +2128,7 @@ VCUDA_EXPORT CUresult cuDeviceGetCliqueInfo(void)
 VCUDA_LOCAL(cuDeviceGetCliqueInfo);
 
 CUresult cuLogicalEndpointIdReserve(void);
-/* cuda.api:274: refused */
+/* cuda.api:269: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointIdReserve(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointIdReserve, "cuLogicalEndpointIdReserve",
@@ -2127,7 +2137,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointIdReserve(void)
 VCUDA_LOCAL(cuLogicalEndpointIdReserve);
 
 CUresult cuLogicalEndpointIdRelease(void);
-/* cuda.api:276: refused */
+/* cuda.api:271: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointIdRelease(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointIdRelease, "cuLogicalEndpointIdRelease",
@@ -2136,7 +2146,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointIdRelease(void)
 VCUDA_LOCAL(cuLogicalEndpointIdRelease);
 
 CUresult cuLogicalEndpointCreate(void);
-/* cuda.api:278: refused */
+/* cuda.api:273: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointCreate(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointCreate, "cuLogicalEndpointCreate",
@@ -2145,7 +2155,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointCreate(void)
 VCUDA_LOCAL(cuLogicalEndpointCreate);
 
 CUresult cuLogicalEndpointAddDevice(void);
-/* cuda.api:280: refused */
+/* cuda.api:275: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointAddDevice(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointAddDevice, "cuLogicalEndpointAddDevice",
@@ -2154,7 +2164,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointAddDevice(void)
 VCUDA_LOCAL(cuLogicalEndpointAddDevice);
 
 CUresult cuLogicalEndpointDestroy(void);
-/* cuda.api:282: refused */
+/* cuda.api:277: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointDestroy(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointDestroy, "cuLogicalEndpointDestroy",
@@ -2163,7 +2173,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointDestroy(void)
 VCUDA_LOCAL(cuLogicalEndpointDestroy);
 
 CUresult cuLogicalEndpointBindAddr(void);
-/* cuda.api:284: refused */
+/* cuda.api:279: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointBindAddr(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointBindAddr, "cuLogicalEndpointBindAddr",
@@ -2172,7 +2182,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointBindAddr(void)
 VCUDA_LOCAL(cuLogicalEndpointBindAddr);
 
 CUresult cuLogicalEndpointBindMem(void);
-/* cuda.api:287: refused */
+/* cuda.api:282: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointBindMem(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointBindMem, "cuLogicalEndpointBindMem",
@@ -2181,7 +2191,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointBindMem(void)
 VCUDA_LOCAL(cuLogicalEndpointBindMem);
 
 CUresult cuLogicalEndpointUnbind(void);
-/* cuda.api:290: refused */
+/* cuda.api:285: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointUnbind(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointUnbind, "cuLogicalEndpointUnbind",
@@ -2190,7 +2200,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointUnbind(void)
 VCUDA_LOCAL(cuLogicalEndpointUnbind);
 
 CUresult cuLogicalEndpointExport(void);
-/* cuda.api:292: refused */
+/* cuda.api:287: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointExport(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointExport, "cuLogicalEndpointExport",
@@ -2199,7 +2209,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointExport(void)
 VCUDA_LOCAL(cuLogicalEndpointExport);
 
 CUresult cuLogicalEndpointImport(void);
-/* cuda.api:294: refused */
+/* cuda.api:289: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointImport(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointImport, "cuLogicalEndpointImport",
@@ -2208,7 +2218,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointImport(void)
 VCUDA_LOCAL(cuLogicalEndpointImport);
 
 CUresult cuLogicalEndpointGetLimits(void);
-/* cuda.api:296: refused */
+/* cuda.api:291: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointGetLimits(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointGetLimits, "cuLogicalEndpointGetLimits",
@@ -2217,7 +2227,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointGetLimits(void)
 VCUDA_LOCAL(cuLogicalEndpointGetLimits);
 
 CUresult cuLogicalEndpointQuery(void);
-/* cuda.api:298: refused */
+/* cuda.api:293: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointQuery(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointQuery, "cuLogicalEndpointQuery",
@@ -2225,7 +2235,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointQuery(void)
 }
 VCUDA_LOCAL(cuLogicalEndpointQuery);
 
-/* cuda.api:300: local */
+/* cuda.api:295: local */
 VCUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 		CUdeviceptr ptr)
 {
@@ -2238,7 +2248,7 @@ VCUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attr
 }
 VCUDA_LOCAL(cuPointerGetAttribute);
 
-/* cuda.api:302: refused */
+/* cuda.api:297: refused */
 VCUDA_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUmemLocation location)
 {
@@ -2252,7 +2262,7 @@ VCUDA_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_adv
 VCUDA_LOCAL(cuMemAdvise_v2);
 
 CUresult cuMemGetLocationInfo(void);
-/* cuda.api:304: refused */
+/* cuda.api:299: refused */
 VCUDA_EXPORT CUresult cuMemGetLocationInfo(void)
 {
 	return shim_refused(CALL_cuMemGetLocationInfo, "cuMemGetLocationInfo",
@@ -2260,7 +2270,7 @@ VCUDA_EXPORT CUresult cuMemGetLocationInfo(void)
 }
 VCUDA_LOCAL(cuMemGetLocationInfo);
 
-/* cuda.api:307: refused */
+/* cuda.api:302: refused */
 VCUDA_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize,
 		CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
 {
@@ -2274,7 +2284,7 @@ VCUDA_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize,
 }
 VCUDA_LOCAL(cuMemRangeGetAttribute);
 
-/* cuda.api:309: refused */
+/* cuda.api:304: refused */
 VCUDA_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 		CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr,
 		size_t count)
@@ -2290,7 +2300,7 @@ VCUDA_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 }
 VCUDA_LOCAL(cuMemRangeGetAttributes);
 
-/* cuda.api:312: local */
+/* cuda.api:307: local */
 VCUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 		CUdeviceptr ptr)
 {
@@ -2303,7 +2313,7 @@ VCUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribu
 }
 VCUDA_LOCAL(cuPointerSetAttribute);
 
-/* cuda.api:314: local */
+/* cuda.api:309: local */
 VCUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
 		CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
@@ -2316,7 +2326,7 @@ VCUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
 }
 VCUDA_LOCAL(cuPointerGetAttributes);
 
-/* cuda.api:316: post */
+/* cuda.api:311: post */
 VCUDA_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCreate);
@@ -2328,7 +2338,7 @@ VCUDA_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 }
 VCUDA_LOCAL(cuStreamCreate);
 
-/* cuda.api:317: post */
+/* cuda.api:312: post */
 VCUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
 		int priority)
 {
@@ -2341,7 +2351,7 @@ VCUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned in
 }
 VCUDA_LOCAL(cuStreamCreateWithPriority);
 
-/* cuda.api:319: local */
+/* cuda.api:314: local */
 VCUDA_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	CUresult entered = shim_enter(CALL_cuThreadExchangeStreamCaptureMode);
@@ -2353,7 +2363,7 @@ VCUDA_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mod
 }
 VCUDA_LOCAL(cuThreadExchangeStreamCaptureMode);
 
-/* cuda.api:320: post */
+/* cuda.api:315: post */
 VCUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy_v2);
@@ -2365,7 +2375,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamDestroy_v2);
 
-/* cuda.api:321: post */
+/* cuda.api:316: post */
 VCUDA_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuEventCreate);
@@ -2377,7 +2387,7 @@ VCUDA_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 }
 VCUDA_LOCAL(cuEventCreate);
 
-/* cuda.api:322: call */
+/* cuda.api:317: call */
 VCUDA_EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventQuery);
@@ -2389,7 +2399,7 @@ VCUDA_EXPORT CUresult cuEventQuery(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventQuery);
 
-/* cuda.api:323: call */
+/* cuda.api:318: call */
 VCUDA_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventSynchronize);
@@ -2401,7 +2411,7 @@ VCUDA_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventSynchronize);
 
-/* cuda.api:324: post */
+/* cuda.api:319: post */
 VCUDA_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy_v2);
@@ -2432,7 +2442,7 @@ static CUresult send_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
 	return shim_end(&call);
 }
 
-/* cuda.api:325: call */
+/* cuda.api:320: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime_v2);
@@ -2444,7 +2454,7 @@ VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart
 }
 VCUDA_LOCAL(cuEventElapsedTime_v2);
 
-/* cuda.api:327: refused */
+/* cuda.api:322: refused */
 VCUDA_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 		const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
 {
@@ -2455,7 +2465,7 @@ VCUDA_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 }
 VCUDA_LOCAL(cuImportExternalMemory);
 
-/* cuda.api:330: refused */
+/* cuda.api:325: refused */
 VCUDA_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr,
 		CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
 {
@@ -2468,7 +2478,7 @@ VCUDA_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr,
 }
 VCUDA_LOCAL(cuExternalMemoryGetMappedBuffer);
 
-/* cuda.api:333: refused */
+/* cuda.api:328: refused */
 VCUDA_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap,
 		CUexternalMemory extMem,
 		const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
@@ -2482,7 +2492,7 @@ VCUDA_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *
 }
 VCUDA_LOCAL(cuExternalMemoryGetMappedMipmappedArray);
 
-/* cuda.api:336: refused */
+/* cuda.api:331: refused */
 VCUDA_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
 {
 	(void)extMem;
@@ -2491,7 +2501,7 @@ VCUDA_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
 }
 VCUDA_LOCAL(cuDestroyExternalMemory);
 
-/* cuda.api:338: refused */
+/* cuda.api:333: refused */
 VCUDA_EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 		const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
 {
@@ -2502,7 +2512,7 @@ VCUDA_EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 }
 VCUDA_LOCAL(cuImportExternalSemaphore);
 
-/* cuda.api:341: refused */
+/* cuda.api:336: refused */
 VCUDA_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 {
 	(void)extSem;
@@ -2511,7 +2521,7 @@ VCUDA_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 }
 VCUDA_LOCAL(cuDestroyExternalSemaphore);
 
-/* cuda.api:343: local */
+/* cuda.api:338: local */
 VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetAttribute);
@@ -2523,7 +2533,7 @@ VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, C
 }
 VCUDA_LOCAL(cuFuncGetAttribute);
 
-/* cuda.api:344: post */
+/* cuda.api:339: post */
 VCUDA_EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib,
 		int value)
 {
@@ -2548,7 +2558,7 @@ static CUresult send_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	return shim_learned(&call);
 }
 
-/* cuda.api:346: learned */
+/* cuda.api:341: learned */
 VCUDA_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetCacheConfig);
@@ -2560,7 +2570,7 @@ VCUDA_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config
 }
 VCUDA_LOCAL(cuFuncSetCacheConfig);
 
-/* cuda.api:347: local */
+/* cuda.api:342: local */
 VCUDA_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetModule);
@@ -2572,7 +2582,7 @@ VCUDA_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 }
 VCUDA_LOCAL(cuFuncGetModule);
 
-/* cuda.api:348: local */
+/* cuda.api:343: local */
 VCUDA_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetName);
@@ -2584,7 +2594,7 @@ VCUDA_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 }
 VCUDA_LOCAL(cuFuncGetName);
 
-/* cuda.api:349: local */
+/* cuda.api:344: local */
 VCUDA_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
 		size_t *paramOffset, size_t *paramSize)
 {
@@ -2598,7 +2608,7 @@ VCUDA_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
 VCUDA_LOCAL(cuFuncGetParamInfo);
 
 CUresult cuFuncGetParamCount(void);
-/* cuda.api:351: refused */
+/* cuda.api:346: refused */
 VCUDA_EXPORT CUresult cuFuncGetParamCount(void)
 {
 	return shim_refused(CALL_cuFuncGetParamCount, "cuFuncGetParamCount",
@@ -2606,7 +2616,7 @@ VCUDA_EXPORT CUresult cuFuncGetParamCount(void)
 }
 VCUDA_LOCAL(cuFuncGetParamCount);
 
-/* cuda.api:353: local */
+/* cuda.api:348: local */
 VCUDA_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
 	CUresult entered = shim_enter(CALL_cuFuncIsLoaded);
@@ -2618,7 +2628,7 @@ VCUDA_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction f
 }
 VCUDA_LOCAL(cuFuncIsLoaded);
 
-/* cuda.api:354: local */
+/* cuda.api:349: local */
 VCUDA_EXPORT CUresult cuFuncLoad(CUfunction function)
 {
 	CUresult entered = shim_enter(CALL_cuFuncLoad);
@@ -2630,7 +2640,7 @@ VCUDA_EXPORT CUresult cuFuncLoad(CUfunction function)
 }
 VCUDA_LOCAL(cuFuncLoad);
 
-/* cuda.api:355: refused */
+/* cuda.api:350: refused */
 VCUDA_EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 {
 	(void)hfunc;
@@ -2642,7 +2652,7 @@ VCUDA_EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 }
 VCUDA_LOCAL(cuFuncSetBlockShape);
 
-/* cuda.api:357: refused */
+/* cuda.api:352: refused */
 VCUDA_EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 {
 	(void)hfunc;
@@ -2652,7 +2662,7 @@ VCUDA_EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 }
 VCUDA_LOCAL(cuFuncSetSharedSize);
 
-/* cuda.api:359: refused */
+/* cuda.api:354: refused */
 VCUDA_EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 {
 	(void)hfunc;
@@ -2662,7 +2672,7 @@ VCUDA_EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 }
 VCUDA_LOCAL(cuParamSetSize);
 
-/* cuda.api:361: refused */
+/* cuda.api:356: refused */
 VCUDA_EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
 {
 	(void)hfunc;
@@ -2673,7 +2683,7 @@ VCUDA_EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int val
 }
 VCUDA_LOCAL(cuParamSeti);
 
-/* cuda.api:363: refused */
+/* cuda.api:358: refused */
 VCUDA_EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
 {
 	(void)hfunc;
@@ -2684,7 +2694,7 @@ VCUDA_EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
 }
 VCUDA_LOCAL(cuParamSetf);
 
-/* cuda.api:365: refused */
+/* cuda.api:360: refused */
 VCUDA_EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr,
 		unsigned int numbytes)
 {
@@ -2697,7 +2707,7 @@ VCUDA_EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr,
 }
 VCUDA_LOCAL(cuParamSetv);
 
-/* cuda.api:367: refused */
+/* cuda.api:362: refused */
 VCUDA_EXPORT CUresult cuLaunch(CUfunction f)
 {
 	(void)f;
@@ -2706,7 +2716,7 @@ VCUDA_EXPORT CUresult cuLaunch(CUfunction f)
 }
 VCUDA_LOCAL(cuLaunch);
 
-/* cuda.api:368: refused */
+/* cuda.api:363: refused */
 VCUDA_EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
 	(void)f;
@@ -2717,7 +2727,7 @@ VCUDA_EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height
 }
 VCUDA_LOCAL(cuLaunchGrid);
 
-/* cuda.api:370: refused */
+/* cuda.api:365: refused */
 VCUDA_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
 		CUstream hStream)
 {
@@ -2730,7 +2740,7 @@ VCUDA_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_h
 }
 VCUDA_LOCAL(cuLaunchGridAsync);
 
-/* cuda.api:372: refused */
+/* cuda.api:367: refused */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 		unsigned int numDevices, unsigned int flags)
 {
@@ -2743,7 +2753,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *l
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernelMultiDevice);
 
-/* cuda.api:375: refused */
+/* cuda.api:370: refused */
 VCUDA_EXPORT CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 {
 	(void)hfunc;
@@ -2766,7 +2776,7 @@ static CUresult send_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig c
 	return shim_learned(&call);
 }
 
-/* cuda.api:377: learned */
+/* cuda.api:372: learned */
 VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetSharedMemConfig);
@@ -2778,7 +2788,7 @@ VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig 
 }
 VCUDA_LOCAL(cuFuncSetSharedMemConfig);
 
-/* cuda.api:378: post */
+/* cuda.api:373: post */
 VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuGraphCreate);
@@ -2790,7 +2800,7 @@ VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 }
 VCUDA_LOCAL(cuGraphCreate);
 
-/* cuda.api:379: post */
+/* cuda.api:374: post */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
@@ -2805,7 +2815,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph 
 }
 VCUDA_LOCAL(cuGraphAddKernelNode_v2);
 
-/* cuda.api:382: call */
+/* cuda.api:377: call */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -2818,7 +2828,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams_v2);
 
-/* cuda.api:384: post */
+/* cuda.api:379: post */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -2831,7 +2841,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams_v2);
 
-/* cuda.api:386: post */
+/* cuda.api:381: post */
 VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
@@ -2846,7 +2856,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddMemcpyNode);
 
-/* cuda.api:389: call */
+/* cuda.api:384: call */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
 	CUresult entered = shim_enter(CALL_cuGraphMemcpyNodeGetParams);
@@ -2858,7 +2868,7 @@ VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeGetParams);
 
-/* cuda.api:391: post */
+/* cuda.api:386: post */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMCPY3D *nodeParams)
 {
@@ -2871,7 +2881,7 @@ VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeSetParams);
 
-/* cuda.api:393: post */
+/* cuda.api:388: post */
 VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
@@ -2886,7 +2896,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddMemsetNode);
 
-/* cuda.api:396: call */
+/* cuda.api:391: call */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 		CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
@@ -2899,7 +2909,7 @@ VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemsetNodeGetParams);
 
-/* cuda.api:398: post */
+/* cuda.api:393: post */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
@@ -2912,7 +2922,7 @@ VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemsetNodeSetParams);
 
-/* cuda.api:400: post */
+/* cuda.api:395: post */
 VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
@@ -2927,7 +2937,7 @@ VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphAddHostNode);
 
-/* cuda.api:403: call */
+/* cuda.api:398: call */
 VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 		CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -2940,7 +2950,7 @@ VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphHostNodeGetParams);
 
-/* cuda.api:405: post */
+/* cuda.api:400: post */
 VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -2953,7 +2963,7 @@ VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphHostNodeSetParams);
 
-/* cuda.api:407: post */
+/* cuda.api:402: post */
 VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
@@ -2967,7 +2977,7 @@ VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph
 }
 VCUDA_LOCAL(cuGraphAddChildGraphNode);
 
-/* cuda.api:409: call */
+/* cuda.api:404: call */
 VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuGraphChildGraphNodeGetGraph);
@@ -2979,7 +2989,7 @@ VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *
 }
 VCUDA_LOCAL(cuGraphChildGraphNodeGetGraph);
 
-/* cuda.api:411: post */
+/* cuda.api:406: post */
 VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies)
 {
@@ -2992,7 +3002,7 @@ VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGra
 }
 VCUDA_LOCAL(cuGraphAddEmptyNode);
 
-/* cuda.api:413: post */
+/* cuda.api:408: post */
 VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
@@ -3006,7 +3016,7 @@ VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgrap
 }
 VCUDA_LOCAL(cuGraphAddEventRecordNode);
 
-/* cuda.api:415: call */
+/* cuda.api:410: call */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	CUresult entered = shim_enter(CALL_cuGraphEventRecordNodeGetEvent);
@@ -3018,7 +3028,7 @@ VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent 
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeGetEvent);
 
-/* cuda.api:417: post */
+/* cuda.api:412: post */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	CUresult entered = shim_enter(CALL_cuGraphEventRecordNodeSetEvent);
@@ -3030,7 +3040,7 @@ VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent 
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeSetEvent);
 
-/* cuda.api:418: post */
+/* cuda.api:413: post */
 VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
@@ -3044,7 +3054,7 @@ VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph 
 }
 VCUDA_LOCAL(cuGraphAddEventWaitNode);
 
-/* cuda.api:420: call */
+/* cuda.api:415: call */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	CUresult entered = shim_enter(CALL_cuGraphEventWaitNodeGetEvent);
@@ -3056,7 +3066,7 @@ VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *e
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeGetEvent);
 
-/* cuda.api:422: post */
+/* cuda.api:417: post */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	CUresult entered = shim_enter(CALL_cuGraphEventWaitNodeSetEvent);
@@ -3068,7 +3078,7 @@ VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent ev
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeSetEvent);
 
-/* cuda.api:423: refused */
+/* cuda.api:418: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
@@ -3084,7 +3094,7 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGrap
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresSignalNode);
 
-/* cuda.api:427: refused */
+/* cuda.api:422: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out)
 {
@@ -3096,7 +3106,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode h
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeGetParams);
 
-/* cuda.api:430: refused */
+/* cuda.api:425: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -3108,7 +3118,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode h
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:433: refused */
+/* cuda.api:428: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
@@ -3124,7 +3134,7 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphN
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresWaitNode);
 
-/* cuda.api:437: refused */
+/* cuda.api:432: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out)
 {
@@ -3136,7 +3146,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNo
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeGetParams);
 
-/* cuda.api:440: refused */
+/* cuda.api:435: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -3148,7 +3158,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNo
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:443: refused */
+/* cuda.api:438: refused */
 VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
@@ -3163,7 +3173,7 @@ VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph
 }
 VCUDA_LOCAL(cuGraphAddBatchMemOpNode);
 
-/* cuda.api:447: refused */
+/* cuda.api:442: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
@@ -3175,7 +3185,7 @@ VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeGetParams);
 
-/* cuda.api:450: refused */
+/* cuda.api:445: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -3187,7 +3197,7 @@ VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeSetParams);
 
-/* cuda.api:453: refused */
+/* cuda.api:448: refused */
 VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -3200,7 +3210,7 @@ VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecBatchMemOpNodeSetParams);
 
-/* cuda.api:456: refused */
+/* cuda.api:451: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
@@ -3215,7 +3225,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph h
 }
 VCUDA_LOCAL(cuGraphAddMemAllocNode);
 
-/* cuda.api:460: refused */
+/* cuda.api:455: refused */
 VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 		CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
@@ -3226,7 +3236,7 @@ VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemAllocNodeGetParams);
 
-/* cuda.api:463: refused */
+/* cuda.api:458: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
@@ -3240,7 +3250,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hG
 }
 VCUDA_LOCAL(cuGraphAddMemFreeNode);
 
-/* cuda.api:466: refused */
+/* cuda.api:461: refused */
 VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 {
 	(void)hNode;
@@ -3250,7 +3260,7 @@ VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr
 }
 VCUDA_LOCAL(cuGraphMemFreeNodeGetParams);
 
-/* cuda.api:468: local */
+/* cuda.api:463: local */
 VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGraphMemTrim);
@@ -3262,7 +3272,7 @@ VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 }
 VCUDA_LOCAL(cuDeviceGraphMemTrim);
 
-/* cuda.api:469: local */
+/* cuda.api:464: local */
 VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
@@ -3275,7 +3285,7 @@ VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_a
 }
 VCUDA_LOCAL(cuDeviceGetGraphMemAttribute);
 
-/* cuda.api:471: local */
+/* cuda.api:466: local */
 VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
@@ -3288,7 +3298,7 @@ VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_a
 }
 VCUDA_LOCAL(cuDeviceSetGraphMemAttribute);
 
-/* cuda.api:473: post */
+/* cuda.api:468: post */
 VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
 	CUresult entered = shim_enter(CALL_cuGraphClone);
@@ -3300,7 +3310,7 @@ VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 }
 VCUDA_LOCAL(cuGraphClone);
 
-/* cuda.api:474: local */
+/* cuda.api:469: local */
 VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
 		CUgraph hClonedGraph)
 {
@@ -3313,7 +3323,7 @@ VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hO
 }
 VCUDA_LOCAL(cuGraphNodeFindInClone);
 
-/* cuda.api:476: call */
+/* cuda.api:471: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 {
 	CUresult entered = shim_enter(CALL_cuGraphNodeGetType);
@@ -3326,7 +3336,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *typ
 VCUDA_LOCAL(cuGraphNodeGetType);
 
 CUresult cuGraphNodeGetContainingGraph(void);
-/* cuda.api:477: refused */
+/* cuda.api:472: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetContainingGraph, "cuGraphNodeGetContainingGraph",
@@ -3335,7 +3345,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 VCUDA_LOCAL(cuGraphNodeGetContainingGraph);
 
 CUresult cuGraphNodeGetLocalId(void);
-/* cuda.api:479: refused */
+/* cuda.api:474: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetLocalId, "cuGraphNodeGetLocalId",
@@ -3344,7 +3354,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 VCUDA_LOCAL(cuGraphNodeGetLocalId);
 
 CUresult cuGraphNodeGetToolsId(void);
-/* cuda.api:481: refused */
+/* cuda.api:476: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetToolsId, "cuGraphNodeGetToolsId",
@@ -3353,7 +3363,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 VCUDA_LOCAL(cuGraphNodeGetToolsId);
 
 CUresult cuGraphGetId(void);
-/* cuda.api:483: refused */
+/* cuda.api:478: refused */
 VCUDA_EXPORT CUresult cuGraphGetId(void)
 {
 	return shim_refused(CALL_cuGraphGetId, "cuGraphGetId",
@@ -3362,7 +3372,7 @@ VCUDA_EXPORT CUresult cuGraphGetId(void)
 VCUDA_LOCAL(cuGraphGetId);
 
 CUresult cuGraphExecGetId(void);
-/* cuda.api:485: refused */
+/* cuda.api:480: refused */
 VCUDA_EXPORT CUresult cuGraphExecGetId(void)
 {
 	return shim_refused(CALL_cuGraphExecGetId, "cuGraphExecGetId",
@@ -3370,7 +3380,7 @@ VCUDA_EXPORT CUresult cuGraphExecGetId(void)
 }
 VCUDA_LOCAL(cuGraphExecGetId);
 
-/* cuda.api:487: call */
+/* cuda.api:482: call */
 VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 {
 	CUresult entered = shim_enter(CALL_cuGraphGetNodes);
@@ -3382,7 +3392,7 @@ VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t
 }
 VCUDA_LOCAL(cuGraphGetNodes);
 
-/* cuda.api:489: call */
+/* cuda.api:484: call */
 VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes,
 		size_t *numRootNodes)
 {
@@ -3395,7 +3405,7 @@ VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes
 }
 VCUDA_LOCAL(cuGraphGetRootNodes);
 
-/* cuda.api:491: call */
+/* cuda.api:486: call */
 VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		CUgraphEdgeData *edgeData, size_t *numEdges)
 {
@@ -3408,7 +3418,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgr
 }
 VCUDA_LOCAL(cuGraphGetEdges_v2);
 
-/* cuda.api:493: call */
+/* cuda.api:488: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 		CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
@@ -3422,7 +3432,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies_v2);
 
-/* cuda.api:495: call */
+/* cuda.api:490: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
 		size_t *numDependentNodes)
@@ -3437,7 +3447,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes_v2);
 
-/* cuda.api:497: post */
+/* cuda.api:492: post */
 VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
@@ -3450,7 +3460,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNod
 }
 VCUDA_LOCAL(cuGraphAddDependencies_v2);
 
-/* cuda.api:499: post */
+/* cuda.api:494: post */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
@@ -3463,7 +3473,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraph
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies_v2);
 
-/* cuda.api:501: post */
+/* cuda.api:496: post */
 VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 {
 	CUresult entered = shim_enter(CALL_cuGraphDestroyNode);
@@ -3475,7 +3485,7 @@ VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 }
 VCUDA_LOCAL(cuGraphDestroyNode);
 
-/* cuda.api:502: call */
+/* cuda.api:497: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
 		unsigned long long flags)
 {
@@ -3488,7 +3498,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgr
 }
 VCUDA_LOCAL(cuGraphInstantiateWithFlags);
 
-/* cuda.api:504: local */
+/* cuda.api:499: local */
 VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 {
 	CUresult entered = shim_enter(CALL_cuGraphExecGetFlags);
@@ -3500,7 +3510,7 @@ VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *fl
 }
 VCUDA_LOCAL(cuGraphExecGetFlags);
 
-/* cuda.api:505: post */
+/* cuda.api:500: post */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -3513,7 +3523,7 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams_v2);
 
-/* cuda.api:507: post */
+/* cuda.api:502: post */
 VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
@@ -3526,7 +3536,7 @@ VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecMemcpyNodeSetParams);
 
-/* cuda.api:509: post */
+/* cuda.api:504: post */
 VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
@@ -3539,7 +3549,7 @@ VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecMemsetNodeSetParams);
 
-/* cuda.api:511: post */
+/* cuda.api:506: post */
 VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -3552,7 +3562,7 @@ VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgra
 }
 VCUDA_LOCAL(cuGraphExecHostNodeSetParams);
 
-/* cuda.api:513: post */
+/* cuda.api:508: post */
 VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUgraph childGraph)
 {
@@ -3565,7 +3575,7 @@ VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecChildGraphNodeSetParams);
 
-/* cuda.api:515: post */
+/* cuda.api:510: post */
 VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
@@ -3578,7 +3588,7 @@ VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecEventRecordNodeSetEvent);
 
-/* cuda.api:517: post */
+/* cuda.api:512: post */
 VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
@@ -3591,7 +3601,7 @@ VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecEventWaitNodeSetEvent);
 
-/* cuda.api:519: refused */
+/* cuda.api:514: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -3604,7 +3614,7 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphEx
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:522: refused */
+/* cuda.api:517: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -3617,7 +3627,7 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:525: post */
+/* cuda.api:520: post */
 VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int isEnabled)
 {
@@ -3630,7 +3640,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeSetEnabled);
 
-/* cuda.api:527: local */
+/* cuda.api:522: local */
 VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int *isEnabled)
 {
@@ -3643,7 +3653,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeGetEnabled);
 
-/* cuda.api:529: post */
+/* cuda.api:524: post */
 VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	CUresult entered = shim_enter(CALL_cuGraphExecDestroy);
@@ -3655,7 +3665,7 @@ VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 }
 VCUDA_LOCAL(cuGraphExecDestroy);
 
-/* cuda.api:530: post */
+/* cuda.api:525: post */
 VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
 	CUresult entered = shim_enter(CALL_cuGraphDestroy);
@@ -3667,7 +3677,7 @@ VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 }
 VCUDA_LOCAL(cuGraphDestroy);
 
-/* cuda.api:531: call */
+/* cuda.api:526: call */
 VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo)
 {
@@ -3680,7 +3690,7 @@ VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphExecUpdate_v2);
 
-/* cuda.api:533: refused */
+/* cuda.api:528: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
 	(void)dst;
@@ -3691,7 +3701,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNo
 }
 VCUDA_LOCAL(cuGraphKernelNodeCopyAttributes);
 
-/* cuda.api:535: refused */
+/* cuda.api:530: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		CUkernelNodeAttrValue *value_out)
 {
@@ -3703,7 +3713,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelN
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetAttribute);
 
-/* cuda.api:538: refused */
+/* cuda.api:533: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		const CUkernelNodeAttrValue *value)
 {
@@ -3715,7 +3725,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelN
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetAttribute);
 
-/* cuda.api:541: call */
+/* cuda.api:536: call */
 VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuGraphDebugDotPrint);
@@ -3727,7 +3737,7 @@ VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, uns
 }
 VCUDA_LOCAL(cuGraphDebugDotPrint);
 
-/* cuda.api:543: refused */
+/* cuda.api:538: refused */
 VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
 		unsigned int initialRefcount, unsigned int flags)
 {
@@ -3741,7 +3751,7 @@ VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CU
 }
 VCUDA_LOCAL(cuUserObjectCreate);
 
-/* cuda.api:546: refused */
+/* cuda.api:541: refused */
 VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3751,7 +3761,7 @@ VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count
 }
 VCUDA_LOCAL(cuUserObjectRetain);
 
-/* cuda.api:548: refused */
+/* cuda.api:543: refused */
 VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3761,7 +3771,7 @@ VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int coun
 }
 VCUDA_LOCAL(cuUserObjectRelease);
 
-/* cuda.api:550: refused */
+/* cuda.api:545: refused */
 VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count, unsigned int flags)
 {
@@ -3774,7 +3784,7 @@ VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object
 }
 VCUDA_LOCAL(cuGraphRetainUserObject);
 
-/* cuda.api:552: refused */
+/* cuda.api:547: refused */
 VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count)
 {
@@ -3786,7 +3796,7 @@ VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject objec
 }
 VCUDA_LOCAL(cuGraphReleaseUserObject);
 
-/* cuda.api:554: post */
+/* cuda.api:549: post */
 VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
@@ -3802,7 +3812,7 @@ VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph
 VCUDA_LOCAL(cuGraphAddNode_v2);
 
 CUresult cuGraphAddNode_v3(void);
-/* cuda.api:557: refused */
+/* cuda.api:552: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode_v3(void)
 {
 	return shim_refused(CALL_cuGraphAddNode_v3, "cuGraphAddNode_v3",
@@ -3810,7 +3820,7 @@ VCUDA_EXPORT CUresult cuGraphAddNode_v3(void)
 }
 VCUDA_LOCAL(cuGraphAddNode_v3);
 
-/* cuda.api:561: post */
+/* cuda.api:556: post */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	CUresult entered = shim_enter(CALL_cuGraphNodeSetParams);
@@ -3823,7 +3833,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams 
 VCUDA_LOCAL(cuGraphNodeSetParams);
 
 CUresult cuGraphNodeSetParams_v2(void);
-/* cuda.api:563: refused */
+/* cuda.api:558: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 {
 	return shim_refused(CALL_cuGraphNodeSetParams_v2, "cuGraphNodeSetParams_v2",
@@ -3832,7 +3842,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 VCUDA_LOCAL(cuGraphNodeSetParams_v2);
 
 CUresult cuGraphNodeGetParams(void);
-/* cuda.api:565: refused */
+/* cuda.api:560: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetParams(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetParams, "cuGraphNodeGetParams",
@@ -3840,7 +3850,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetParams(void)
 }
 VCUDA_LOCAL(cuGraphNodeGetParams);
 
-/* cuda.api:567: post */
+/* cuda.api:562: post */
 VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraphNodeParams *nodeParams)
 {
@@ -3853,7 +3863,7 @@ VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
 }
 VCUDA_LOCAL(cuGraphExecNodeSetParams);
 
-/* cuda.api:569: refused */
+/* cuda.api:564: refused */
 VCUDA_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
 		CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
 		unsigned int flags)
@@ -3889,7 +3899,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 	return shim_end(&call);
 }
 
-/* cuda.api:572: cached */
+/* cuda.api:567: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize)
 {
@@ -3926,7 +3936,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 	return shim_end(&call);
 }
 
-/* cuda.api:574: cached */
+/* cuda.api:569: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
@@ -3941,7 +3951,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
 
-/* cuda.api:577: cached */
+/* cuda.api:572: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit)
@@ -3956,7 +3966,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bl
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialBlockSize);
 
-/* cuda.api:580: cached */
+/* cuda.api:575: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize,
 		int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
@@ -3992,7 +4002,7 @@ static CUresult send_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmem
 	return shim_end(&call);
 }
 
-/* cuda.api:583: cached */
+/* cuda.api:578: cached */
 VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 		CUfunction func, int numBlocks, int blockSize)
 {
@@ -4006,7 +4016,7 @@ VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSme
 }
 VCUDA_LOCAL(cuOccupancyAvailableDynamicSMemPerBlock);
 
-/* cuda.api:585: refused */
+/* cuda.api:580: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -4018,7 +4028,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfun
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialClusterSize);
 
-/* cuda.api:587: refused */
+/* cuda.api:582: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -4030,7 +4040,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction 
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveClusters);
 
-/* cuda.api:589: refused */
+/* cuda.api:584: refused */
 VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -4041,7 +4051,7 @@ VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigne
 }
 VCUDA_LOCAL(cuTexRefSetArray);
 
-/* cuda.api:591: refused */
+/* cuda.api:586: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 		CUmipmappedArray hMipmappedArray, unsigned int Flags)
 {
@@ -4053,7 +4063,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetMipmappedArray);
 
-/* cuda.api:593: refused */
+/* cuda.api:588: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr dptr, size_t bytes)
 {
@@ -4066,7 +4076,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefSetAddress_v2);
 
-/* cuda.api:595: refused */
+/* cuda.api:590: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -4079,7 +4089,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v3);
 
-/* cuda.api:597: refused */
+/* cuda.api:592: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 		int NumPackedComponents)
 {
@@ -4091,7 +4101,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 }
 VCUDA_LOCAL(cuTexRefSetFormat);
 
-/* cuda.api:599: refused */
+/* cuda.api:594: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 {
 	(void)hTexRef;
@@ -4102,7 +4112,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddres
 }
 VCUDA_LOCAL(cuTexRefSetAddressMode);
 
-/* cuda.api:601: refused */
+/* cuda.api:596: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4112,7 +4122,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 }
 VCUDA_LOCAL(cuTexRefSetFilterMode);
 
-/* cuda.api:603: refused */
+/* cuda.api:598: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4122,7 +4132,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mod
 }
 VCUDA_LOCAL(cuTexRefSetMipmapFilterMode);
 
-/* cuda.api:605: refused */
+/* cuda.api:600: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 {
 	(void)hTexRef;
@@ -4132,7 +4142,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelBias);
 
-/* cuda.api:607: refused */
+/* cuda.api:602: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
 		float maxMipmapLevelClamp)
 {
@@ -4144,7 +4154,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMip
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelClamp);
 
-/* cuda.api:609: refused */
+/* cuda.api:604: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
 {
 	(void)hTexRef;
@@ -4154,7 +4164,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int ma
 }
 VCUDA_LOCAL(cuTexRefSetMaxAnisotropy);
 
-/* cuda.api:611: refused */
+/* cuda.api:606: refused */
 VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
 {
 	(void)hTexRef;
@@ -4164,7 +4174,7 @@ VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderCol
 }
 VCUDA_LOCAL(cuTexRefSetBorderColor);
 
-/* cuda.api:613: refused */
+/* cuda.api:608: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -4174,7 +4184,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 }
 VCUDA_LOCAL(cuTexRefSetFlags);
 
-/* cuda.api:615: refused */
+/* cuda.api:610: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -4184,7 +4194,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress_v2);
 
-/* cuda.api:617: refused */
+/* cuda.api:612: refused */
 VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 {
 	(void)phArray;
@@ -4194,7 +4204,7 @@ VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetArray);
 
-/* cuda.api:619: refused */
+/* cuda.api:614: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray,
 		CUtexref hTexRef)
 {
@@ -4205,7 +4215,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArr
 }
 VCUDA_LOCAL(cuTexRefGetMipmappedArray);
 
-/* cuda.api:621: refused */
+/* cuda.api:616: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
 {
 	(void)pam;
@@ -4216,7 +4226,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetAddressMode);
 
-/* cuda.api:623: refused */
+/* cuda.api:618: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4226,7 +4236,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetFilterMode);
 
-/* cuda.api:625: refused */
+/* cuda.api:620: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels,
 		CUtexref hTexRef)
 {
@@ -4238,7 +4248,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChanne
 }
 VCUDA_LOCAL(cuTexRefGetFormat);
 
-/* cuda.api:627: refused */
+/* cuda.api:622: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4248,7 +4258,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref h
 }
 VCUDA_LOCAL(cuTexRefGetMipmapFilterMode);
 
-/* cuda.api:629: refused */
+/* cuda.api:624: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 {
 	(void)pbias;
@@ -4258,7 +4268,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelBias);
 
-/* cuda.api:631: refused */
+/* cuda.api:626: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 		float *pmaxMipmapLevelClamp, CUtexref hTexRef)
 {
@@ -4270,7 +4280,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelClamp);
 
-/* cuda.api:634: refused */
+/* cuda.api:629: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 {
 	(void)pmaxAniso;
@@ -4280,7 +4290,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMaxAnisotropy);
 
-/* cuda.api:636: refused */
+/* cuda.api:631: refused */
 VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
 {
 	(void)pBorderColor;
@@ -4290,7 +4300,7 @@ VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetBorderColor);
 
-/* cuda.api:638: refused */
+/* cuda.api:633: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 {
 	(void)pFlags;
@@ -4300,7 +4310,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetFlags);
 
-/* cuda.api:640: refused */
+/* cuda.api:635: refused */
 VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 {
 	(void)pTexRef;
@@ -4309,7 +4319,7 @@ VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 }
 VCUDA_LOCAL(cuTexRefCreate);
 
-/* cuda.api:641: refused */
+/* cuda.api:636: refused */
 VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 {
 	(void)hTexRef;
@@ -4318,7 +4328,7 @@ VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefDestroy);
 
-/* cuda.api:642: refused */
+/* cuda.api:637: refused */
 VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hSurfRef;
@@ -4329,7 +4339,7 @@ VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsi
 }
 VCUDA_LOCAL(cuSurfRefSetArray);
 
-/* cuda.api:644: refused */
+/* cuda.api:639: refused */
 VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 {
 	(void)phArray;
@@ -4339,7 +4349,7 @@ VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 }
 VCUDA_LOCAL(cuSurfRefGetArray);
 
-/* cuda.api:646: refused */
+/* cuda.api:641: refused */
 VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 		const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
 		const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
@@ -4353,7 +4363,7 @@ VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 }
 VCUDA_LOCAL(cuTexObjectCreate);
 
-/* cuda.api:649: refused */
+/* cuda.api:644: refused */
 VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 {
 	(void)texObject;
@@ -4362,7 +4372,7 @@ VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 }
 VCUDA_LOCAL(cuTexObjectDestroy);
 
-/* cuda.api:651: refused */
+/* cuda.api:646: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUtexObject texObject)
 {
@@ -4373,7 +4383,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetResourceDesc);
 
-/* cuda.api:653: refused */
+/* cuda.api:648: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 		CUtexObject texObject)
 {
@@ -4384,7 +4394,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetTextureDesc);
 
-/* cuda.api:655: refused */
+/* cuda.api:650: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
 		CUtexObject texObject)
 {
@@ -4395,7 +4405,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pR
 }
 VCUDA_LOCAL(cuTexObjectGetResourceViewDesc);
 
-/* cuda.api:657: refused */
+/* cuda.api:652: refused */
 VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 		const CUDA_RESOURCE_DESC *pResDesc)
 {
@@ -4406,7 +4416,7 @@ VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 }
 VCUDA_LOCAL(cuSurfObjectCreate);
 
-/* cuda.api:659: refused */
+/* cuda.api:654: refused */
 VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 {
 	(void)surfObject;
@@ -4415,7 +4425,7 @@ VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 }
 VCUDA_LOCAL(cuSurfObjectDestroy);
 
-/* cuda.api:661: refused */
+/* cuda.api:656: refused */
 VCUDA_EXPORT CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUsurfObject surfObject)
 {
@@ -4461,7 +4471,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:663: call */
+/* cuda.api:658: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4523,7 +4533,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:671: call */
+/* cuda.api:666: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4586,7 +4596,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:681: call */
+/* cuda.api:676: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4627,7 +4637,7 @@ static CUresult send_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *glo
 	return shim_end(&call);
 }
 
-/* cuda.api:690: call */
+/* cuda.api:685: call */
 VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
 	CUresult entered = shim_enter(CALL_cuTensorMapReplaceAddress);
@@ -4640,7 +4650,7 @@ VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *gl
 VCUDA_LOCAL(cuTensorMapReplaceAddress);
 
 CUresult cuTensorMapSetAllocationClass(void);
-/* cuda.api:692: refused */
+/* cuda.api:687: refused */
 VCUDA_EXPORT CUresult cuTensorMapSetAllocationClass(void)
 {
 	return shim_refused(CALL_cuTensorMapSetAllocationClass, "cuTensorMapSetAllocationClass",
@@ -4667,7 +4677,7 @@ static CUresult send_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUd
 	return shim_end(&call);
 }
 
-/* cuda.api:695: cached */
+/* cuda.api:690: cached */
 VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceCanAccessPeer);
@@ -4679,7 +4689,7 @@ VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CU
 }
 VCUDA_LOCAL(cuDeviceCanAccessPeer);
 
-/* cuda.api:697: local */
+/* cuda.api:692: local */
 VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxEnablePeerAccess);
@@ -4691,7 +4701,7 @@ VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int 
 }
 VCUDA_LOCAL(cuCtxEnablePeerAccess);
 
-/* cuda.api:698: local */
+/* cuda.api:693: local */
 VCUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDisablePeerAccess);
@@ -4724,7 +4734,7 @@ static CUresult send_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a
 	return shim_end(&call);
 }
 
-/* cuda.api:699: cached */
+/* cuda.api:694: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
 		CUdevice srcDevice, CUdevice dstDevice)
 {
@@ -4765,7 +4775,7 @@ static CUresult send_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities
 	return shim_end(&call);
 }
 
-/* cuda.api:701: cached */
+/* cuda.api:696: cached */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
 		CUdevice dstDevice)
@@ -4780,7 +4790,7 @@ VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilitie
 }
 VCUDA_LOCAL(cuDeviceGetP2PAtomicCapabilities);
 
-/* cuda.api:704: refused */
+/* cuda.api:699: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
 	(void)resource;
@@ -4789,7 +4799,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 }
 VCUDA_LOCAL(cuGraphicsUnregisterResource);
 
-/* cuda.api:706: refused */
+/* cuda.api:701: refused */
 VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 		CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
@@ -4802,7 +4812,7 @@ VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 }
 VCUDA_LOCAL(cuGraphicsSubResourceGetMappedArray);
 
-/* cuda.api:709: refused */
+/* cuda.api:704: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 		CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
@@ -4813,7 +4823,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedMipmappedArray);
 
-/* cuda.api:711: refused */
+/* cuda.api:706: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize,
 		CUgraphicsResource resource)
 {
@@ -4825,7 +4835,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer_v2);
 
-/* cuda.api:713: refused */
+/* cuda.api:708: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -4836,7 +4846,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resour
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags_v2);
 
-/* cuda.api:715: local */
+/* cuda.api:710: local */
 VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
@@ -4845,7 +4855,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cu
 }
 VCUDA_LOCAL(cuGetProcAddress_v2);
 
-/* cuda.api:717: refused */
+/* cuda.api:712: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4857,7 +4867,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpGetAttribute);
 
-/* cuda.api:719: refused */
+/* cuda.api:714: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4869,7 +4879,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, vo
 }
 VCUDA_LOCAL(cuCoredumpGetAttributeGlobal);
 
-/* cuda.api:721: refused */
+/* cuda.api:716: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4881,7 +4891,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpSetAttribute);
 
-/* cuda.api:723: refused */
+/* cuda.api:718: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4894,7 +4904,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, vo
 VCUDA_LOCAL(cuCoredumpSetAttributeGlobal);
 
 CUresult cuCoredumpRegisterStartCallback(void);
-/* cuda.api:725: refused */
+/* cuda.api:720: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterStartCallback,
@@ -4903,7 +4913,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterStartCallback);
 
 CUresult cuCoredumpRegisterCompleteCallback(void);
-/* cuda.api:727: refused */
+/* cuda.api:722: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterCompleteCallback,
@@ -4912,7 +4922,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterCompleteCallback);
 
 CUresult cuCoredumpDeregisterStartCallback(void);
-/* cuda.api:730: refused */
+/* cuda.api:725: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterStartCallback,
@@ -4921,7 +4931,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpDeregisterStartCallback);
 
 CUresult cuCoredumpDeregisterCompleteCallback(void);
-/* cuda.api:732: refused */
+/* cuda.api:727: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterCompleteCallback,
@@ -4929,7 +4939,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 }
 VCUDA_LOCAL(cuCoredumpDeregisterCompleteCallback);
 
-/* cuda.api:734: local */
+/* cuda.api:729: local */
 VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	shim_count(CALL_cuGetExportTable);
@@ -4937,7 +4947,7 @@ VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid 
 }
 VCUDA_LOCAL(cuGetExportTable);
 
-/* cuda.api:736: refused */
+/* cuda.api:731: refused */
 VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
 		unsigned int flags)
 {
@@ -4950,7 +4960,7 @@ VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc
 }
 VCUDA_LOCAL(cuGreenCtxCreate);
 
-/* cuda.api:738: refused */
+/* cuda.api:733: refused */
 VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
 	(void)hCtx;
@@ -4959,7 +4969,7 @@ VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuGreenCtxDestroy);
 
-/* cuda.api:739: refused */
+/* cuda.api:734: refused */
 VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
 	(void)pContext;
@@ -4969,7 +4979,7 @@ VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuCtxFromGreenCtx);
 
-/* cuda.api:741: refused */
+/* cuda.api:736: refused */
 VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4981,7 +4991,7 @@ VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *res
 }
 VCUDA_LOCAL(cuDeviceGetDevResource);
 
-/* cuda.api:743: refused */
+/* cuda.api:738: refused */
 VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4993,7 +5003,7 @@ VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resourc
 }
 VCUDA_LOCAL(cuCtxGetDevResource);
 
-/* cuda.api:745: refused */
+/* cuda.api:740: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -5005,7 +5015,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *r
 }
 VCUDA_LOCAL(cuGreenCtxGetDevResource);
 
-/* cuda.api:747: refused */
+/* cuda.api:742: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
 		const CUdevResource *input, CUdevResource *remainder, unsigned int flags,
 		unsigned int minCount)
@@ -5022,7 +5032,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigne
 VCUDA_LOCAL(cuDevSmResourceSplitByCount);
 
 CUresult cuDevSmResourceSplit(void);
-/* cuda.api:750: refused */
+/* cuda.api:745: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 {
 	return shim_refused(CALL_cuDevSmResourceSplit, "cuDevSmResourceSplit",
@@ -5030,7 +5040,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 }
 VCUDA_LOCAL(cuDevSmResourceSplit);
 
-/* cuda.api:754: refused */
+/* cuda.api:749: refused */
 VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 		CUdevResource *resources, unsigned int nbResources)
 {
@@ -5042,7 +5052,7 @@ VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 }
 VCUDA_LOCAL(cuDevResourceGenerateDesc);
 
-/* cuda.api:756: refused */
+/* cuda.api:751: refused */
 VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -5052,7 +5062,7 @@ VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxRecordEvent);
 
-/* cuda.api:758: refused */
+/* cuda.api:753: refused */
 VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -5062,7 +5072,7 @@ VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxWaitEvent);
 
-/* cuda.api:760: refused */
+/* cuda.api:755: refused */
 VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 {
 	(void)hStream;
@@ -5072,7 +5082,7 @@ VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 }
 VCUDA_LOCAL(cuStreamGetGreenCtx);
 
-/* cuda.api:762: refused */
+/* cuda.api:757: refused */
 VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 		unsigned int flags, int priority)
 {
@@ -5085,7 +5095,7 @@ VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx gree
 }
 VCUDA_LOCAL(cuGreenCtxStreamCreate);
 
-/* cuda.api:764: refused */
+/* cuda.api:759: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
 {
 	(void)greenCtx;
@@ -5095,7 +5105,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *g
 }
 VCUDA_LOCAL(cuGreenCtxGetId);
 
-/* cuda.api:766: refused */
+/* cuda.api:761: refused */
 VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 		CUlogsCallbackHandle *callback_out)
 {
@@ -5107,7 +5117,7 @@ VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *
 }
 VCUDA_LOCAL(cuLogsRegisterCallback);
 
-/* cuda.api:768: refused */
+/* cuda.api:763: refused */
 VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	(void)callback;
@@ -5116,7 +5126,7 @@ VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 }
 VCUDA_LOCAL(cuLogsUnregisterCallback);
 
-/* cuda.api:770: refused */
+/* cuda.api:765: refused */
 VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
 	(void)iterator_out;
@@ -5125,7 +5135,7 @@ VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int fl
 }
 VCUDA_LOCAL(cuLogsCurrent);
 
-/* cuda.api:772: refused */
+/* cuda.api:767: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
 		unsigned int flags)
 {
@@ -5137,7 +5147,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path
 }
 VCUDA_LOCAL(cuLogsDumpToFile);
 
-/* cuda.api:774: refused */
+/* cuda.api:769: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 		unsigned int flags)
 {
@@ -5150,7 +5160,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, 
 }
 VCUDA_LOCAL(cuLogsDumpToMemory);
 
-/* cuda.api:778: refused */
+/* cuda.api:773: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -5161,7 +5171,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags);
 
-/* cuda.api:788: refused */
+/* cuda.api:783: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -5174,7 +5184,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v2);
 
-/* cuda.api:790: refused */
+/* cuda.api:785: refused */
 VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 {
 	(void)bytes;
@@ -5184,7 +5194,7 @@ VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceTotalMem);
 
-/* cuda.api:794: call */
+/* cuda.api:789: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate_v2);
@@ -5196,7 +5206,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevi
 }
 VCUDA_LOCAL(cuCtxCreate_v2);
 
-/* cuda.api:795: call */
+/* cuda.api:790: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray,
 		int numParams, unsigned int flags, CUdevice dev)
 {
@@ -5209,7 +5219,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *param
 }
 VCUDA_LOCAL(cuCtxCreate_v3);
 
-/* cuda.api:797: refused */
+/* cuda.api:792: refused */
 VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes,
 		CUmodule hmod, const char *name)
 {
@@ -5222,7 +5232,7 @@ VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *byte
 }
 VCUDA_LOCAL(cuModuleGetGlobal);
 
-/* cuda.api:800: refused */
+/* cuda.api:795: refused */
 VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
 	(void)free;
@@ -5232,7 +5242,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 }
 VCUDA_LOCAL(cuMemGetInfo);
 
-/* cuda.api:802: refused */
+/* cuda.api:797: refused */
 VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
 	(void)dptr;
@@ -5242,7 +5252,7 @@ VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAlloc);
 
-/* cuda.api:804: refused */
+/* cuda.api:799: refused */
 VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
 		unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
@@ -5256,7 +5266,7 @@ VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch
 }
 VCUDA_LOCAL(cuMemAllocPitch);
 
-/* cuda.api:807: refused */
+/* cuda.api:802: refused */
 VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 {
 	(void)dptr;
@@ -5265,7 +5275,7 @@ VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 }
 VCUDA_LOCAL(cuMemFree);
 
-/* cuda.api:809: refused */
+/* cuda.api:804: refused */
 VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize,
 		CUdeviceptr_v1 dptr)
 {
@@ -5277,7 +5287,7 @@ VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *
 }
 VCUDA_LOCAL(cuMemGetAddressRange);
 
-/* cuda.api:812: refused */
+/* cuda.api:807: refused */
 VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 {
 	(void)pp;
@@ -5287,7 +5297,7 @@ VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAllocHost);
 
-/* cuda.api:814: refused */
+/* cuda.api:809: refused */
 VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 		unsigned int Flags)
 {
@@ -5299,7 +5309,7 @@ VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 }
 VCUDA_LOCAL(cuMemHostGetDevicePointer);
 
-/* cuda.api:816: refused */
+/* cuda.api:811: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount)
 {
@@ -5311,7 +5321,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD);
 
-/* cuda.api:818: refused */
+/* cuda.api:813: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5323,7 +5333,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH);
 
-/* cuda.api:820: refused */
+/* cuda.api:815: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5335,7 +5345,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcD
 }
 VCUDA_LOCAL(cuMemcpyDtoD);
 
-/* cuda.api:823: refused */
+/* cuda.api:818: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 		CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
@@ -5347,7 +5357,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA);
 
-/* cuda.api:825: refused */
+/* cuda.api:820: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5359,7 +5369,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoD);
 
-/* cuda.api:827: refused */
+/* cuda.api:822: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount)
 {
@@ -5371,7 +5381,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA);
 
-/* cuda.api:829: refused */
+/* cuda.api:824: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount)
 {
@@ -5383,7 +5393,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int
 }
 VCUDA_LOCAL(cuMemcpyAtoH);
 
-/* cuda.api:831: refused */
+/* cuda.api:826: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5396,7 +5406,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUa
 }
 VCUDA_LOCAL(cuMemcpyAtoA);
 
-/* cuda.api:833: refused */
+/* cuda.api:828: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
@@ -5410,7 +5420,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync);
 
-/* cuda.api:835: refused */
+/* cuda.api:830: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5424,7 +5434,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigne
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync);
 
-/* cuda.api:837: refused */
+/* cuda.api:832: refused */
 VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5433,7 +5443,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D);
 
-/* cuda.api:839: refused */
+/* cuda.api:834: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5442,7 +5452,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned);
 
-/* cuda.api:841: refused */
+/* cuda.api:836: refused */
 VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5451,7 +5461,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D);
 
-/* cuda.api:843: refused */
+/* cuda.api:838: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5464,7 +5474,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync);
 
-/* cuda.api:846: refused */
+/* cuda.api:841: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5477,7 +5487,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync);
 
-/* cuda.api:849: refused */
+/* cuda.api:844: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5490,7 +5500,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync);
 
-/* cuda.api:852: refused */
+/* cuda.api:847: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5500,7 +5510,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync);
 
-/* cuda.api:854: refused */
+/* cuda.api:849: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5510,7 +5520,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync);
 
-/* cuda.api:856: refused */
+/* cuda.api:851: refused */
 VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
 	(void)dstDevice;
@@ -5521,7 +5531,7 @@ VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, uns
 }
 VCUDA_LOCAL(cuMemsetD8);
 
-/* cuda.api:858: refused */
+/* cuda.api:853: refused */
 VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
 	(void)dstDevice;
@@ -5532,7 +5542,7 @@ VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, u
 }
 VCUDA_LOCAL(cuMemsetD16);
 
-/* cuda.api:860: refused */
+/* cuda.api:855: refused */
 VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
 	(void)dstDevice;
@@ -5543,7 +5553,7 @@ VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, uns
 }
 VCUDA_LOCAL(cuMemsetD32);
 
-/* cuda.api:862: refused */
+/* cuda.api:857: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned char uc, unsigned int Width, unsigned int Height)
 {
@@ -5557,7 +5567,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D8);
 
-/* cuda.api:865: refused */
+/* cuda.api:860: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned short us, unsigned int Width, unsigned int Height)
 {
@@ -5571,7 +5581,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D16);
 
-/* cuda.api:868: refused */
+/* cuda.api:863: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned int ui, unsigned int Width, unsigned int Height)
 {
@@ -5585,7 +5595,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D32);
 
-/* cuda.api:871: refused */
+/* cuda.api:866: refused */
 VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5595,7 +5605,7 @@ VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArrayCreate);
 
-/* cuda.api:873: refused */
+/* cuda.api:868: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5606,7 +5616,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescr
 }
 VCUDA_LOCAL(cuArrayGetDescriptor);
 
-/* cuda.api:875: refused */
+/* cuda.api:870: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5616,7 +5626,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArray3DCreate);
 
-/* cuda.api:877: refused */
+/* cuda.api:872: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5627,7 +5637,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayD
 }
 VCUDA_LOCAL(cuArray3DGetDescriptor);
 
-/* cuda.api:879: refused */
+/* cuda.api:874: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr_v1 dptr, unsigned int bytes)
 {
@@ -5640,7 +5650,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTex
 }
 VCUDA_LOCAL(cuTexRefSetAddress);
 
-/* cuda.api:881: refused */
+/* cuda.api:876: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr, unsigned int Pitch)
 {
@@ -5653,7 +5663,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D);
 
-/* cuda.api:884: refused */
+/* cuda.api:879: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -5663,7 +5673,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress);
 
-/* cuda.api:886: refused */
+/* cuda.api:881: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr,
 		unsigned int *pSize, CUgraphicsResource resource)
 {
@@ -5675,7 +5685,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer);
 
-/* cuda.api:900: post */
+/* cuda.api:895: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5688,7 +5698,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2);
 
-/* cuda.api:900: post */
+/* cuda.api:895: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5701,7 +5711,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2_ptds);
 
-/* cuda.api:902: call */
+/* cuda.api:897: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpyDtoH_v2);
@@ -5713,7 +5723,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2);
 
-/* cuda.api:902: call */
+/* cuda.api:897: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5726,7 +5736,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2_ptds);
 
-/* cuda.api:904: post */
+/* cuda.api:899: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5739,7 +5749,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevi
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2);
 
-/* cuda.api:904: post */
+/* cuda.api:899: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5752,7 +5762,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2_ptds);
 
-/* cuda.api:906: refused */
+/* cuda.api:901: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5764,7 +5774,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevi
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2);
 
-/* cuda.api:906: refused */
+/* cuda.api:901: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		CUdeviceptr srcDevice, size_t ByteCount)
 {
@@ -5777,7 +5787,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2_ptds);
 
-/* cuda.api:908: refused */
+/* cuda.api:903: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5789,7 +5799,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, s
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2);
 
-/* cuda.api:908: refused */
+/* cuda.api:903: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5802,7 +5812,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArr
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2_ptds);
 
-/* cuda.api:910: refused */
+/* cuda.api:905: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5814,7 +5824,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const 
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2);
 
-/* cuda.api:910: refused */
+/* cuda.api:905: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount)
 {
@@ -5827,7 +5837,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2_ptds);
 
-/* cuda.api:912: refused */
+/* cuda.api:907: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5839,7 +5849,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t sr
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2);
 
-/* cuda.api:912: refused */
+/* cuda.api:907: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5852,7 +5862,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2_ptds);
 
-/* cuda.api:914: refused */
+/* cuda.api:909: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5865,7 +5875,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarra
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2);
 
-/* cuda.api:914: refused */
+/* cuda.api:909: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5879,7 +5889,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, C
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2_ptds);
 
-/* cuda.api:916: refused */
+/* cuda.api:911: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5893,7 +5903,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2);
 
-/* cuda.api:916: refused */
+/* cuda.api:911: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5907,7 +5917,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffs
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2_ptsz);
 
-/* cuda.api:918: refused */
+/* cuda.api:913: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5921,7 +5931,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2);
 
-/* cuda.api:918: refused */
+/* cuda.api:913: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
@@ -5935,7 +5945,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2_ptsz);
 
-/* cuda.api:920: call */
+/* cuda.api:915: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2);
@@ -5947,7 +5957,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2);
 
-/* cuda.api:920: call */
+/* cuda.api:915: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2_ptds);
@@ -5959,7 +5969,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2_ptds);
 
-/* cuda.api:921: call */
+/* cuda.api:916: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2);
@@ -5971,7 +5981,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2);
 
-/* cuda.api:921: call */
+/* cuda.api:916: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2_ptds);
@@ -5983,7 +5993,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2_ptds);
 
-/* cuda.api:922: call */
+/* cuda.api:917: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2);
@@ -5995,7 +6005,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2);
 
-/* cuda.api:922: call */
+/* cuda.api:917: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2_ptds);
@@ -6007,7 +6017,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2_ptds);
 
-/* cuda.api:923: post */
+/* cuda.api:918: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6020,7 +6030,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2);
 
-/* cuda.api:923: post */
+/* cuda.api:918: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6034,7 +6044,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const voi
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2_ptsz);
 
-/* cuda.api:925: post */
+/* cuda.api:920: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6047,7 +6057,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2);
 
-/* cuda.api:925: post */
+/* cuda.api:920: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6061,7 +6071,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDe
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2_ptsz);
 
-/* cuda.api:927: post */
+/* cuda.api:922: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6074,7 +6084,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2);
 
-/* cuda.api:927: post */
+/* cuda.api:922: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6088,7 +6098,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdevicep
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2_ptsz);
 
-/* cuda.api:929: post */
+/* cuda.api:924: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2);
@@ -6100,7 +6110,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2);
 
-/* cuda.api:929: post */
+/* cuda.api:924: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2_ptsz);
@@ -6112,7 +6122,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2_ptsz);
 
-/* cuda.api:931: post */
+/* cuda.api:926: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2);
@@ -6124,7 +6134,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2);
 
-/* cuda.api:931: post */
+/* cuda.api:926: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2_ptsz);
@@ -6136,7 +6146,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2_ptsz);
 
-/* cuda.api:933: post */
+/* cuda.api:928: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2);
@@ -6148,7 +6158,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, siz
 }
 VCUDA_LOCAL(cuMemsetD8_v2);
 
-/* cuda.api:933: post */
+/* cuda.api:928: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2_ptds);
@@ -6160,7 +6170,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc
 }
 VCUDA_LOCAL(cuMemsetD8_v2_ptds);
 
-/* cuda.api:935: post */
+/* cuda.api:930: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2);
@@ -6172,7 +6182,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, s
 }
 VCUDA_LOCAL(cuMemsetD16_v2);
 
-/* cuda.api:935: post */
+/* cuda.api:930: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2_ptds);
@@ -6184,7 +6194,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short 
 }
 VCUDA_LOCAL(cuMemsetD16_v2_ptds);
 
-/* cuda.api:937: post */
+/* cuda.api:932: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2);
@@ -6196,7 +6206,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, siz
 }
 VCUDA_LOCAL(cuMemsetD32_v2);
 
-/* cuda.api:937: post */
+/* cuda.api:932: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2_ptds);
@@ -6208,7 +6218,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui
 }
 VCUDA_LOCAL(cuMemsetD32_v2_ptds);
 
-/* cuda.api:939: post */
+/* cuda.api:934: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 		size_t Width, size_t Height)
 {
@@ -6221,7 +6231,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, un
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2);
 
-/* cuda.api:939: post */
+/* cuda.api:934: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height)
 {
@@ -6235,7 +6245,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2_ptds);
 
-/* cuda.api:941: post */
+/* cuda.api:936: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6248,7 +6258,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2);
 
-/* cuda.api:941: post */
+/* cuda.api:936: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6262,7 +6272,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2_ptds);
 
-/* cuda.api:943: post */
+/* cuda.api:938: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 		size_t Width, size_t Height)
 {
@@ -6275,7 +6285,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, u
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2);
 
-/* cuda.api:943: post */
+/* cuda.api:938: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height)
 {
@@ -6289,7 +6299,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2_ptds);
 
-/* cuda.api:945: call */
+/* cuda.api:940: call */
 VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy);
@@ -6301,7 +6311,7 @@ VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCoun
 }
 VCUDA_LOCAL(cuMemcpy);
 
-/* cuda.api:945: call */
+/* cuda.api:940: call */
 VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy_ptds);
@@ -6313,7 +6323,7 @@ VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpy_ptds);
 
-/* cuda.api:947: post */
+/* cuda.api:942: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6326,7 +6336,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpyAsync);
 
-/* cuda.api:947: post */
+/* cuda.api:942: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6340,7 +6350,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_
 }
 VCUDA_LOCAL(cuMemcpyAsync_ptsz);
 
-/* cuda.api:949: post */
+/* cuda.api:944: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6354,7 +6364,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 }
 VCUDA_LOCAL(cuMemcpyPeer);
 
-/* cuda.api:949: post */
+/* cuda.api:944: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6368,7 +6378,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeer_ptds);
 
-/* cuda.api:951: post */
+/* cuda.api:946: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6382,7 +6392,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync);
 
-/* cuda.api:951: post */
+/* cuda.api:946: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6396,7 +6406,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext ds
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync_ptsz);
 
-/* cuda.api:954: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer);
@@ -6408,7 +6418,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer);
 
-/* cuda.api:954: post */
+/* cuda.api:949: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer_ptds);
@@ -6420,7 +6430,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer_ptds);
 
-/* cuda.api:955: post */
+/* cuda.api:950: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeerAsync);
@@ -6432,7 +6442,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstr
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync);
 
-/* cuda.api:955: post */
+/* cuda.api:950: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 		CUstream hStream)
 {
@@ -6445,7 +6455,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync_ptsz);
 
-/* cuda.api:957: refused */
+/* cuda.api:952: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		size_t *failIdx, CUstream hStream)
@@ -6464,7 +6474,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync);
 
-/* cuda.api:957: refused */
+/* cuda.api:952: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, CUstream hStream)
@@ -6483,7 +6493,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *sr
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_ptsz);
 
-/* cuda.api:960: refused */
+/* cuda.api:955: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6497,7 +6507,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync);
 
-/* cuda.api:960: refused */
+/* cuda.api:955: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6511,7 +6521,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BAT
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_ptsz);
 
-/* cuda.api:963: refused */
+/* cuda.api:958: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		CUstream hStream)
@@ -6529,7 +6539,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2);
 
-/* cuda.api:963: refused */
+/* cuda.api:958: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, CUstream hStream)
@@ -6547,7 +6557,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr 
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2_ptsz);
 
-/* cuda.api:966: refused */
+/* cuda.api:961: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		unsigned long long flags, CUstream hStream)
 {
@@ -6560,7 +6570,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2);
 
-/* cuda.api:966: refused */
+/* cuda.api:961: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 		CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
@@ -6574,7 +6584,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2_ptsz);
 
 CUresult cuMemcpyWithAttributesAsync(void);
-/* cuda.api:969: refused */
+/* cuda.api:964: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync, "cuMemcpyWithAttributesAsync",
@@ -6583,7 +6593,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync);
 
 CUresult cuMemcpyWithAttributesAsync_ptsz(void);
-/* cuda.api:969: refused */
+/* cuda.api:964: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync_ptsz,
@@ -6592,7 +6602,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync_ptsz);
 
 CUresult cuMemcpy3DWithAttributesAsync(void);
-/* cuda.api:972: refused */
+/* cuda.api:967: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync, "cuMemcpy3DWithAttributesAsync",
@@ -6601,7 +6611,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync);
 
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(void);
-/* cuda.api:972: refused */
+/* cuda.api:967: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync_ptsz,
@@ -6609,7 +6619,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync_ptsz);
 
-/* cuda.api:974: post */
+/* cuda.api:969: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6622,7 +6632,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, s
 }
 VCUDA_LOCAL(cuMemsetD8Async);
 
-/* cuda.api:974: post */
+/* cuda.api:969: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6635,7 +6645,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char 
 }
 VCUDA_LOCAL(cuMemsetD8Async_ptsz);
 
-/* cuda.api:976: post */
+/* cuda.api:971: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6648,7 +6658,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us,
 }
 VCUDA_LOCAL(cuMemsetD16Async);
 
-/* cuda.api:976: post */
+/* cuda.api:971: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6662,7 +6672,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned shor
 }
 VCUDA_LOCAL(cuMemsetD16Async_ptsz);
 
-/* cuda.api:978: post */
+/* cuda.api:973: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6675,7 +6685,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, s
 }
 VCUDA_LOCAL(cuMemsetD32Async);
 
-/* cuda.api:978: post */
+/* cuda.api:973: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6689,7 +6699,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int 
 }
 VCUDA_LOCAL(cuMemsetD32Async_ptsz);
 
-/* cuda.api:980: post */
+/* cuda.api:975: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6702,7 +6712,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D8Async);
 
-/* cuda.api:980: post */
+/* cuda.api:975: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6716,7 +6726,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D8Async_ptsz);
 
-/* cuda.api:982: post */
+/* cuda.api:977: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6729,7 +6739,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16Async);
 
-/* cuda.api:982: post */
+/* cuda.api:977: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6743,7 +6753,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D16Async_ptsz);
 
-/* cuda.api:984: post */
+/* cuda.api:979: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6756,7 +6766,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D32Async);
 
-/* cuda.api:984: post */
+/* cuda.api:979: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6770,7 +6780,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D32Async_ptsz);
 
-/* cuda.api:986: local */
+/* cuda.api:981: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority);
@@ -6782,7 +6792,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority);
 
-/* cuda.api:986: local */
+/* cuda.api:981: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority_ptsz);
@@ -6794,7 +6804,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority_ptsz);
 
-/* cuda.api:987: local */
+/* cuda.api:982: local */
 VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId);
@@ -6806,7 +6816,7 @@ VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *stream
 }
 VCUDA_LOCAL(cuStreamGetId);
 
-/* cuda.api:987: local */
+/* cuda.api:982: local */
 VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId_ptsz);
@@ -6818,7 +6828,7 @@ VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *s
 }
 VCUDA_LOCAL(cuStreamGetId_ptsz);
 
-/* cuda.api:988: local */
+/* cuda.api:983: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags);
@@ -6830,7 +6840,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 }
 VCUDA_LOCAL(cuStreamGetFlags);
 
-/* cuda.api:988: local */
+/* cuda.api:983: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags_ptsz);
@@ -6842,7 +6852,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flag
 }
 VCUDA_LOCAL(cuStreamGetFlags_ptsz);
 
-/* cuda.api:989: local */
+/* cuda.api:984: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice);
@@ -6854,7 +6864,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 }
 VCUDA_LOCAL(cuStreamGetDevice);
 
-/* cuda.api:989: local */
+/* cuda.api:984: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice_ptsz);
@@ -6867,7 +6877,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 VCUDA_LOCAL(cuStreamGetDevice_ptsz);
 
 CUresult cuStreamGetDevResource(void);
-/* cuda.api:990: refused */
+/* cuda.api:985: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource, "cuStreamGetDevResource",
@@ -6876,7 +6886,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 VCUDA_LOCAL(cuStreamGetDevResource);
 
 CUresult cuStreamGetDevResource_ptsz(void);
-/* cuda.api:990: refused */
+/* cuda.api:985: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource_ptsz, "cuStreamGetDevResource_ptsz",
@@ -6884,7 +6894,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamGetDevResource_ptsz);
 
-/* cuda.api:992: local */
+/* cuda.api:987: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx);
@@ -6896,7 +6906,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx);
 
-/* cuda.api:992: local */
+/* cuda.api:987: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx_ptsz);
@@ -6908,7 +6918,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx_ptsz);
 
-/* cuda.api:993: local */
+/* cuda.api:988: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6921,7 +6931,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2);
 
-/* cuda.api:993: local */
+/* cuda.api:988: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6935,7 +6945,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2_ptsz);
 
-/* cuda.api:995: post */
+/* cuda.api:990: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamWaitEvent);
@@ -6947,7 +6957,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsign
 }
 VCUDA_LOCAL(cuStreamWaitEvent);
 
-/* cuda.api:995: post */
+/* cuda.api:990: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 		unsigned int Flags)
 {
@@ -6960,7 +6970,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 }
 VCUDA_LOCAL(cuStreamWaitEvent_ptsz);
 
-/* cuda.api:997: post */
+/* cuda.api:992: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6973,7 +6983,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback cal
 }
 VCUDA_LOCAL(cuStreamAddCallback);
 
-/* cuda.api:997: post */
+/* cuda.api:992: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6987,7 +6997,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallbac
 }
 VCUDA_LOCAL(cuStreamAddCallback_ptsz);
 
-/* cuda.api:999: refused */
+/* cuda.api:994: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
 		unsigned int flags)
 {
@@ -7000,7 +7010,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr,
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync);
 
-/* cuda.api:999: refused */
+/* cuda.api:994: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr,
 		size_t length, unsigned int flags)
 {
@@ -7013,7 +7023,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr 
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync_ptsz);
 
-/* cuda.api:1001: call */
+/* cuda.api:996: call */
 VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery);
@@ -7025,7 +7035,7 @@ VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery);
 
-/* cuda.api:1001: call */
+/* cuda.api:996: call */
 VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery_ptsz);
@@ -7037,7 +7047,7 @@ VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery_ptsz);
 
-/* cuda.api:1002: call */
+/* cuda.api:997: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize);
@@ -7049,7 +7059,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize);
 
-/* cuda.api:1002: call */
+/* cuda.api:997: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize_ptsz);
@@ -7061,7 +7071,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize_ptsz);
 
-/* cuda.api:1003: post */
+/* cuda.api:998: post */
 VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord);
@@ -7073,7 +7083,7 @@ VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord);
 
-/* cuda.api:1003: post */
+/* cuda.api:998: post */
 VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord_ptsz);
@@ -7085,7 +7095,7 @@ VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord_ptsz);
 
-/* cuda.api:1004: post */
+/* cuda.api:999: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7098,7 +7108,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 }
 VCUDA_LOCAL(cuEventRecordWithFlags);
 
-/* cuda.api:1004: post */
+/* cuda.api:999: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7112,7 +7122,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStre
 }
 VCUDA_LOCAL(cuEventRecordWithFlags_ptsz);
 
-/* cuda.api:1006: post */
+/* cuda.api:1001: post */
 VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 		unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 		unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
@@ -7128,7 +7138,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsign
 }
 VCUDA_LOCAL(cuLaunchKernel);
 
-/* cuda.api:1006: post */
+/* cuda.api:1001: post */
 VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7145,7 +7155,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 }
 VCUDA_LOCAL(cuLaunchKernel_ptsz);
 
-/* cuda.api:1010: post */
+/* cuda.api:1005: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7158,7 +7168,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction 
 }
 VCUDA_LOCAL(cuLaunchKernelEx);
 
-/* cuda.api:1010: post */
+/* cuda.api:1005: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7171,7 +7181,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunc
 }
 VCUDA_LOCAL(cuLaunchKernelEx_ptsz);
 
-/* cuda.api:1012: post */
+/* cuda.api:1007: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc);
@@ -7183,7 +7193,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *user
 }
 VCUDA_LOCAL(cuLaunchHostFunc);
 
-/* cuda.api:1012: post */
+/* cuda.api:1007: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc_ptsz);
@@ -7196,7 +7206,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void 
 VCUDA_LOCAL(cuLaunchHostFunc_ptsz);
 
 CUresult cuLaunchHostFunc_v2(void);
-/* cuda.api:1014: refused */
+/* cuda.api:1009: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2, "cuLaunchHostFunc_v2",
@@ -7205,7 +7215,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 VCUDA_LOCAL(cuLaunchHostFunc_v2);
 
 CUresult cuLaunchHostFunc_v2_ptsz(void);
-/* cuda.api:1014: refused */
+/* cuda.api:1009: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2_ptsz, "cuLaunchHostFunc_v2_ptsz",
@@ -7213,7 +7223,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 }
 VCUDA_LOCAL(cuLaunchHostFunc_v2_ptsz);
 
-/* cuda.api:1016: refused */
+/* cuda.api:1011: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources,
 		CUstream hStream)
 {
@@ -7225,7 +7235,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResou
 }
 VCUDA_LOCAL(cuGraphicsMapResources);
 
-/* cuda.api:1016: refused */
+/* cuda.api:1011: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7237,7 +7247,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsMapResources_ptsz);
 
-/* cuda.api:1018: refused */
+/* cuda.api:1013: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7249,7 +7259,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsUnmapResources);
 
-/* cuda.api:1018: refused */
+/* cuda.api:1013: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7276,7 +7286,7 @@ static CUresult send_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1031: post */
+/* cuda.api:1026: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7289,7 +7299,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue32_v2);
 
-/* cuda.api:1031: post */
+/* cuda.api:1026: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7318,7 +7328,7 @@ static CUresult send_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1033: post */
+/* cuda.api:1028: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7331,7 +7341,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue32_v2);
 
-/* cuda.api:1033: post */
+/* cuda.api:1028: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7360,7 +7370,7 @@ static CUresult send_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1035: post */
+/* cuda.api:1030: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7373,7 +7383,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue64_v2);
 
-/* cuda.api:1035: post */
+/* cuda.api:1030: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7402,7 +7412,7 @@ static CUresult send_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1037: post */
+/* cuda.api:1032: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7415,7 +7425,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue64_v2);
 
-/* cuda.api:1037: post */
+/* cuda.api:1032: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7447,7 +7457,7 @@ static CUresult send_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	return shim_post(&call);
 }
 
-/* cuda.api:1039: post */
+/* cuda.api:1034: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7460,7 +7470,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2);
 
-/* cuda.api:1039: post */
+/* cuda.api:1034: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7474,7 +7484,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int c
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2_ptsz);
 
-/* cuda.api:1041: refused */
+/* cuda.api:1036: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 		CUstream hStream)
 {
@@ -7487,7 +7497,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdev
 }
 VCUDA_LOCAL(cuMemPrefetchAsync);
 
-/* cuda.api:1041: refused */
+/* cuda.api:1036: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 		CUdevice dstDevice, CUstream hStream)
 {
@@ -7500,7 +7510,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_ptsz);
 
-/* cuda.api:1043: refused */
+/* cuda.api:1038: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7514,7 +7524,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2);
 
-/* cuda.api:1043: refused */
+/* cuda.api:1038: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7528,7 +7538,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t coun
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2_ptsz);
 
-/* cuda.api:1046: refused */
+/* cuda.api:1041: refused */
 VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUdevice device)
 {
@@ -7540,7 +7550,7 @@ VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise
 }
 VCUDA_LOCAL(cuMemAdvise);
 
-/* cuda.api:1048: refused */
+/* cuda.api:1043: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 		unsigned long long flags, CUstream hStream)
@@ -7558,7 +7568,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync);
 
-/* cuda.api:1048: refused */
+/* cuda.api:1043: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7576,7 +7586,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *s
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1052: refused */
+/* cuda.api:1047: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		unsigned long long flags, CUstream hStream)
 {
@@ -7590,7 +7600,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, 
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync);
 
-/* cuda.api:1052: refused */
+/* cuda.api:1047: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, unsigned long long flags, CUstream hStream)
 {
@@ -7604,7 +7614,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *si
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync_ptsz);
 
-/* cuda.api:1055: refused */
+/* cuda.api:1050: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7622,7 +7632,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync);
 
-/* cuda.api:1055: refused */
+/* cuda.api:1050: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7640,7 +7650,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs,
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1059: post */
+/* cuda.api:1054: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7656,7 +7666,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridD
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel);
 
-/* cuda.api:1059: post */
+/* cuda.api:1054: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7673,7 +7683,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int 
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel_ptsz);
 
-/* cuda.api:1063: refused */
+/* cuda.api:1058: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
@@ -7688,7 +7698,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore 
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync);
 
-/* cuda.api:1063: refused */
+/* cuda.api:1058: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 		const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
@@ -7704,7 +7714,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1066: refused */
+/* cuda.api:1061: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7718,7 +7728,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *e
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync);
 
-/* cuda.api:1066: refused */
+/* cuda.api:1061: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7733,7 +7743,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemapho
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1069: refused */
+/* cuda.api:1064: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	(void)hStream;
@@ -7742,7 +7752,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamBeginCapture);
 
-/* cuda.api:1069: refused */
+/* cuda.api:1064: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
 	(void)hStream;
@@ -7751,7 +7761,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamBeginCapture_ptsz);
 
-/* cuda.api:1071: post */
+/* cuda.api:1066: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
 	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2);
@@ -7763,7 +7773,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureM
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2);
 
-/* cuda.api:1071: post */
+/* cuda.api:1066: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
 	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2_ptsz);
@@ -7775,7 +7785,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCap
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2_ptsz);
 
-/* cuda.api:1073: post */
+/* cuda.api:1068: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7790,7 +7800,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGra
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph);
 
-/* cuda.api:1073: post */
+/* cuda.api:1068: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7806,7 +7816,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph_ptsz);
 
 CUresult cuStreamBeginRecaptureToGraph(void);
-/* cuda.api:1076: refused */
+/* cuda.api:1071: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph, "cuStreamBeginRecaptureToGraph",
@@ -7815,7 +7825,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph);
 
 CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
-/* cuda.api:1076: refused */
+/* cuda.api:1071: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph_ptsz,
@@ -7824,7 +7834,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph_ptsz);
 
 CUresult cuFabricCpyBatchAsync(void);
-/* cuda.api:1079: refused */
+/* cuda.api:1074: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync",
@@ -7833,7 +7843,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 VCUDA_LOCAL(cuFabricCpyBatchAsync);
 
 CUresult cuFabricCpyBatchAsync_ptsz(void);
-/* cuda.api:1079: refused */
+/* cuda.api:1074: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync_ptsz, "cuFabricCpyBatchAsync_ptsz",
@@ -7841,7 +7851,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuFabricCpyBatchAsync_ptsz);
 
-/* cuda.api:1082: call */
+/* cuda.api:1077: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuStreamEndCapture);
@@ -7853,7 +7863,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 }
 VCUDA_LOCAL(cuStreamEndCapture);
 
-/* cuda.api:1082: call */
+/* cuda.api:1077: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuStreamEndCapture_ptsz);
@@ -7865,7 +7875,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph
 }
 VCUDA_LOCAL(cuStreamEndCapture_ptsz);
 
-/* cuda.api:1083: local */
+/* cuda.api:1078: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7878,7 +7888,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing);
 
-/* cuda.api:1083: local */
+/* cuda.api:1078: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7892,7 +7902,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing_ptsz);
 
-/* cuda.api:1085: local */
+/* cuda.api:1080: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7905,7 +7915,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo);
 
-/* cuda.api:1085: local */
+/* cuda.api:1080: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7919,7 +7929,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_ptsz);
 
-/* cuda.api:1087: local */
+/* cuda.api:1082: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7935,7 +7945,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2);
 
-/* cuda.api:1087: local */
+/* cuda.api:1082: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7952,7 +7962,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2_ptsz);
 
-/* cuda.api:1090: local */
+/* cuda.api:1085: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7968,7 +7978,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3);
 
-/* cuda.api:1090: local */
+/* cuda.api:1085: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7985,7 +7995,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3_ptsz);
 
-/* cuda.api:1093: post */
+/* cuda.api:1088: post */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
@@ -8000,7 +8010,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddKernelNode);
 
-/* cuda.api:1096: call */
+/* cuda.api:1091: call */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -8013,7 +8023,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams);
 
-/* cuda.api:1098: post */
+/* cuda.api:1093: post */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -8026,7 +8036,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams);
 
-/* cuda.api:1100: post */
+/* cuda.api:1095: post */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -8039,7 +8049,7 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams);
 
-/* cuda.api:1102: call */
+/* cuda.api:1097: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -8053,7 +8063,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams);
 
-/* cuda.api:1102: call */
+/* cuda.api:1097: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec,
 		CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -8067,7 +8077,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams_ptsz);
 
-/* cuda.api:1104: call */
+/* cuda.api:1099: call */
 VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
@@ -8092,7 +8102,7 @@ static CUresult send_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 	return shim_post(&call);
 }
 
-/* cuda.api:1106: post */
+/* cuda.api:1101: post */
 VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphUpload);
@@ -8104,7 +8114,7 @@ VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload);
 
-/* cuda.api:1106: post */
+/* cuda.api:1101: post */
 VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphUpload_ptsz);
@@ -8116,7 +8126,7 @@ VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload_ptsz);
 
-/* cuda.api:1107: post */
+/* cuda.api:1102: post */
 VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphLaunch);
@@ -8128,7 +8138,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch);
 
-/* cuda.api:1107: post */
+/* cuda.api:1102: post */
 VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphLaunch_ptsz);
@@ -8140,7 +8150,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch_ptsz);
 
-/* cuda.api:1108: call */
+/* cuda.api:1103: call */
 VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		size_t *numEdges)
 {
@@ -8153,7 +8163,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraph
 }
 VCUDA_LOCAL(cuGraphGetEdges);
 
-/* cuda.api:1110: call */
+/* cuda.api:1105: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
 		size_t *numDependencies)
 {
@@ -8166,7 +8176,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies);
 
-/* cuda.api:1112: call */
+/* cuda.api:1107: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
@@ -8179,7 +8189,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes);
 
-/* cuda.api:1114: post */
+/* cuda.api:1109: post */
 VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8192,7 +8202,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *
 }
 VCUDA_LOCAL(cuGraphAddDependencies);
 
-/* cuda.api:1116: post */
+/* cuda.api:1111: post */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8205,7 +8215,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNod
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies);
 
-/* cuda.api:1118: post */
+/* cuda.api:1113: post */
 VCUDA_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUgraphNodeParams *nodeParams)
@@ -8232,7 +8242,7 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 	return shim_post(&call);
 }
 
-/* cuda.api:1120: post */
+/* cuda.api:1115: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes);
@@ -8244,7 +8254,7 @@ VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStr
 }
 VCUDA_LOCAL(cuStreamCopyAttributes);
 
-/* cuda.api:1120: post */
+/* cuda.api:1115: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes_ptsz);
@@ -8277,7 +8287,7 @@ static CUresult send_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_end(&call);
 }
 
-/* cuda.api:1121: call */
+/* cuda.api:1116: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8290,7 +8300,7 @@ VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamGetAttribute);
 
-/* cuda.api:1121: call */
+/* cuda.api:1116: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8320,7 +8330,7 @@ static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_learned(&call);
 }
 
-/* cuda.api:1123: learned */
+/* cuda.api:1118: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8333,7 +8343,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamSetAttribute);
 
-/* cuda.api:1123: learned */
+/* cuda.api:1118: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8346,19 +8356,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID
 }
 VCUDA_LOCAL(cuStreamSetAttribute_ptsz);
 
-/* cuda.api:1125: refused */
-VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
-		unsigned int Flags)
-{
-	(void)pdptr;
-	(void)handle;
-	(void)Flags;
-	return shim_refused(CALL_cuIpcOpenMemHandle, "cuIpcOpenMemHandle",
-		"sharing between processes: not served yet");
-}
-VCUDA_LOCAL(cuIpcOpenMemHandle);
-
-/* cuda.api:1127: call */
+/* cuda.api:1121: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8371,7 +8369,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphInstantiate);
 
-/* cuda.api:1129: call */
+/* cuda.api:1123: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8385,7 +8383,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hG
 }
 VCUDA_LOCAL(cuGraphInstantiate_v2);
 
-/* cuda.api:1131: refused */
+/* cuda.api:1125: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8397,7 +8395,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned i
 }
 VCUDA_LOCAL(cuMemMapArrayAsync);
 
-/* cuda.api:1131: refused */
+/* cuda.api:1125: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8409,7 +8407,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsig
 }
 VCUDA_LOCAL(cuMemMapArrayAsync_ptsz);
 
-/* cuda.api:1133: post */
+/* cuda.api:1127: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync);
@@ -8421,7 +8419,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync);
 
-/* cuda.api:1133: post */
+/* cuda.api:1127: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync_ptsz);
@@ -8433,7 +8431,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync_ptsz);
 
-/* cuda.api:1134: post */
+/* cuda.api:1128: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync);
@@ -8445,7 +8443,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstre
 }
 VCUDA_LOCAL(cuMemAllocAsync);
 
-/* cuda.api:1134: post */
+/* cuda.api:1128: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync_ptsz);
@@ -8457,7 +8455,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, C
 }
 VCUDA_LOCAL(cuMemAllocAsync_ptsz);
 
-/* cuda.api:1136: post */
+/* cuda.api:1130: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8470,7 +8468,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync);
 
-/* cuda.api:1136: post */
+/* cuda.api:1130: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8484,7 +8482,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t byt
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync_ptsz);
 
-/* cuda.api:1138: post */
+/* cuda.api:1132: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8498,7 +8496,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies);
 
-/* cuda.api:1138: post */
+/* cuda.api:1132: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8512,7 +8510,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_ptsz);
 
-/* cuda.api:1140: post */
+/* cuda.api:1134: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8527,7 +8525,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2);
 
-/* cuda.api:1140: post */
+/* cuda.api:1134: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8544,7 +8542,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2_ptsz);
 
 CUresult cuStreamBeginCaptureToCig(void);
-/* cuda.api:1143: refused */
+/* cuda.api:1137: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig, "cuStreamBeginCaptureToCig",
@@ -8553,7 +8551,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig);
 
 CUresult cuStreamBeginCaptureToCig_ptsz(void);
-/* cuda.api:1143: refused */
+/* cuda.api:1137: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig_ptsz,
@@ -8562,7 +8560,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig_ptsz);
 
 CUresult cuStreamEndCaptureToCig(void);
-/* cuda.api:1146: refused */
+/* cuda.api:1140: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig, "cuStreamEndCaptureToCig",
@@ -8571,7 +8569,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 VCUDA_LOCAL(cuStreamEndCaptureToCig);
 
 CUresult cuStreamEndCaptureToCig_ptsz(void);
-/* cuda.api:1146: refused */
+/* cuda.api:1140: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig_ptsz, "cuStreamEndCaptureToCig_ptsz",
@@ -8579,7 +8577,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamEndCaptureToCig_ptsz);
 
-/* cuda.api:1148: refused */
+/* cuda.api:1142: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8593,7 +8591,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArr
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync);
 
-/* cuda.api:1148: refused */
+/* cuda.api:1142: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8607,7 +8605,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *para
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync_ptsz);
 
-/* cuda.api:1151: local */
+/* cuda.api:1145: local */
 VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags)
 {
@@ -8616,7 +8614,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaV
 }
 VCUDA_LOCAL(cuGetProcAddress);
 
-/* cuda.api:1153: refused */
+/* cuda.api:1147: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
 	(void)pid;
@@ -8626,7 +8624,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 }
 VCUDA_LOCAL(cuCheckpointProcessGetRestoreThreadId);
 
-/* cuda.api:1155: refused */
+/* cuda.api:1149: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
 	(void)pid;
@@ -8636,7 +8634,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state
 }
 VCUDA_LOCAL(cuCheckpointProcessGetState);
 
-/* cuda.api:1157: refused */
+/* cuda.api:1151: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
 	(void)pid;
@@ -8646,7 +8644,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arg
 }
 VCUDA_LOCAL(cuCheckpointProcessLock);
 
-/* cuda.api:1159: refused */
+/* cuda.api:1153: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	(void)pid;
@@ -8656,7 +8654,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpo
 }
 VCUDA_LOCAL(cuCheckpointProcessCheckpoint);
 
-/* cuda.api:1161: refused */
+/* cuda.api:1155: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
 	(void)pid;
@@ -8667,7 +8665,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArg
 VCUDA_LOCAL(cuCheckpointProcessRestore);
 
 CUresult cuCheckpointOperationComplete(void);
-/* cuda.api:1163: refused */
+/* cuda.api:1157: refused */
 VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 {
 	return shim_refused(CALL_cuCheckpointOperationComplete, "cuCheckpointOperationComplete",
@@ -8675,7 +8673,7 @@ VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 }
 VCUDA_LOCAL(cuCheckpointOperationComplete);
 
-/* cuda.api:1165: refused */
+/* cuda.api:1159: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
 	(void)pid;
@@ -8686,7 +8684,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 VCUDA_LOCAL(cuCheckpointProcessUnlock);
 
 CUresult cuProfilerInitialize(void);
-/* cuda.api:1169: refused */
+/* cuda.api:1163: refused */
 VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 {
 	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
@@ -8695,7 +8693,7 @@ VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 VCUDA_LOCAL(cuProfilerInitialize);
 
 CUresult cuProfilerStart(void);
-/* cuda.api:1171: refused */
+/* cuda.api:1165: refused */
 VCUDA_EXPORT CUresult cuProfilerStart(void)
 {
 	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
@@ -8704,14 +8702,14 @@ VCUDA_EXPORT CUresult cuProfilerStart(void)
 VCUDA_LOCAL(cuProfilerStart);
 
 CUresult cuProfilerStop(void);
-/* cuda.api:1172: refused */
+/* cuda.api:1166: refused */
 VCUDA_EXPORT CUresult cuProfilerStop(void)
 {
 	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");
 }
 VCUDA_LOCAL(cuProfilerStop);
 
-/* cuda.api:776: local */
+/* cuda.api:771: local */
 VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister);
@@ -8723,7 +8721,7 @@ VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int F
 }
 VCUDA_LOCAL(cuMemHostRegister);
 
-/* cuda.api:780: call */
+/* cuda.api:775: call */
 VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options,
 		void **optionValues, CUlinkState *stateOut)
 {
@@ -8736,7 +8734,7 @@ VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *option
 }
 VCUDA_LOCAL(cuLinkCreate);
 
-/* cuda.api:782: call */
+/* cuda.api:777: call */
 VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data,
 		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
 		void **optionValues)
@@ -8751,7 +8749,7 @@ VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void
 }
 VCUDA_LOCAL(cuLinkAddData);
 
-/* cuda.api:785: call */
+/* cuda.api:780: call */
 VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -8764,7 +8762,7 @@ VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, cons
 }
 VCUDA_LOCAL(cuLinkAddFile);
 
-/* cuda.api:792: call */
+/* cuda.api:787: call */
 VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate);
@@ -8776,7 +8774,7 @@ VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice 
 }
 VCUDA_LOCAL(cuCtxCreate);
 
-/* cuda.api:888: post */
+/* cuda.api:883: post */
 VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDestroy);
@@ -8788,7 +8786,7 @@ VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxDestroy);
 
-/* cuda.api:889: local */
+/* cuda.api:884: local */
 VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPopCurrent);
@@ -8800,7 +8798,7 @@ VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 }
 VCUDA_LOCAL(cuCtxPopCurrent);
 
-/* cuda.api:890: local */
+/* cuda.api:885: local */
 VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxPushCurrent);
@@ -8812,7 +8810,7 @@ VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxPushCurrent);
 
-/* cuda.api:891: post */
+/* cuda.api:886: post */
 VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy);
@@ -8824,7 +8822,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamDestroy);
 
-/* cuda.api:892: post */
+/* cuda.api:887: post */
 VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy);
@@ -8836,7 +8834,7 @@ VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventDestroy);
 
-/* cuda.api:893: call */
+/* cuda.api:888: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime);
@@ -8848,7 +8846,7 @@ VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, C
 }
 VCUDA_LOCAL(cuEventElapsedTime);
 
-/* cuda.api:895: local */
+/* cuda.api:890: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRelease);
@@ -8860,7 +8858,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxRelease);
 
-/* cuda.api:896: call */
+/* cuda.api:891: call */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxReset);
@@ -8872,7 +8870,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxReset);
 
-/* cuda.api:897: local */
+/* cuda.api:892: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxSetFlags);
@@ -8884,7 +8882,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flag
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags);
 
-/* cuda.api:899: local */
+/* cuda.api:894: local */
 VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGetUuid);
@@ -8896,7 +8894,7 @@ VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceGetUuid);
 
-/* cuda.api:1020: post */
+/* cuda.api:1015: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8909,7 +8907,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue32);
 
-/* cuda.api:1020: post */
+/* cuda.api:1015: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8923,7 +8921,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue32_ptsz);
 
-/* cuda.api:1022: post */
+/* cuda.api:1017: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8936,7 +8934,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue32);
 
-/* cuda.api:1022: post */
+/* cuda.api:1017: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8950,7 +8948,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue32_ptsz);
 
-/* cuda.api:1024: post */
+/* cuda.api:1019: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8963,7 +8961,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue64);
 
-/* cuda.api:1024: post */
+/* cuda.api:1019: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8977,7 +8975,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue64_ptsz);
 
-/* cuda.api:1026: post */
+/* cuda.api:1021: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8990,7 +8988,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue64);
 
-/* cuda.api:1026: post */
+/* cuda.api:1021: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -9004,7 +9002,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue64_ptsz);
 
-/* cuda.api:1028: post */
+/* cuda.api:1023: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -9017,7 +9015,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp);
 
-/* cuda.api:1028: post */
+/* cuda.api:1023: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -9030,3 +9028,16 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int coun
 			paramArray, flags);
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_ptsz);
+
+/* cuda.api:1120: call */
+VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
+		unsigned int Flags)
+{
+	CUresult entered = shim_enter(CALL_cuIpcOpenMemHandle);
+
+	if (entered)
+		return entered;
+
+	return hand_cuIpcOpenMemHandle_v2(pdptr, handle, Flags);
+}
+VCUDA_LOCAL(cuIpcOpenMemHandle);

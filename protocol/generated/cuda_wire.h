@@ -89,7 +89,7 @@ struct wire_cuMemGetInfo_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cuMemGetInfo_v2_reply) == 16, "");
 
-/* cuda.api:325: call 264 */
+/* cuda.api:320: call 264 */
 struct wire_cuEventElapsedTime_v2 {
 	uint64_t hStart; /* KIND_KIND_CUevent */
 	uint64_t hEnd; /* KIND_KIND_CUevent */
@@ -101,7 +101,7 @@ struct wire_cuEventElapsedTime_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cuEventElapsedTime_v2_reply) == 8, "");
 
-/* cuda.api:344: post 265 */
+/* cuda.api:339: post 265 */
 struct wire_cuFuncSetAttribute {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t attrib;
@@ -109,7 +109,7 @@ struct wire_cuFuncSetAttribute {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetAttribute) == 16, "");
 
-/* cuda.api:346: learned 266 */
+/* cuda.api:341: learned 266 */
 struct wire_cuFuncSetCacheConfig {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t config;
@@ -117,7 +117,7 @@ struct wire_cuFuncSetCacheConfig {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetCacheConfig) == 16, "");
 
-/* cuda.api:377: learned 267 */
+/* cuda.api:372: learned 267 */
 struct wire_cuFuncSetSharedMemConfig {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t config;
@@ -125,7 +125,7 @@ struct wire_cuFuncSetSharedMemConfig {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetSharedMemConfig) == 16, "");
 
-/* cuda.api:572: cached 268 */
+/* cuda.api:567: cached 268 */
 struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor {
 	uint64_t func; /* KIND_CUfunction */
 	int32_t blockSize;
@@ -139,7 +139,7 @@ struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply {
 };
 _Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply) == 8, "");
 
-/* cuda.api:574: cached 269 */
+/* cuda.api:569: cached 269 */
 struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags {
 	uint64_t func; /* KIND_CUfunction */
 	int32_t blockSize;
@@ -157,7 +157,7 @@ struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply {
 _Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply) ==
 		8, "");
 
-/* cuda.api:583: cached 270 */
+/* cuda.api:578: cached 270 */
 struct wire_cuOccupancyAvailableDynamicSMemPerBlock {
 	uint64_t func; /* KIND_CUfunction */
 	int32_t numBlocks;
@@ -169,7 +169,7 @@ struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply {
 };
 _Static_assert(sizeof(struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply) == 8, "");
 
-/* cuda.api:663: call 271 */
+/* cuda.api:658: call 271 */
 struct wire_cuTensorMapEncodeTiled {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -189,7 +189,7 @@ struct wire_cuTensorMapEncodeTiled_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeTiled_reply) == 128, "");
 
-/* cuda.api:671: call 272 */
+/* cuda.api:666: call 272 */
 struct wire_cuTensorMapEncodeIm2col {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -212,7 +212,7 @@ struct wire_cuTensorMapEncodeIm2col_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeIm2col_reply) == 128, "");
 
-/* cuda.api:681: call 273 */
+/* cuda.api:676: call 273 */
 struct wire_cuTensorMapEncodeIm2colWide {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -237,7 +237,7 @@ struct wire_cuTensorMapEncodeIm2colWide_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeIm2colWide_reply) == 128, "");
 
-/* cuda.api:690: call 274 */
+/* cuda.api:685: call 274 */
 struct wire_cuTensorMapReplaceAddress {
 	unsigned char tensorMap[128];
 	uint64_t globalAddress;
@@ -248,7 +248,7 @@ struct wire_cuTensorMapReplaceAddress_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapReplaceAddress_reply) == 128, "");
 
-/* cuda.api:695: cached 275 */
+/* cuda.api:690: cached 275 */
 struct wire_cuDeviceCanAccessPeer {
 	int32_t dev;
 	int32_t peerDev;
@@ -260,7 +260,7 @@ struct wire_cuDeviceCanAccessPeer_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceCanAccessPeer_reply) == 8, "");
 
-/* cuda.api:699: cached 276 */
+/* cuda.api:694: cached 276 */
 struct wire_cuDeviceGetP2PAttribute {
 	uint32_t attrib;
 	int32_t srcDevice;
@@ -274,7 +274,7 @@ struct wire_cuDeviceGetP2PAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetP2PAttribute_reply) == 8, "");
 
-/* cuda.api:995: post 277 */
+/* cuda.api:990: post 277 */
 struct wire_cuStreamWaitEvent {
 	uint64_t hStream; /* KIND_CUstream */
 	uint64_t hEvent; /* KIND_KIND_CUevent */
@@ -283,14 +283,14 @@ struct wire_cuStreamWaitEvent {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitEvent) == 24, "");
 
-/* cuda.api:1003: post 278 */
+/* cuda.api:998: post 278 */
 struct wire_cuEventRecord {
 	uint64_t hEvent; /* KIND_KIND_CUevent */
 	uint64_t hStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuEventRecord) == 16, "");
 
-/* cuda.api:1004: post 279 */
+/* cuda.api:999: post 279 */
 struct wire_cuEventRecordWithFlags {
 	uint64_t hEvent; /* KIND_KIND_CUevent */
 	uint64_t hStream; /* KIND_CUstream */
@@ -299,7 +299,7 @@ struct wire_cuEventRecordWithFlags {
 };
 _Static_assert(sizeof(struct wire_cuEventRecordWithFlags) == 24, "");
 
-/* cuda.api:1031: post 280 */
+/* cuda.api:1026: post 280 */
 struct wire_cuStreamWriteValue32_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -308,7 +308,7 @@ struct wire_cuStreamWriteValue32_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWriteValue32_v2) == 24, "");
 
-/* cuda.api:1033: post 281 */
+/* cuda.api:1028: post 281 */
 struct wire_cuStreamWaitValue32_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -317,7 +317,7 @@ struct wire_cuStreamWaitValue32_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitValue32_v2) == 24, "");
 
-/* cuda.api:1035: post 282 */
+/* cuda.api:1030: post 282 */
 struct wire_cuStreamWriteValue64_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -327,7 +327,7 @@ struct wire_cuStreamWriteValue64_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWriteValue64_v2) == 32, "");
 
-/* cuda.api:1037: post 283 */
+/* cuda.api:1032: post 283 */
 struct wire_cuStreamWaitValue64_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -337,7 +337,7 @@ struct wire_cuStreamWaitValue64_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitValue64_v2) == 32, "");
 
-/* cuda.api:1039: post 284 */
+/* cuda.api:1034: post 284 */
 struct wire_cuStreamBatchMemOp_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint32_t count;
@@ -346,14 +346,14 @@ struct wire_cuStreamBatchMemOp_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamBatchMemOp_v2) == 24, "");
 
-/* cuda.api:1120: post 285 */
+/* cuda.api:1115: post 285 */
 struct wire_cuStreamCopyAttributes {
 	uint64_t dstStream; /* KIND_CUstream */
 	uint64_t srcStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuStreamCopyAttributes) == 16, "");
 
-/* cuda.api:1121: call 286 */
+/* cuda.api:1116: call 286 */
 struct wire_cuStreamGetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -365,7 +365,7 @@ struct wire_cuStreamGetAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_cuStreamGetAttribute_reply) == 64, "");
 
-/* cuda.api:1123: learned 287 */
+/* cuda.api:1118: learned 287 */
 struct wire_cuStreamSetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -399,7 +399,7 @@ struct wire_cuDeviceGetHostAtomicCapabilities_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply) == 8, "");
 
-/* cuda.api:701: cached 290 */
+/* cuda.api:696: cached 290 */
 struct wire_cuDeviceGetP2PAtomicCapabilities {
 	struct wire_run operations; /* count x CUatomicOperation */
 	uint32_t count;
@@ -413,14 +413,14 @@ struct wire_cuDeviceGetP2PAtomicCapabilities_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities_reply) == 8, "");
 
-/* cuda.api:1107: post 900 */
+/* cuda.api:1102: post 900 */
 struct wire_cuGraphLaunch {
 	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
 	uint64_t hStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuGraphLaunch) == 16, "");
 
-/* cuda.api:1106: post 901 */
+/* cuda.api:1101: post 901 */
 struct wire_cuGraphUpload {
 	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
 	uint64_t hStream; /* KIND_CUstream */

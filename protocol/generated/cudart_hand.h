@@ -42,6 +42,12 @@ cudaError_t hand_cudaDeviceGetStreamPriorityRange(int *leastPriority, int *great
 cudaError_t hand_cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
 cudaError_t hand_cudaDeviceGetByPCIBusId(int *device, const char *pciBusId);
 cudaError_t hand_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device);
+cudaError_t hand_cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event);
+cudaError_t hand_cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle);
+cudaError_t hand_cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr);
+cudaError_t hand_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle,
+		unsigned int flags);
+cudaError_t hand_cudaIpcCloseMemHandle(void *devPtr);
 cudaError_t hand_cudaDeviceFlushGPUDirectRDMAWrites(
 		enum cudaFlushGPUDirectRDMAWritesTarget target,
 		enum cudaFlushGPUDirectRDMAWritesScope scope);

@@ -228,53 +228,43 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int devi
 	return runtime_result(hand_cudaDeviceGetPCIBusId(pciBusId, len, device));
 }
 
-/* cudart.api:42: refused */
+/* cudart.api:42: local */
 VCUDA_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
 {
-	(void)handle;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaIpcGetEventHandle,
-		"cudaIpcGetEventHandle", "sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcGetEventHandle);
+	return runtime_result(hand_cudaIpcGetEventHandle(handle, event));
 }
 
-/* cudart.api:44: refused */
+/* cudart.api:43: local */
 VCUDA_EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
 {
-	(void)event;
-	(void)handle;
-	return runtime_result(runtime_refused(CALL_cudaIpcOpenEventHandle,
-		"cudaIpcOpenEventHandle", "sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcOpenEventHandle);
+	return runtime_result(hand_cudaIpcOpenEventHandle(event, handle));
 }
 
-/* cudart.api:46: refused */
+/* cudart.api:44: local */
 VCUDA_EXPORT cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr)
 {
-	(void)handle;
-	(void)devPtr;
-	return runtime_result(runtime_refused(CALL_cudaIpcGetMemHandle, "cudaIpcGetMemHandle",
-		"sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcGetMemHandle);
+	return runtime_result(hand_cudaIpcGetMemHandle(handle, devPtr));
 }
 
-/* cudart.api:48: refused */
+/* cudart.api:45: local */
 VCUDA_EXPORT cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle,
 		unsigned int flags)
 {
-	(void)devPtr;
-	(void)handle;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaIpcOpenMemHandle, "cudaIpcOpenMemHandle",
-		"sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcOpenMemHandle);
+	return runtime_result(hand_cudaIpcOpenMemHandle(devPtr, handle, flags));
 }
 
-/* cudart.api:50: refused */
+/* cudart.api:46: local */
 VCUDA_EXPORT cudaError_t cudaIpcCloseMemHandle(void *devPtr)
 {
-	(void)devPtr;
-	return runtime_result(runtime_refused(CALL_cudaIpcCloseMemHandle,
-		"cudaIpcCloseMemHandle", "sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcCloseMemHandle);
+	return runtime_result(hand_cudaIpcCloseMemHandle(devPtr));
 }
 
-/* cudart.api:51: local */
+/* cudart.api:47: local */
 VCUDA_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(
 		enum cudaFlushGPUDirectRDMAWritesTarget target,
 		enum cudaFlushGPUDirectRDMAWritesScope scope)
@@ -283,7 +273,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(
 	return runtime_result(hand_cudaDeviceFlushGPUDirectRDMAWrites(target, scope));
 }
 
-/* cudart.api:53: refused */
+/* cudart.api:49: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceRegisterAsyncNotification(int device,
 		cudaAsyncCallback callbackFunc, void *userData,
 		cudaAsyncCallbackHandle_t *callback)
@@ -296,7 +286,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceRegisterAsyncNotification(int device,
 		"cudaDeviceRegisterAsyncNotification", "notifications: not served yet"));
 }
 
-/* cudart.api:55: refused */
+/* cudart.api:51: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceUnregisterAsyncNotification(int device,
 		cudaAsyncCallbackHandle_t callback)
 {
@@ -306,70 +296,70 @@ VCUDA_EXPORT cudaError_t cudaDeviceUnregisterAsyncNotification(int device,
 		"cudaDeviceUnregisterAsyncNotification", "notifications: not served yet"));
 }
 
-/* cudart.api:57: local */
+/* cudart.api:53: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)
 {
 	runtime_count(CALL_cudaDeviceGetSharedMemConfig);
 	return runtime_result(hand_cudaDeviceGetSharedMemConfig(pConfig));
 }
 
-/* cudart.api:58: local */
+/* cudart.api:54: local */
 VCUDA_EXPORT cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
 {
 	runtime_count(CALL_cudaDeviceSetSharedMemConfig);
 	return runtime_result(hand_cudaDeviceSetSharedMemConfig(config));
 }
 
-/* cudart.api:59: local */
+/* cudart.api:55: local */
 VCUDA_EXPORT cudaError_t cudaThreadExit(void)
 {
 	runtime_count(CALL_cudaThreadExit);
 	return runtime_result(hand_cudaThreadExit());
 }
 
-/* cudart.api:60: local */
+/* cudart.api:56: local */
 VCUDA_EXPORT cudaError_t cudaThreadSynchronize(void)
 {
 	runtime_count(CALL_cudaThreadSynchronize);
 	return runtime_result(hand_cudaThreadSynchronize());
 }
 
-/* cudart.api:61: local */
+/* cudart.api:57: local */
 VCUDA_EXPORT cudaError_t cudaThreadSetLimit(enum cudaLimit limit, size_t value)
 {
 	runtime_count(CALL_cudaThreadSetLimit);
 	return runtime_result(hand_cudaThreadSetLimit(limit, value));
 }
 
-/* cudart.api:62: local */
+/* cudart.api:58: local */
 VCUDA_EXPORT cudaError_t cudaThreadGetLimit(size_t *pValue, enum cudaLimit limit)
 {
 	runtime_count(CALL_cudaThreadGetLimit);
 	return runtime_result(hand_cudaThreadGetLimit(pValue, limit));
 }
 
-/* cudart.api:63: local */
+/* cudart.api:59: local */
 VCUDA_EXPORT cudaError_t cudaThreadGetCacheConfig(enum cudaFuncCache *pCacheConfig)
 {
 	runtime_count(CALL_cudaThreadGetCacheConfig);
 	return runtime_result(hand_cudaThreadGetCacheConfig(pCacheConfig));
 }
 
-/* cudart.api:64: local */
+/* cudart.api:60: local */
 VCUDA_EXPORT cudaError_t cudaThreadSetCacheConfig(enum cudaFuncCache cacheConfig)
 {
 	runtime_count(CALL_cudaThreadSetCacheConfig);
 	return runtime_result(hand_cudaThreadSetCacheConfig(cacheConfig));
 }
 
-/* cudart.api:65: local */
+/* cudart.api:61: local */
 VCUDA_EXPORT cudaError_t cudaGetLastError(void)
 {
 	runtime_count(CALL_cudaGetLastError);
 	return hand_cudaGetLastError();
 }
 
-/* cudart.api:66: local */
+/* cudart.api:62: local */
 VCUDA_EXPORT cudaError_t cudaPeekAtLastError(void)
 {
 	runtime_count(CALL_cudaPeekAtLastError);
@@ -377,7 +367,7 @@ VCUDA_EXPORT cudaError_t cudaPeekAtLastError(void)
 }
 
 const char *cudaGetErrorName(cudaError_t error);
-/* cudart.api:67: local */
+/* cudart.api:63: local */
 VCUDA_EXPORT const char *cudaGetErrorName(cudaError_t error)
 {
 	runtime_count(CALL_cudaGetErrorName);
@@ -385,35 +375,35 @@ VCUDA_EXPORT const char *cudaGetErrorName(cudaError_t error)
 }
 
 const char *cudaGetErrorString(cudaError_t error);
-/* cudart.api:68: local */
+/* cudart.api:64: local */
 VCUDA_EXPORT const char *cudaGetErrorString(cudaError_t error)
 {
 	runtime_count(CALL_cudaGetErrorString);
 	return hand_cudaGetErrorString(error);
 }
 
-/* cudart.api:69: local */
+/* cudart.api:65: local */
 VCUDA_EXPORT cudaError_t cudaGetDeviceCount(int *count)
 {
 	runtime_count(CALL_cudaGetDeviceCount);
 	return runtime_result(hand_cudaGetDeviceCount(count));
 }
 
-/* cudart.api:70: local */
+/* cudart.api:66: local */
 VCUDA_EXPORT cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device)
 {
 	runtime_count(CALL_cudaGetDeviceProperties_v2);
 	return runtime_result(hand_cudaGetDeviceProperties_v2(prop, device));
 }
 
-/* cudart.api:71: local */
+/* cudart.api:67: local */
 VCUDA_EXPORT cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 {
 	runtime_count(CALL_cudaGetDeviceProperties);
 	return runtime_result(hand_cudaGetDeviceProperties(prop, device));
 }
 
-/* cudart.api:72: local */
+/* cudart.api:68: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr,
 		int device)
 {
@@ -421,28 +411,28 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr 
 	return runtime_result(hand_cudaDeviceGetAttribute(value, attr, device));
 }
 
-/* cudart.api:76: local */
+/* cudart.api:72: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device)
 {
 	runtime_count(CALL_cudaDeviceGetDefaultMemPool);
 	return runtime_result(hand_cudaDeviceGetDefaultMemPool(memPool, device));
 }
 
-/* cudart.api:77: local */
+/* cudart.api:73: local */
 VCUDA_EXPORT cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)
 {
 	runtime_count(CALL_cudaDeviceSetMemPool);
 	return runtime_result(hand_cudaDeviceSetMemPool(device, memPool));
 }
 
-/* cudart.api:78: local */
+/* cudart.api:74: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device)
 {
 	runtime_count(CALL_cudaDeviceGetMemPool);
 	return runtime_result(hand_cudaDeviceGetMemPool(memPool, device));
 }
 
-/* cudart.api:79: refused */
+/* cudart.api:75: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, int device,
 		int flags)
 {
@@ -453,7 +443,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrLis
 		"cudaDeviceGetNvSciSyncAttributes", "NvSci: not served"));
 }
 
-/* cudart.api:81: local */
+/* cudart.api:77: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr,
 		int srcDevice, int dstDevice)
 {
@@ -462,14 +452,14 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2
 		dstDevice));
 }
 
-/* cudart.api:86: local */
+/* cudart.api:82: local */
 VCUDA_EXPORT cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
 {
 	runtime_count(CALL_cudaChooseDevice);
 	return runtime_result(hand_cudaChooseDevice(device, prop));
 }
 
-/* cudart.api:87: local */
+/* cudart.api:83: local */
 VCUDA_EXPORT cudaError_t cudaInitDevice(int device, unsigned int deviceFlags,
 		unsigned int flags)
 {
@@ -477,56 +467,56 @@ VCUDA_EXPORT cudaError_t cudaInitDevice(int device, unsigned int deviceFlags,
 	return runtime_result(hand_cudaInitDevice(device, deviceFlags, flags));
 }
 
-/* cudart.api:88: local */
+/* cudart.api:84: local */
 VCUDA_EXPORT cudaError_t cudaSetDevice(int device)
 {
 	runtime_count(CALL_cudaSetDevice);
 	return runtime_result(hand_cudaSetDevice(device));
 }
 
-/* cudart.api:89: local */
+/* cudart.api:85: local */
 VCUDA_EXPORT cudaError_t cudaGetDevice(int *device)
 {
 	runtime_count(CALL_cudaGetDevice);
 	return runtime_result(hand_cudaGetDevice(device));
 }
 
-/* cudart.api:90: local */
+/* cudart.api:86: local */
 VCUDA_EXPORT cudaError_t cudaSetValidDevices(int *device_arr, int len)
 {
 	runtime_count(CALL_cudaSetValidDevices);
 	return runtime_result(hand_cudaSetValidDevices(device_arr, len));
 }
 
-/* cudart.api:91: local */
+/* cudart.api:87: local */
 VCUDA_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags)
 {
 	runtime_count(CALL_cudaSetDeviceFlags);
 	return runtime_result(hand_cudaSetDeviceFlags(flags));
 }
 
-/* cudart.api:92: local */
+/* cudart.api:88: local */
 VCUDA_EXPORT cudaError_t cudaGetDeviceFlags(unsigned int *flags)
 {
 	runtime_count(CALL_cudaGetDeviceFlags);
 	return runtime_result(hand_cudaGetDeviceFlags(flags));
 }
 
-/* cudart.api:93: local */
+/* cudart.api:89: local */
 VCUDA_EXPORT cudaError_t cudaStreamCreate(cudaStream_t *pStream)
 {
 	runtime_count(CALL_cudaStreamCreate);
 	return runtime_result(hand_cudaStreamCreate(pStream));
 }
 
-/* cudart.api:94: local */
+/* cudart.api:90: local */
 VCUDA_EXPORT cudaError_t cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags)
 {
 	runtime_count(CALL_cudaStreamCreateWithFlags);
 	return runtime_result(hand_cudaStreamCreateWithFlags(pStream, flags));
 }
 
-/* cudart.api:95: local */
+/* cudart.api:91: local */
 VCUDA_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags,
 		int priority)
 {
@@ -534,77 +524,77 @@ VCUDA_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, uns
 	return runtime_result(hand_cudaStreamCreateWithPriority(pStream, flags, priority));
 }
 
-/* cudart.api:96: local */
+/* cudart.api:92: local */
 VCUDA_EXPORT cudaError_t cudaCtxResetPersistingL2Cache(void)
 {
 	runtime_count(CALL_cudaCtxResetPersistingL2Cache);
 	return runtime_result(hand_cudaCtxResetPersistingL2Cache());
 }
 
-/* cudart.api:97: local */
+/* cudart.api:93: local */
 VCUDA_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamDestroy);
 	return runtime_result(hand_cudaStreamDestroy(stream));
 }
 
-/* cudart.api:98: local */
+/* cudart.api:94: local */
 VCUDA_EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
 	runtime_count(CALL_cudaThreadExchangeStreamCaptureMode);
 	return runtime_result(hand_cudaThreadExchangeStreamCaptureMode(mode));
 }
 
-/* cudart.api:99: local */
+/* cudart.api:95: local */
 VCUDA_EXPORT cudaError_t cudaEventCreate(cudaEvent_t *event)
 {
 	runtime_count(CALL_cudaEventCreate);
 	return runtime_result(hand_cudaEventCreate(event));
 }
 
-/* cudart.api:100: local */
+/* cudart.api:96: local */
 VCUDA_EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 {
 	runtime_count(CALL_cudaEventCreateWithFlags);
 	return runtime_result(hand_cudaEventCreateWithFlags(event, flags));
 }
 
-/* cudart.api:101: local */
+/* cudart.api:97: local */
 VCUDA_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	runtime_count(CALL_cudaEventQuery);
 	return runtime_result(hand_cudaEventQuery(event));
 }
 
-/* cudart.api:102: local */
+/* cudart.api:98: local */
 VCUDA_EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	runtime_count(CALL_cudaEventSynchronize);
 	return runtime_result(hand_cudaEventSynchronize(event));
 }
 
-/* cudart.api:103: local */
+/* cudart.api:99: local */
 VCUDA_EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
 	runtime_count(CALL_cudaEventDestroy);
 	return runtime_result(hand_cudaEventDestroy(event));
 }
 
-/* cudart.api:104: local */
+/* cudart.api:100: local */
 VCUDA_EXPORT cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
 	runtime_count(CALL_cudaEventElapsedTime);
 	return runtime_result(hand_cudaEventElapsedTime(ms, start, end));
 }
 
-/* cudart.api:105: local */
+/* cudart.api:101: local */
 VCUDA_EXPORT cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
 	runtime_count(CALL_cudaEventElapsedTime_v2);
 	return runtime_result(hand_cudaEventElapsedTime_v2(ms, start, end));
 }
 
-/* cudart.api:106: refused */
+/* cudart.api:102: refused */
 VCUDA_EXPORT cudaError_t cudaImportExternalMemory(cudaExternalMemory_t *extMem_out,
 		const struct cudaExternalMemoryHandleDesc *memHandleDesc)
 {
@@ -614,7 +604,7 @@ VCUDA_EXPORT cudaError_t cudaImportExternalMemory(cudaExternalMemory_t *extMem_o
 		"cudaImportExternalMemory", "external memory and semaphores: not served"));
 }
 
-/* cudart.api:109: refused */
+/* cudart.api:105: refused */
 VCUDA_EXPORT cudaError_t cudaExternalMemoryGetMappedBuffer(void **devPtr,
 		cudaExternalMemory_t extMem,
 		const struct cudaExternalMemoryBufferDesc *bufferDesc)
@@ -627,7 +617,7 @@ VCUDA_EXPORT cudaError_t cudaExternalMemoryGetMappedBuffer(void **devPtr,
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:112: refused */
+/* cudart.api:108: refused */
 VCUDA_EXPORT cudaError_t cudaExternalMemoryGetMappedMipmappedArray(cudaMipmappedArray_t *mipmap,
 		cudaExternalMemory_t extMem,
 		const struct cudaExternalMemoryMipmappedArrayDesc *mipmapDesc)
@@ -639,7 +629,7 @@ VCUDA_EXPORT cudaError_t cudaExternalMemoryGetMappedMipmappedArray(cudaMipmapped
 		"cudaExternalMemoryGetMappedMipmappedArray", "arrays: not served yet"));
 }
 
-/* cudart.api:115: refused */
+/* cudart.api:111: refused */
 VCUDA_EXPORT cudaError_t cudaDestroyExternalMemory(cudaExternalMemory_t extMem)
 {
 	(void)extMem;
@@ -647,7 +637,7 @@ VCUDA_EXPORT cudaError_t cudaDestroyExternalMemory(cudaExternalMemory_t extMem)
 		"cudaDestroyExternalMemory", "external memory and semaphores: not served"));
 }
 
-/* cudart.api:117: refused */
+/* cudart.api:113: refused */
 VCUDA_EXPORT cudaError_t cudaImportExternalSemaphore(cudaExternalSemaphore_t *extSem_out,
 		const struct cudaExternalSemaphoreHandleDesc *semHandleDesc)
 {
@@ -657,7 +647,7 @@ VCUDA_EXPORT cudaError_t cudaImportExternalSemaphore(cudaExternalSemaphore_t *ex
 		"cudaImportExternalSemaphore", "external memory and semaphores: not served"));
 }
 
-/* cudart.api:120: refused */
+/* cudart.api:116: refused */
 VCUDA_EXPORT cudaError_t cudaDestroyExternalSemaphore(cudaExternalSemaphore_t extSem)
 {
 	(void)extSem;
@@ -665,7 +655,7 @@ VCUDA_EXPORT cudaError_t cudaDestroyExternalSemaphore(cudaExternalSemaphore_t ex
 		"cudaDestroyExternalSemaphore", "external memory and semaphores: not served"));
 }
 
-/* cudart.api:122: refused */
+/* cudart.api:118: refused */
 VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernelMultiDevice(
 		struct cudaLaunchParams *launchParamsList, unsigned int numDevices,
 		unsigned int flags)
@@ -678,7 +668,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernelMultiDevice(
 		"launches on several devices at once: not served"));
 }
 
-/* cudart.api:125: local */
+/* cudart.api:121: local */
 VCUDA_EXPORT cudaError_t cudaFuncSetCacheConfig(const void *func,
 		enum cudaFuncCache cacheConfig)
 {
@@ -686,7 +676,7 @@ VCUDA_EXPORT cudaError_t cudaFuncSetCacheConfig(const void *func,
 	return runtime_result(hand_cudaFuncSetCacheConfig(func, cacheConfig));
 }
 
-/* cudart.api:126: local */
+/* cudart.api:122: local */
 VCUDA_EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
 		const void *func)
 {
@@ -694,7 +684,7 @@ VCUDA_EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
 	return runtime_result(hand_cudaFuncGetAttributes(attr, func));
 }
 
-/* cudart.api:127: local */
+/* cudart.api:123: local */
 VCUDA_EXPORT cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr,
 		int value)
 {
@@ -702,14 +692,14 @@ VCUDA_EXPORT cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAtt
 	return runtime_result(hand_cudaFuncSetAttribute(func, attr, value));
 }
 
-/* cudart.api:128: local */
+/* cudart.api:124: local */
 VCUDA_EXPORT cudaError_t cudaFuncGetName(const char **name, const void *func)
 {
 	runtime_count(CALL_cudaFuncGetName);
 	return runtime_result(hand_cudaFuncGetName(name, func));
 }
 
-/* cudart.api:129: local */
+/* cudart.api:125: local */
 VCUDA_EXPORT cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex,
 		size_t *paramOffset, size_t *paramSize)
 {
@@ -718,21 +708,21 @@ VCUDA_EXPORT cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramInde
 		paramSize));
 }
 
-/* cudart.api:131: local */
+/* cudart.api:127: local */
 VCUDA_EXPORT cudaError_t cudaSetDoubleForDevice(double *d)
 {
 	runtime_count(CALL_cudaSetDoubleForDevice);
 	return runtime_result(hand_cudaSetDoubleForDevice(d));
 }
 
-/* cudart.api:132: local */
+/* cudart.api:128: local */
 VCUDA_EXPORT cudaError_t cudaSetDoubleForHost(double *d)
 {
 	runtime_count(CALL_cudaSetDoubleForHost);
 	return runtime_result(hand_cudaSetDoubleForHost(d));
 }
 
-/* cudart.api:135: local */
+/* cudart.api:131: local */
 VCUDA_EXPORT cudaError_t cudaFuncSetSharedMemConfig(const void *func,
 		enum cudaSharedMemConfig config)
 {
@@ -740,7 +730,7 @@ VCUDA_EXPORT cudaError_t cudaFuncSetSharedMemConfig(const void *func,
 	return runtime_result(hand_cudaFuncSetSharedMemConfig(func, config));
 }
 
-/* cudart.api:136: local */
+/* cudart.api:132: local */
 VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 		const void *func, int blockSize, size_t dynamicSMemSize)
 {
@@ -749,7 +739,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numB
 		func, blockSize, dynamicSMemSize));
 }
 
-/* cudart.api:138: local */
+/* cudart.api:134: local */
 VCUDA_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 		const void *func, int numBlocks, int blockSize)
 {
@@ -758,7 +748,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynam
 		func, numBlocks, blockSize));
 }
 
-/* cudart.api:140: local */
+/* cudart.api:136: local */
 VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
@@ -767,7 +757,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 		numBlocks, func, blockSize, dynamicSMemSize, flags));
 }
 
-/* cudart.api:142: refused */
+/* cudart.api:138: refused */
 VCUDA_EXPORT cudaError_t cudaOccupancyMaxPotentialClusterSize(int *clusterSize,
 		const void *func, const cudaLaunchConfig_t *launchConfig)
 {
@@ -778,7 +768,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxPotentialClusterSize(int *clusterSize,
 		"cudaOccupancyMaxPotentialClusterSize", "cluster occupancy: not served yet"));
 }
 
-/* cudart.api:144: refused */
+/* cudart.api:140: refused */
 VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveClusters(int *numClusters, const void *func,
 		const cudaLaunchConfig_t *launchConfig)
 {
@@ -789,7 +779,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveClusters(int *numClusters, const 
 		"cudaOccupancyMaxActiveClusters", "cluster occupancy: not served yet"));
 }
 
-/* cudart.api:146: refused */
+/* cudart.api:142: refused */
 VCUDA_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
 {
 	(void)devPtr;
@@ -799,21 +789,21 @@ VCUDA_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned 
 		"managed memory: not served yet"));
 }
 
-/* cudart.api:148: local */
+/* cudart.api:144: local */
 VCUDA_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
 {
 	runtime_count(CALL_cudaMalloc);
 	return runtime_result(hand_cudaMalloc(devPtr, size));
 }
 
-/* cudart.api:149: local */
+/* cudart.api:145: local */
 VCUDA_EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size)
 {
 	runtime_count(CALL_cudaMallocHost);
 	return runtime_result(hand_cudaMallocHost(ptr, size));
 }
 
-/* cudart.api:150: local */
+/* cudart.api:146: local */
 VCUDA_EXPORT cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width,
 		size_t height)
 {
@@ -821,7 +811,7 @@ VCUDA_EXPORT cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t wi
 	return runtime_result(hand_cudaMallocPitch(devPtr, pitch, width, height));
 }
 
-/* cudart.api:151: refused */
+/* cudart.api:147: refused */
 VCUDA_EXPORT cudaError_t cudaMallocArray(cudaArray_t *array,
 		const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
 		unsigned int flags)
@@ -835,21 +825,21 @@ VCUDA_EXPORT cudaError_t cudaMallocArray(cudaArray_t *array,
 		"arrays: not served yet"));
 }
 
-/* cudart.api:153: local */
+/* cudart.api:149: local */
 VCUDA_EXPORT cudaError_t cudaFree(void *devPtr)
 {
 	runtime_count(CALL_cudaFree);
 	return runtime_result(hand_cudaFree(devPtr));
 }
 
-/* cudart.api:154: local */
+/* cudart.api:150: local */
 VCUDA_EXPORT cudaError_t cudaFreeHost(void *ptr)
 {
 	runtime_count(CALL_cudaFreeHost);
 	return runtime_result(hand_cudaFreeHost(ptr));
 }
 
-/* cudart.api:155: refused */
+/* cudart.api:151: refused */
 VCUDA_EXPORT cudaError_t cudaFreeArray(cudaArray_t array)
 {
 	(void)array;
@@ -857,7 +847,7 @@ VCUDA_EXPORT cudaError_t cudaFreeArray(cudaArray_t array)
 		"arrays: not served yet"));
 }
 
-/* cudart.api:156: refused */
+/* cudart.api:152: refused */
 VCUDA_EXPORT cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray)
 {
 	(void)mipmappedArray;
@@ -865,28 +855,28 @@ VCUDA_EXPORT cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedAr
 		"cudaFreeMipmappedArray", "arrays: not served yet"));
 }
 
-/* cudart.api:157: local */
+/* cudart.api:153: local */
 VCUDA_EXPORT cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
 {
 	runtime_count(CALL_cudaHostAlloc);
 	return runtime_result(hand_cudaHostAlloc(pHost, size, flags));
 }
 
-/* cudart.api:158: local */
+/* cudart.api:154: local */
 VCUDA_EXPORT cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
 {
 	runtime_count(CALL_cudaHostRegister);
 	return runtime_result(hand_cudaHostRegister(ptr, size, flags));
 }
 
-/* cudart.api:159: local */
+/* cudart.api:155: local */
 VCUDA_EXPORT cudaError_t cudaHostUnregister(void *ptr)
 {
 	runtime_count(CALL_cudaHostUnregister);
 	return runtime_result(hand_cudaHostUnregister(ptr));
 }
 
-/* cudart.api:160: local */
+/* cudart.api:156: local */
 VCUDA_EXPORT cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost,
 		unsigned int flags)
 {
@@ -894,14 +884,14 @@ VCUDA_EXPORT cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost,
 	return runtime_result(hand_cudaHostGetDevicePointer(pDevice, pHost, flags));
 }
 
-/* cudart.api:161: local */
+/* cudart.api:157: local */
 VCUDA_EXPORT cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
 {
 	runtime_count(CALL_cudaHostGetFlags);
 	return runtime_result(hand_cudaHostGetFlags(pFlags, pHost));
 }
 
-/* cudart.api:162: local */
+/* cudart.api:158: local */
 VCUDA_EXPORT cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr,
 		struct cudaExtent extent)
 {
@@ -909,7 +899,7 @@ VCUDA_EXPORT cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr,
 	return runtime_result(hand_cudaMalloc3D(pitchedDevPtr, extent));
 }
 
-/* cudart.api:163: refused */
+/* cudart.api:159: refused */
 VCUDA_EXPORT cudaError_t cudaMalloc3DArray(cudaArray_t *array,
 		const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
 		unsigned int flags)
@@ -922,7 +912,7 @@ VCUDA_EXPORT cudaError_t cudaMalloc3DArray(cudaArray_t *array,
 		"arrays: not served yet"));
 }
 
-/* cudart.api:165: refused */
+/* cudart.api:161: refused */
 VCUDA_EXPORT cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
 		const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
 		unsigned int numLevels, unsigned int flags)
@@ -936,7 +926,7 @@ VCUDA_EXPORT cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappe
 		"cudaMallocMipmappedArray", "arrays: not served yet"));
 }
 
-/* cudart.api:168: refused */
+/* cudart.api:164: refused */
 VCUDA_EXPORT cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray,
 		cudaMipmappedArray_const_t mipmappedArray, unsigned int level)
 {
@@ -947,14 +937,14 @@ VCUDA_EXPORT cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray,
 		"cudaGetMipmappedArrayLevel", "arrays: not served yet"));
 }
 
-/* cudart.api:171: local */
+/* cudart.api:167: local */
 VCUDA_EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 {
 	runtime_count(CALL_cudaMemGetInfo);
 	return runtime_result(hand_cudaMemGetInfo(free, total));
 }
 
-/* cudart.api:172: refused */
+/* cudart.api:168: refused */
 VCUDA_EXPORT cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc,
 		struct cudaExtent *extent, unsigned int *flags, cudaArray_t array)
 {
@@ -966,7 +956,7 @@ VCUDA_EXPORT cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc,
 		"arrays: not served yet"));
 }
 
-/* cudart.api:174: refused */
+/* cudart.api:170: refused */
 VCUDA_EXPORT cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArray,
 		unsigned int planeIdx)
 {
@@ -977,7 +967,7 @@ VCUDA_EXPORT cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t
 		"arrays: not served yet"));
 }
 
-/* cudart.api:176: refused */
+/* cudart.api:172: refused */
 VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(
 		struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array,
 		int device)
@@ -989,7 +979,7 @@ VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(
 		"cudaArrayGetMemoryRequirements", "arrays: not served yet"));
 }
 
-/* cudart.api:179: refused */
+/* cudart.api:175: refused */
 VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(
 		struct cudaArrayMemoryRequirements *memoryRequirements,
 		cudaMipmappedArray_t mipmap, int device)
@@ -1001,7 +991,7 @@ VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(
 		"cudaMipmappedArrayGetMemoryRequirements", "arrays: not served yet"));
 }
 
-/* cudart.api:182: refused */
+/* cudart.api:178: refused */
 VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(
 		struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
 {
@@ -1011,7 +1001,7 @@ VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(
 		"cudaArrayGetSparseProperties", "arrays: not served yet"));
 }
 
-/* cudart.api:184: refused */
+/* cudart.api:180: refused */
 VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetSparseProperties(
 		struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap)
 {
@@ -1021,7 +1011,7 @@ VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetSparseProperties(
 		"cudaMipmappedArrayGetSparseProperties", "arrays: not served yet"));
 }
 
-/* cudart.api:187: local */
+/* cudart.api:183: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src,
 		int srcDevice, size_t count)
 {
@@ -1029,7 +1019,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *sr
 	return runtime_result(hand_cudaMemcpyPeer(dst, dstDevice, src, srcDevice, count));
 }
 
-/* cudart.api:188: local */
+/* cudart.api:184: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src,
 		int srcDevice, size_t count, cudaStream_t stream)
 {
@@ -1038,21 +1028,21 @@ VCUDA_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const voi
 		stream));
 }
 
-/* cudart.api:190: local */
+/* cudart.api:186: local */
 VCUDA_EXPORT cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol)
 {
 	runtime_count(CALL_cudaGetSymbolAddress);
 	return runtime_result(hand_cudaGetSymbolAddress(devPtr, symbol));
 }
 
-/* cudart.api:191: local */
+/* cudart.api:187: local */
 VCUDA_EXPORT cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol)
 {
 	runtime_count(CALL_cudaGetSymbolSize);
 	return runtime_result(hand_cudaGetSymbolSize(size, symbol));
 }
 
-/* cudart.api:195: refused */
+/* cudart.api:191: refused */
 VCUDA_EXPORT cudaError_t cudaMemAdvise(const void *devPtr, size_t count,
 		enum cudaMemoryAdvise advice, int device)
 {
@@ -1064,7 +1054,7 @@ VCUDA_EXPORT cudaError_t cudaMemAdvise(const void *devPtr, size_t count,
 		"managed memory: not served yet"));
 }
 
-/* cudart.api:199: refused */
+/* cudart.api:195: refused */
 VCUDA_EXPORT cudaError_t cudaMemAdvise_v2(const void *devPtr, size_t count,
 		enum cudaMemoryAdvise advice, struct cudaMemLocation location)
 {
@@ -1076,7 +1066,7 @@ VCUDA_EXPORT cudaError_t cudaMemAdvise_v2(const void *devPtr, size_t count,
 		"managed memory: not served yet"));
 }
 
-/* cudart.api:201: refused */
+/* cudart.api:197: refused */
 VCUDA_EXPORT cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize,
 		enum cudaMemRangeAttribute attribute, const void *devPtr, size_t count)
 {
@@ -1089,7 +1079,7 @@ VCUDA_EXPORT cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize,
 		"cudaMemRangeGetAttribute", "managed memory: not served yet"));
 }
 
-/* cudart.api:204: refused */
+/* cudart.api:200: refused */
 VCUDA_EXPORT cudaError_t cudaMemRangeGetAttributes(void **data, size_t *dataSizes,
 		enum cudaMemRangeAttribute *attributes, size_t numAttributes,
 		const void *devPtr, size_t count)
@@ -1104,14 +1094,14 @@ VCUDA_EXPORT cudaError_t cudaMemRangeGetAttributes(void **data, size_t *dataSize
 		"cudaMemRangeGetAttributes", "managed memory: not served yet"));
 }
 
-/* cudart.api:207: local */
+/* cudart.api:203: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep)
 {
 	runtime_count(CALL_cudaMemPoolTrimTo);
 	return runtime_result(hand_cudaMemPoolTrimTo(memPool, minBytesToKeep));
 }
 
-/* cudart.api:208: local */
+/* cudart.api:204: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool,
 		enum cudaMemPoolAttr attr, void *value)
 {
@@ -1119,7 +1109,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool,
 	return runtime_result(hand_cudaMemPoolSetAttribute(memPool, attr, value));
 }
 
-/* cudart.api:209: local */
+/* cudart.api:205: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool,
 		enum cudaMemPoolAttr attr, void *value)
 {
@@ -1127,7 +1117,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool,
 	return runtime_result(hand_cudaMemPoolGetAttribute(memPool, attr, value));
 }
 
-/* cudart.api:210: local */
+/* cudart.api:206: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool,
 		const struct cudaMemAccessDesc *descList, size_t count)
 {
@@ -1135,7 +1125,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool,
 	return runtime_result(hand_cudaMemPoolSetAccess(memPool, descList, count));
 }
 
-/* cudart.api:212: local */
+/* cudart.api:208: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags,
 		cudaMemPool_t memPool, struct cudaMemLocation *location)
 {
@@ -1143,7 +1133,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags,
 	return runtime_result(hand_cudaMemPoolGetAccess(flags, memPool, location));
 }
 
-/* cudart.api:214: local */
+/* cudart.api:210: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool,
 		const struct cudaMemPoolProps *poolProps)
 {
@@ -1151,14 +1141,14 @@ VCUDA_EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool,
 	return runtime_result(hand_cudaMemPoolCreate(memPool, poolProps));
 }
 
-/* cudart.api:215: local */
+/* cudart.api:211: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool)
 {
 	runtime_count(CALL_cudaMemPoolDestroy);
 	return runtime_result(hand_cudaMemPoolDestroy(memPool));
 }
 
-/* cudart.api:222: refused */
+/* cudart.api:218: refused */
 VCUDA_EXPORT cudaError_t cudaMemPoolExportToShareableHandle(void *shareableHandle,
 		cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType,
 		unsigned int flags)
@@ -1172,7 +1162,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolExportToShareableHandle(void *shareableHandl
 		"sharing between processes: not served yet"));
 }
 
-/* cudart.api:225: refused */
+/* cudart.api:221: refused */
 VCUDA_EXPORT cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *memPool,
 		void *shareableHandle, enum cudaMemAllocationHandleType handleType,
 		unsigned int flags)
@@ -1186,7 +1176,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *mem
 		"sharing between processes: not served yet"));
 }
 
-/* cudart.api:228: refused */
+/* cudart.api:224: refused */
 VCUDA_EXPORT cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData,
 		void *ptr)
 {
@@ -1196,7 +1186,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportDat
 		"cudaMemPoolExportPointer", "sharing between processes: not served yet"));
 }
 
-/* cudart.api:230: refused */
+/* cudart.api:226: refused */
 VCUDA_EXPORT cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool,
 		struct cudaMemPoolPtrExportData *exportData)
 {
@@ -1207,7 +1197,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memP
 		"cudaMemPoolImportPointer", "sharing between processes: not served yet"));
 }
 
-/* cudart.api:233: local */
+/* cudart.api:229: local */
 VCUDA_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
 		const void *ptr)
 {
@@ -1215,28 +1205,28 @@ VCUDA_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *
 	return runtime_result(hand_cudaPointerGetAttributes(attributes, ptr));
 }
 
-/* cudart.api:234: local */
+/* cudart.api:230: local */
 VCUDA_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
 {
 	runtime_count(CALL_cudaDeviceCanAccessPeer);
 	return runtime_result(hand_cudaDeviceCanAccessPeer(canAccessPeer, device, peerDevice));
 }
 
-/* cudart.api:235: local */
+/* cudart.api:231: local */
 VCUDA_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
 {
 	runtime_count(CALL_cudaDeviceEnablePeerAccess);
 	return runtime_result(hand_cudaDeviceEnablePeerAccess(peerDevice, flags));
 }
 
-/* cudart.api:236: local */
+/* cudart.api:232: local */
 VCUDA_EXPORT cudaError_t cudaDeviceDisablePeerAccess(int peerDevice)
 {
 	runtime_count(CALL_cudaDeviceDisablePeerAccess);
 	return runtime_result(hand_cudaDeviceDisablePeerAccess(peerDevice));
 }
 
-/* cudart.api:237: refused */
+/* cudart.api:233: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsUnregisterResource(cudaGraphicsResource_t resource)
 {
 	(void)resource;
@@ -1244,7 +1234,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsUnregisterResource(cudaGraphicsResource_t r
 		"cudaGraphicsUnregisterResource", "graphics interop: not served"));
 }
 
-/* cudart.api:239: refused */
+/* cudart.api:235: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceSetMapFlags(cudaGraphicsResource_t resource,
 		unsigned int flags)
 {
@@ -1254,7 +1244,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceSetMapFlags(cudaGraphicsResource_t 
 		"cudaGraphicsResourceSetMapFlags", "graphics interop: not served"));
 }
 
-/* cudart.api:241: refused */
+/* cudart.api:237: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsMapResources(int count, cudaGraphicsResource_t *resources,
 		cudaStream_t stream)
 {
@@ -1265,7 +1255,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsMapResources(int count, cudaGraphicsResourc
 		"cudaGraphicsMapResources", "graphics interop: not served"));
 }
 
-/* cudart.api:243: refused */
+/* cudart.api:239: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsUnmapResources(int count,
 		cudaGraphicsResource_t *resources, cudaStream_t stream)
 {
@@ -1276,7 +1266,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsUnmapResources(int count,
 		"cudaGraphicsUnmapResources", "graphics interop: not served"));
 }
 
-/* cudart.api:245: refused */
+/* cudart.api:241: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedPointer(void **devPtr, size_t *size,
 		cudaGraphicsResource_t resource)
 {
@@ -1287,7 +1277,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedPointer(void **devPtr, siz
 		"cudaGraphicsResourceGetMappedPointer", "graphics interop: not served"));
 }
 
-/* cudart.api:247: refused */
+/* cudart.api:243: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsSubResourceGetMappedArray(cudaArray_t *array,
 		cudaGraphicsResource_t resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
@@ -1299,7 +1289,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsSubResourceGetMappedArray(cudaArray_t *arra
 		"cudaGraphicsSubResourceGetMappedArray", "graphics interop: not served"));
 }
 
-/* cudart.api:250: refused */
+/* cudart.api:246: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedMipmappedArray(
 		cudaMipmappedArray_t *mipmappedArray, cudaGraphicsResource_t resource)
 {
@@ -1309,7 +1299,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedMipmappedArray(
 		"cudaGraphicsResourceGetMappedMipmappedArray", "graphics interop: not served"));
 }
 
-/* cudart.api:252: refused */
+/* cudart.api:248: refused */
 VCUDA_EXPORT cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc,
 		cudaArray_const_t array)
 {
@@ -1321,7 +1311,7 @@ VCUDA_EXPORT cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc,
 
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
 		enum cudaChannelFormatKind f);
-/* cudart.api:254: local */
+/* cudart.api:250: local */
 VCUDA_EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
 		enum cudaChannelFormatKind f)
 {
@@ -1329,7 +1319,7 @@ VCUDA_EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, in
 	return hand_cudaCreateChannelDesc(x, y, z, w, f);
 }
 
-/* cudart.api:256: refused */
+/* cudart.api:252: refused */
 VCUDA_EXPORT cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject,
 		const struct cudaResourceDesc *pResDesc, const struct cudaTextureDesc *pTexDesc,
 		const struct cudaResourceViewDesc *pResViewDesc)
@@ -1342,7 +1332,7 @@ VCUDA_EXPORT cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject
 		"cudaCreateTextureObject", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:260: refused */
+/* cudart.api:256: refused */
 VCUDA_EXPORT cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)
 {
 	(void)texObject;
@@ -1350,7 +1340,7 @@ VCUDA_EXPORT cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)
 		"cudaDestroyTextureObject", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:262: refused */
+/* cudart.api:258: refused */
 VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pResDesc,
 		cudaTextureObject_t texObject)
 {
@@ -1360,7 +1350,7 @@ VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDes
 		"cudaGetTextureObjectResourceDesc", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:264: refused */
+/* cudart.api:260: refused */
 VCUDA_EXPORT cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *pTexDesc,
 		cudaTextureObject_t texObject)
 {
@@ -1370,7 +1360,7 @@ VCUDA_EXPORT cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc 
 		"cudaGetTextureObjectTextureDesc", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:266: refused */
+/* cudart.api:262: refused */
 VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceViewDesc(
 		struct cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject)
 {
@@ -1381,7 +1371,7 @@ VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceViewDesc(
 		"textures and surfaces: not served yet"));
 }
 
-/* cudart.api:268: refused */
+/* cudart.api:264: refused */
 VCUDA_EXPORT cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject,
 		const struct cudaResourceDesc *pResDesc)
 {
@@ -1391,7 +1381,7 @@ VCUDA_EXPORT cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObjec
 		"cudaCreateSurfaceObject", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:270: refused */
+/* cudart.api:266: refused */
 VCUDA_EXPORT cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject)
 {
 	(void)surfObject;
@@ -1399,7 +1389,7 @@ VCUDA_EXPORT cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject
 		"cudaDestroySurfaceObject", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:272: refused */
+/* cudart.api:268: refused */
 VCUDA_EXPORT cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *pResDesc,
 		cudaSurfaceObject_t surfObject)
 {
@@ -1409,28 +1399,28 @@ VCUDA_EXPORT cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDes
 		"cudaGetSurfaceObjectResourceDesc", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:274: local */
+/* cudart.api:270: local */
 VCUDA_EXPORT cudaError_t cudaDriverGetVersion(int *driverVersion)
 {
 	runtime_count(CALL_cudaDriverGetVersion);
 	return runtime_result(hand_cudaDriverGetVersion(driverVersion));
 }
 
-/* cudart.api:275: local */
+/* cudart.api:271: local */
 VCUDA_EXPORT cudaError_t cudaRuntimeGetVersion(int *runtimeVersion)
 {
 	runtime_count(CALL_cudaRuntimeGetVersion);
 	return runtime_result(hand_cudaRuntimeGetVersion(runtimeVersion));
 }
 
-/* cudart.api:286: local */
+/* cudart.api:282: local */
 VCUDA_EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 {
 	runtime_count(CALL_cudaGraphCreate);
 	return runtime_result(hand_cudaGraphCreate(pGraph, flags));
 }
 
-/* cudart.api:287: local */
+/* cudart.api:283: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaKernelNodeParams *pNodeParams)
@@ -1440,7 +1430,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cud
 		numDependencies, pNodeParams));
 }
 
-/* cudart.api:290: local */
+/* cudart.api:286: local */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 		struct cudaKernelNodeParams *pNodeParams)
 {
@@ -1448,7 +1438,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphKernelNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:292: local */
+/* cudart.api:288: local */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 		const struct cudaKernelNodeParams *pNodeParams)
 {
@@ -1456,7 +1446,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphKernelNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:294: refused */
+/* cudart.api:290: refused */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hSrc,
 		cudaGraphNode_t hDst)
 {
@@ -1467,7 +1457,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hSrc,
 		"attributes of kernel nodes: not served yet"));
 }
 
-/* cudart.api:298: refused */
+/* cudart.api:294: refused */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
 		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out)
 {
@@ -1479,7 +1469,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
 		"attributes of kernel nodes: not served yet"));
 }
 
-/* cudart.api:300: refused */
+/* cudart.api:296: refused */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
 		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value)
 {
@@ -1491,7 +1481,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
 		"attributes of kernel nodes: not served yet"));
 }
 
-/* cudart.api:302: local */
+/* cudart.api:298: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemcpy3DParms *pCopyParams)
@@ -1501,7 +1491,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cud
 		numDependencies, pCopyParams));
 }
 
-/* cudart.api:305: local */
+/* cudart.api:301: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const void *symbol, const void *src, size_t count, size_t offset,
@@ -1512,7 +1502,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphN
 		pDependencies, numDependencies, symbol, src, count, offset, kind));
 }
 
-/* cudart.api:308: local */
+/* cudart.api:304: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		void *dst, const void *symbol, size_t count, size_t offset,
@@ -1523,7 +1513,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGrap
 		pDependencies, numDependencies, dst, symbol, count, offset, kind));
 }
 
-/* cudart.api:311: local */
+/* cudart.api:307: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
@@ -1533,7 +1523,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode,
 		numDependencies, dst, src, count, kind));
 }
 
-/* cudart.api:314: local */
+/* cudart.api:310: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemcpy3DParms *pNodeParams)
 {
@@ -1541,7 +1531,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphMemcpyNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:316: local */
+/* cudart.api:312: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemcpy3DParms *pNodeParams)
 {
@@ -1549,7 +1539,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphMemcpyNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:318: local */
+/* cudart.api:314: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node,
 		const void *symbol, const void *src, size_t count, size_t offset,
 		enum cudaMemcpyKind kind)
@@ -1559,7 +1549,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t no
 		count, offset, kind));
 }
 
-/* cudart.api:320: local */
+/* cudart.api:316: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst,
 		const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
@@ -1568,7 +1558,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t 
 		count, offset, kind));
 }
 
-/* cudart.api:322: local */
+/* cudart.api:318: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -1576,7 +1566,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, vo
 	return runtime_result(hand_cudaGraphMemcpyNodeSetParams1D(node, dst, src, count, kind));
 }
 
-/* cudart.api:324: local */
+/* cudart.api:320: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemsetParams *pMemsetParams)
@@ -1586,7 +1576,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cud
 		numDependencies, pMemsetParams));
 }
 
-/* cudart.api:327: local */
+/* cudart.api:323: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemsetParams *pNodeParams)
 {
@@ -1594,7 +1584,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphMemsetNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:329: local */
+/* cudart.api:325: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemsetParams *pNodeParams)
 {
@@ -1602,7 +1592,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphMemsetNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:331: local */
+/* cudart.api:327: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaHostNodeParams *pNodeParams)
@@ -1612,7 +1602,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaG
 		numDependencies, pNodeParams));
 }
 
-/* cudart.api:334: local */
+/* cudart.api:330: local */
 VCUDA_EXPORT cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node,
 		struct cudaHostNodeParams *pNodeParams)
 {
@@ -1620,7 +1610,7 @@ VCUDA_EXPORT cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphHostNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:336: local */
+/* cudart.api:332: local */
 VCUDA_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
 		const struct cudaHostNodeParams *pNodeParams)
 {
@@ -1628,7 +1618,7 @@ VCUDA_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphHostNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:338: local */
+/* cudart.api:334: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaGraph_t childGraph)
@@ -1638,7 +1628,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode,
 		numDependencies, childGraph));
 }
 
-/* cudart.api:340: local */
+/* cudart.api:336: local */
 VCUDA_EXPORT cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node,
 		cudaGraph_t *pGraph)
 {
@@ -1646,7 +1636,7 @@ VCUDA_EXPORT cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphChildGraphNodeGetGraph(node, pGraph));
 }
 
-/* cudart.api:341: local */
+/* cudart.api:337: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies)
 {
@@ -1655,7 +1645,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cuda
 		numDependencies));
 }
 
-/* cudart.api:343: local */
+/* cudart.api:339: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaEvent_t event)
@@ -1665,7 +1655,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode
 		numDependencies, event));
 }
 
-/* cudart.api:345: local */
+/* cudart.api:341: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node,
 		cudaEvent_t *event_out)
 {
@@ -1673,7 +1663,7 @@ VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphEventRecordNodeGetEvent(node, event_out));
 }
 
-/* cudart.api:346: local */
+/* cudart.api:342: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node,
 		cudaEvent_t event)
 {
@@ -1681,7 +1671,7 @@ VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphEventRecordNodeSetEvent(node, event));
 }
 
-/* cudart.api:347: local */
+/* cudart.api:343: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaEvent_t event)
@@ -1691,7 +1681,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode,
 		numDependencies, event));
 }
 
-/* cudart.api:349: local */
+/* cudart.api:345: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 		cudaEvent_t *event_out)
 {
@@ -1699,14 +1689,14 @@ VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphEventWaitNodeGetEvent(node, event_out));
 }
 
-/* cudart.api:350: local */
+/* cudart.api:346: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
 {
 	runtime_count(CALL_cudaGraphEventWaitNodeSetEvent);
 	return runtime_result(hand_cudaGraphEventWaitNodeSetEvent(node, event));
 }
 
-/* cudart.api:351: refused */
+/* cudart.api:347: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
@@ -1721,7 +1711,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:355: refused */
+/* cudart.api:351: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGraphNode_t hNode,
 		struct cudaExternalSemaphoreSignalNodeParams *params_out)
 {
@@ -1733,7 +1723,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGrap
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:358: refused */
+/* cudart.api:354: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
 {
@@ -1745,7 +1735,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGrap
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:361: refused */
+/* cudart.api:357: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
@@ -1760,7 +1750,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t 
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:365: refused */
+/* cudart.api:361: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeGetParams(cudaGraphNode_t hNode,
 		struct cudaExternalSemaphoreWaitNodeParams *params_out)
 {
@@ -1771,7 +1761,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeGetParams(cudaGraphN
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:368: refused */
+/* cudart.api:364: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeSetParams(cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
 {
@@ -1782,7 +1772,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeSetParams(cudaGraphN
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:371: refused */
+/* cudart.api:367: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		struct cudaMemAllocNodeParams *nodeParams)
@@ -1796,7 +1786,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode,
 		"cudaGraphAddMemAllocNode", "graphs that own memory: not served"));
 }
 
-/* cudart.api:374: refused */
+/* cudart.api:370: refused */
 VCUDA_EXPORT cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemAllocNodeParams *params_out)
 {
@@ -1806,7 +1796,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
 		"cudaGraphMemAllocNodeGetParams", "graphs that own memory: not served"));
 }
 
-/* cudart.api:376: refused */
+/* cudart.api:372: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr)
 {
@@ -1819,7 +1809,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cu
 		"cudaGraphAddMemFreeNode", "graphs that own memory: not served"));
 }
 
-/* cudart.api:379: refused */
+/* cudart.api:375: refused */
 VCUDA_EXPORT cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out)
 {
 	(void)node;
@@ -1828,14 +1818,14 @@ VCUDA_EXPORT cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, voi
 		"cudaGraphMemFreeNodeGetParams", "graphs that own memory: not served"));
 }
 
-/* cudart.api:381: local */
+/* cudart.api:377: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGraphMemTrim(int device)
 {
 	runtime_count(CALL_cudaDeviceGraphMemTrim);
 	return runtime_result(hand_cudaDeviceGraphMemTrim(device));
 }
 
-/* cudart.api:382: local */
+/* cudart.api:378: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetGraphMemAttribute(int device,
 		enum cudaGraphMemAttributeType attr, void *value)
 {
@@ -1843,7 +1833,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetGraphMemAttribute(int device,
 	return runtime_result(hand_cudaDeviceGetGraphMemAttribute(device, attr, value));
 }
 
-/* cudart.api:384: local */
+/* cudart.api:380: local */
 VCUDA_EXPORT cudaError_t cudaDeviceSetGraphMemAttribute(int device,
 		enum cudaGraphMemAttributeType attr, void *value)
 {
@@ -1851,14 +1841,14 @@ VCUDA_EXPORT cudaError_t cudaDeviceSetGraphMemAttribute(int device,
 	return runtime_result(hand_cudaDeviceSetGraphMemAttribute(device, attr, value));
 }
 
-/* cudart.api:386: local */
+/* cudart.api:382: local */
 VCUDA_EXPORT cudaError_t cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph)
 {
 	runtime_count(CALL_cudaGraphClone);
 	return runtime_result(hand_cudaGraphClone(pGraphClone, originalGraph));
 }
 
-/* cudart.api:387: local */
+/* cudart.api:383: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *pNode,
 		cudaGraphNode_t originalNode, cudaGraph_t clonedGraph)
 {
@@ -1866,7 +1856,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *pNode,
 	return runtime_result(hand_cudaGraphNodeFindInClone(pNode, originalNode, clonedGraph));
 }
 
-/* cudart.api:389: local */
+/* cudart.api:385: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node,
 		enum cudaGraphNodeType *pType)
 {
@@ -1874,7 +1864,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphNodeGetType(node, pType));
 }
 
-/* cudart.api:400: local */
+/* cudart.api:396: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
 		size_t *numNodes)
 {
@@ -1882,7 +1872,7 @@ VCUDA_EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *n
 	return runtime_result(hand_cudaGraphGetNodes(graph, nodes, numNodes));
 }
 
-/* cudart.api:401: local */
+/* cudart.api:397: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *pRootNodes,
 		size_t *pNumRootNodes)
 {
@@ -1890,7 +1880,7 @@ VCUDA_EXPORT cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_
 	return runtime_result(hand_cudaGraphGetRootNodes(graph, pRootNodes, pNumRootNodes));
 }
 
-/* cudart.api:403: local */
+/* cudart.api:399: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
 		cudaGraphNode_t *to, size_t *numEdges)
 {
@@ -1898,7 +1888,7 @@ VCUDA_EXPORT cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *f
 	return runtime_result(hand_cudaGraphGetEdges(graph, from, to, numEdges));
 }
 
-/* cudart.api:407: local */
+/* cudart.api:403: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t *from,
 		cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
 {
@@ -1906,7 +1896,7 @@ VCUDA_EXPORT cudaError_t cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t
 	return runtime_result(hand_cudaGraphGetEdges_v2(graph, from, to, edgeData, numEdges));
 }
 
-/* cudart.api:409: local */
+/* cudart.api:405: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependencies, size_t *pNumDependencies)
 {
@@ -1915,7 +1905,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node,
 		pNumDependencies));
 }
 
-/* cudart.api:413: local */
+/* cudart.api:409: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData,
 		size_t *pNumDependencies)
@@ -1925,7 +1915,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node,
 		edgeData, pNumDependencies));
 }
 
-/* cudart.api:416: local */
+/* cudart.api:412: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes)
 {
@@ -1934,7 +1924,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
 		pNumDependentNodes));
 }
 
-/* cudart.api:421: local */
+/* cudart.api:417: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
 		size_t *pNumDependentNodes)
@@ -1944,7 +1934,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node,
 		edgeData, pNumDependentNodes));
 }
 
-/* cudart.api:424: local */
+/* cudart.api:420: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies)
 {
@@ -1952,7 +1942,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
 	return runtime_result(hand_cudaGraphAddDependencies(graph, from, to, numDependencies));
 }
 
-/* cudart.api:429: local */
+/* cudart.api:425: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 		const cudaGraphEdgeData *edgeData, size_t numDependencies)
@@ -1962,7 +1952,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph,
 		numDependencies));
 }
 
-/* cudart.api:432: local */
+/* cudart.api:428: local */
 VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies)
 {
@@ -1971,7 +1961,7 @@ VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
 		numDependencies));
 }
 
-/* cudart.api:437: local */
+/* cudart.api:433: local */
 VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies_v2(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 		const cudaGraphEdgeData *edgeData, size_t numDependencies)
@@ -1981,14 +1971,14 @@ VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies_v2(cudaGraph_t graph,
 		numDependencies));
 }
 
-/* cudart.api:440: local */
+/* cudart.api:436: local */
 VCUDA_EXPORT cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node)
 {
 	runtime_count(CALL_cudaGraphDestroyNode);
 	return runtime_result(hand_cudaGraphDestroyNode(node));
 }
 
-/* cudart.api:441: local */
+/* cudart.api:437: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		unsigned long long flags)
 {
@@ -1996,7 +1986,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaG
 	return runtime_result(hand_cudaGraphInstantiate(pGraphExec, graph, flags));
 }
 
-/* cudart.api:443: local */
+/* cudart.api:439: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, unsigned long long flags)
 {
@@ -2004,7 +1994,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphEx
 	return runtime_result(hand_cudaGraphInstantiateWithFlags(pGraphExec, graph, flags));
 }
 
-/* cudart.api:445: local */
+/* cudart.api:441: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec,
 		unsigned long long *flags)
 {
@@ -2012,7 +2002,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec,
 	return runtime_result(hand_cudaGraphExecGetFlags(graphExec, flags));
 }
 
-/* cudart.api:446: local */
+/* cudart.api:442: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams)
 {
@@ -2021,7 +2011,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraph
 		pNodeParams));
 }
 
-/* cudart.api:448: local */
+/* cudart.api:444: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams)
 {
@@ -2030,7 +2020,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraph
 		pNodeParams));
 }
 
-/* cudart.api:450: local */
+/* cudart.api:446: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
@@ -2040,7 +2030,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_
 		symbol, src, count, offset, kind));
 }
 
-/* cudart.api:453: local */
+/* cudart.api:449: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
@@ -2050,7 +2040,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExe
 		dst, symbol, count, offset, kind));
 }
 
-/* cudart.api:456: local */
+/* cudart.api:452: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
@@ -2060,7 +2050,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGra
 		src, count, kind));
 }
 
-/* cudart.api:458: local */
+/* cudart.api:454: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams)
 {
@@ -2069,7 +2059,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraph
 		pNodeParams));
 }
 
-/* cudart.api:460: local */
+/* cudart.api:456: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
 {
@@ -2078,7 +2068,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphEx
 		pNodeParams));
 }
 
-/* cudart.api:462: local */
+/* cudart.api:458: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, cudaGraph_t childGraph)
 {
@@ -2087,7 +2077,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hG
 		childGraph));
 }
 
-/* cudart.api:464: local */
+/* cudart.api:460: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, cudaEvent_t event)
 {
@@ -2096,7 +2086,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hG
 		event));
 }
 
-/* cudart.api:466: local */
+/* cudart.api:462: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, cudaEvent_t event)
 {
@@ -2105,7 +2095,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGra
 		event));
 }
 
-/* cudart.api:468: refused */
+/* cudart.api:464: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
 		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
@@ -2119,7 +2109,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:471: refused */
+/* cudart.api:467: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
 		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
@@ -2133,7 +2123,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:474: local */
+/* cudart.api:470: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, unsigned int isEnabled)
 {
@@ -2141,7 +2131,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec,
 	return runtime_result(hand_cudaGraphNodeSetEnabled(hGraphExec, hNode, isEnabled));
 }
 
-/* cudart.api:476: local */
+/* cudart.api:472: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, unsigned int *isEnabled)
 {
@@ -2149,7 +2139,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec,
 	return runtime_result(hand_cudaGraphNodeGetEnabled(hGraphExec, hNode, isEnabled));
 }
 
-/* cudart.api:478: local */
+/* cudart.api:474: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
 		cudaGraphExecUpdateResultInfo *resultInfo)
 {
@@ -2157,21 +2147,21 @@ VCUDA_EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGra
 	return runtime_result(hand_cudaGraphExecUpdate(hGraphExec, hGraph, resultInfo));
 }
 
-/* cudart.api:480: local */
+/* cudart.api:476: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec)
 {
 	runtime_count(CALL_cudaGraphExecDestroy);
 	return runtime_result(hand_cudaGraphExecDestroy(graphExec));
 }
 
-/* cudart.api:481: local */
+/* cudart.api:477: local */
 VCUDA_EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
 	runtime_count(CALL_cudaGraphDestroy);
 	return runtime_result(hand_cudaGraphDestroy(graph));
 }
 
-/* cudart.api:482: local */
+/* cudart.api:478: local */
 VCUDA_EXPORT cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path,
 		unsigned int flags)
 {
@@ -2179,7 +2169,7 @@ VCUDA_EXPORT cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *p
 	return runtime_result(hand_cudaGraphDebugDotPrint(graph, path, flags));
 }
 
-/* cudart.api:483: refused */
+/* cudart.api:479: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr,
 		cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags)
 {
@@ -2192,7 +2182,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void
 		"user objects: not served yet"));
 }
 
-/* cudart.api:485: refused */
+/* cudart.api:481: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count)
 {
 	(void)object;
@@ -2201,7 +2191,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned 
 		"user objects: not served yet"));
 }
 
-/* cudart.api:487: refused */
+/* cudart.api:483: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
 {
 	(void)object;
@@ -2210,7 +2200,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned
 		"cudaUserObjectRelease", "user objects: not served yet"));
 }
 
-/* cudart.api:489: refused */
+/* cudart.api:485: refused */
 VCUDA_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
 		unsigned int count, unsigned int flags)
 {
@@ -2222,7 +2212,7 @@ VCUDA_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserOb
 		"cudaGraphRetainUserObject", "user objects: not served yet"));
 }
 
-/* cudart.api:491: refused */
+/* cudart.api:487: refused */
 VCUDA_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
 		unsigned int count)
 {
@@ -2233,7 +2223,7 @@ VCUDA_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserO
 		"cudaGraphReleaseUserObject", "user objects: not served yet"));
 }
 
-/* cudart.api:493: local */
+/* cudart.api:489: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		struct cudaGraphNodeParams *nodeParams)
@@ -2243,7 +2233,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph
 		numDependencies, nodeParams));
 }
 
-/* cudart.api:499: local */
+/* cudart.api:495: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddNode_v2(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
@@ -2253,7 +2243,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddNode_v2(cudaGraphNode_t *pGraphNode, cudaGr
 		dependencyData, numDependencies, nodeParams));
 }
 
-/* cudart.api:502: local */
+/* cudart.api:498: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node,
 		struct cudaGraphNodeParams *nodeParams)
 {
@@ -2261,7 +2251,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphNodeSetParams(node, nodeParams));
 }
 
-/* cudart.api:505: local */
+/* cudart.api:501: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec,
 		cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
 {
@@ -2269,7 +2259,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec,
 	return runtime_result(hand_cudaGraphExecNodeSetParams(graphExec, node, nodeParams));
 }
 
-/* cudart.api:507: refused */
+/* cudart.api:503: refused */
 VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
 		cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
 		unsigned int defaultLaunchValue, unsigned int flags)
@@ -2282,7 +2272,7 @@ VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
 		"cudaGraphConditionalHandleCreate", "conditional nodes: not served"));
 }
 
-/* cudart.api:513: local */
+/* cudart.api:509: local */
 VCUDA_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -2294,7 +2284,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void 
 		numLibraryOptions));
 }
 
-/* cudart.api:517: local */
+/* cudart.api:513: local */
 VCUDA_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -2306,14 +2296,14 @@ VCUDA_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const c
 		numLibraryOptions));
 }
 
-/* cudart.api:521: local */
+/* cudart.api:517: local */
 VCUDA_EXPORT cudaError_t cudaLibraryUnload(cudaLibrary_t library)
 {
 	runtime_count(CALL_cudaLibraryUnload);
 	return runtime_result(hand_cudaLibraryUnload(library));
 }
 
-/* cudart.api:522: local */
+/* cudart.api:518: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library,
 		const char *name)
 {
@@ -2321,7 +2311,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary
 	return runtime_result(hand_cudaLibraryGetKernel(pKernel, library, name));
 }
 
-/* cudart.api:523: local */
+/* cudart.api:519: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library,
 		const char *name)
 {
@@ -2329,7 +2319,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLi
 	return runtime_result(hand_cudaLibraryGetGlobal(dptr, bytes, library, name));
 }
 
-/* cudart.api:525: refused */
+/* cudart.api:521: refused */
 VCUDA_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes,
 		cudaLibrary_t library, const char *name)
 {
@@ -2341,7 +2331,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes,
 		"cudaLibraryGetManaged", "managed memory: not served yet"));
 }
 
-/* cudart.api:527: refused */
+/* cudart.api:523: refused */
 VCUDA_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library,
 		const char *symbol)
 {
@@ -2352,14 +2342,14 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_
 		"cudaLibraryGetUnifiedFunction", "unified functions: not served yet"));
 }
 
-/* cudart.api:529: local */
+/* cudart.api:525: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
 {
 	runtime_count(CALL_cudaLibraryGetKernelCount);
 	return runtime_result(hand_cudaLibraryGetKernelCount(count, lib));
 }
 
-/* cudart.api:530: local */
+/* cudart.api:526: local */
 VCUDA_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels,
 		unsigned int numKernels, cudaLibrary_t lib)
 {
@@ -2367,7 +2357,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels,
 	return runtime_result(hand_cudaLibraryEnumerateKernels(kernels, numKernels, lib));
 }
 
-/* cudart.api:532: local */
+/* cudart.api:528: local */
 VCUDA_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 		enum cudaFuncAttribute attr, int value, int device)
 {
@@ -2376,7 +2366,7 @@ VCUDA_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 		device));
 }
 
-/* cudart.api:568: local */
+/* cudart.api:564: local */
 VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 		const cudaUUID_t *pExportTableId)
 {
@@ -2384,21 +2374,21 @@ VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 	return runtime_result(hand_cudaGetExportTable(ppExportTable, pExportTableId));
 }
 
-/* cudart.api:569: local */
+/* cudart.api:565: local */
 VCUDA_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
 {
 	runtime_count(CALL_cudaGetFuncBySymbol);
 	return runtime_result(hand_cudaGetFuncBySymbol(functionPtr, symbolPtr));
 }
 
-/* cudart.api:570: local */
+/* cudart.api:566: local */
 VCUDA_EXPORT cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
 {
 	runtime_count(CALL_cudaGetKernel);
 	return runtime_result(hand_cudaGetKernel(kernelPtr, entryFuncAddr));
 }
 
-/* cudart.api:571: local */
+/* cudart.api:567: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
@@ -2406,7 +2396,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 	return runtime_result(hand_cudaMemcpy(dst, src, count, kind, cudaStreamLegacy));
 }
 
-/* cudart.api:571: local */
+/* cudart.api:567: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
@@ -2414,7 +2404,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t coun
 	return runtime_result(hand_cudaMemcpy(dst, src, count, kind, cudaStreamPerThread));
 }
 
-/* cudart.api:572: local */
+/* cudart.api:568: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2423,7 +2413,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src,
 		cudaStreamLegacy));
 }
 
-/* cudart.api:572: local */
+/* cudart.api:568: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2432,7 +2422,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:574: local */
+/* cudart.api:570: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2441,7 +2431,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, siz
 		cudaStreamLegacy));
 }
 
-/* cudart.api:574: local */
+/* cudart.api:570: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2450,7 +2440,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol
 		cudaStreamPerThread));
 }
 
-/* cudart.api:576: local */
+/* cudart.api:572: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
 {
@@ -2459,7 +2449,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src,
 		cudaStreamLegacy));
 }
 
-/* cudart.api:576: local */
+/* cudart.api:572: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
@@ -2468,7 +2458,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:578: refused */
+/* cudart.api:574: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2482,7 +2472,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size
 		"arrays: not served yet"));
 }
 
-/* cudart.api:578: refused */
+/* cudart.api:574: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2496,7 +2486,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset,
 		"cudaMemcpyToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:580: refused */
+/* cudart.api:576: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2513,7 +2503,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, si
 		"arrays: not served yet"));
 }
 
-/* cudart.api:580: refused */
+/* cudart.api:576: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2530,7 +2520,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:583: refused */
+/* cudart.api:579: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset,
 		size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2544,7 +2534,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, s
 		"arrays: not served yet"));
 }
 
-/* cudart.api:583: refused */
+/* cudart.api:579: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2558,7 +2548,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t s
 		"cudaMemcpyFromArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:585: refused */
+/* cudart.api:581: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2575,7 +2565,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArr
 		"cudaMemcpy2DFromArray", "arrays: not served yet"));
 }
 
-/* cudart.api:585: refused */
+/* cudart.api:581: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind)
@@ -2592,7 +2582,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch,
 		"cudaMemcpy2DFromArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:588: refused */
+/* cudart.api:584: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t count, enum cudaMemcpyKind kind)
@@ -2609,7 +2599,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetD
 		"cudaMemcpyArrayToArray", "arrays: not served yet"));
 }
 
-/* cudart.api:588: refused */
+/* cudart.api:584: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t count, enum cudaMemcpyKind kind)
@@ -2626,7 +2616,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOf
 		"cudaMemcpyArrayToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:591: refused */
+/* cudart.api:587: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -2644,7 +2634,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DArrayToArray", "arrays: not served yet"));
 }
 
-/* cudart.api:591: refused */
+/* cudart.api:587: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -2662,35 +2652,35 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t w
 		"cudaMemcpy2DArrayToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:594: local */
+/* cudart.api:590: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3D);
 	return runtime_result(hand_cudaMemcpy3D(p, cudaStreamLegacy));
 }
 
-/* cudart.api:594: local */
+/* cudart.api:590: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3D_ptds);
 	return runtime_result(hand_cudaMemcpy3D(p, cudaStreamPerThread));
 }
 
-/* cudart.api:595: local */
+/* cudart.api:591: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3DPeer);
 	return runtime_result(hand_cudaMemcpy3DPeer(p, cudaStreamLegacy));
 }
 
-/* cudart.api:595: local */
+/* cudart.api:591: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3DPeer_ptds);
 	return runtime_result(hand_cudaMemcpy3DPeer(p, cudaStreamPerThread));
 }
 
-/* cudart.api:596: local */
+/* cudart.api:592: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes,
 		size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, cudaStream_t stream)
@@ -2700,7 +2690,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *
 		attrsIdxs, numAttrs, failIdx, stream));
 }
 
-/* cudart.api:596: local */
+/* cudart.api:592: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void **dsts, void **srcs, size_t *sizes,
 		size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, cudaStream_t stream)
@@ -2710,7 +2700,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void **dsts, void **srcs, siz
 		attrsIdxs, numAttrs, failIdx, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:602: refused */
+/* cudart.api:598: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync(size_t numOps,
 		struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags,
 		cudaStream_t stream)
@@ -2724,7 +2714,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync(size_t numOps,
 		"cudaMemcpy3DBatchAsync", "batch copies: not served yet"));
 }
 
-/* cudart.api:602: refused */
+/* cudart.api:598: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t numOps,
 		struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags,
 		cudaStream_t stream)
@@ -2738,21 +2728,21 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t numOps,
 		"cudaMemcpy3DBatchAsync_ptsz", "batch copies: not served yet"));
 }
 
-/* cudart.api:614: local */
+/* cudart.api:610: local */
 VCUDA_EXPORT cudaError_t cudaMemset(void *devPtr, int value, size_t count)
 {
 	runtime_count(CALL_cudaMemset);
 	return runtime_result(hand_cudaMemset(devPtr, value, count, cudaStreamLegacy));
 }
 
-/* cudart.api:614: local */
+/* cudart.api:610: local */
 VCUDA_EXPORT cudaError_t cudaMemset_ptds(void *devPtr, int value, size_t count)
 {
 	runtime_count(CALL_cudaMemset_ptds);
 	return runtime_result(hand_cudaMemset(devPtr, value, count, cudaStreamPerThread));
 }
 
-/* cudart.api:615: local */
+/* cudart.api:611: local */
 VCUDA_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height)
 {
@@ -2761,7 +2751,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, siz
 		cudaStreamLegacy));
 }
 
-/* cudart.api:615: local */
+/* cudart.api:611: local */
 VCUDA_EXPORT cudaError_t cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height)
 {
@@ -2770,7 +2760,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2D_ptds(void *devPtr, size_t pitch, int value
 		cudaStreamPerThread));
 }
 
-/* cudart.api:616: local */
+/* cudart.api:612: local */
 VCUDA_EXPORT cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent)
 {
@@ -2779,7 +2769,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int v
 		cudaStreamLegacy));
 }
 
-/* cudart.api:616: local */
+/* cudart.api:612: local */
 VCUDA_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent)
 {
@@ -2788,7 +2778,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:618: local */
+/* cudart.api:614: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2796,7 +2786,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t coun
 	return runtime_result(hand_cudaMemcpyAsync(dst, src, count, kind, stream));
 }
 
-/* cudart.api:618: local */
+/* cudart.api:614: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2805,7 +2795,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:620: local */
+/* cudart.api:616: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2814,7 +2804,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void 
 		stream));
 }
 
-/* cudart.api:620: local */
+/* cudart.api:616: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2823,7 +2813,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const 
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:622: local */
+/* cudart.api:618: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2832,7 +2822,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol
 		stream));
 }
 
-/* cudart.api:622: local */
+/* cudart.api:618: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2841,7 +2831,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *s
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:624: local */
+/* cudart.api:620: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -2851,7 +2841,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void 
 		kind, stream));
 }
 
-/* cudart.api:624: local */
+/* cudart.api:620: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -2861,7 +2851,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const 
 		kind, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:626: refused */
+/* cudart.api:622: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2876,7 +2866,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset,
 		"cudaMemcpyToArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:626: refused */
+/* cudart.api:622: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -2892,7 +2882,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOf
 		"cudaMemcpyToArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:629: refused */
+/* cudart.api:625: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -2910,7 +2900,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DToArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:629: refused */
+/* cudart.api:625: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -2928,7 +2918,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t w
 		"cudaMemcpy2DToArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:632: refused */
+/* cudart.api:628: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -2944,7 +2934,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t s
 		"cudaMemcpyFromArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:632: refused */
+/* cudart.api:628: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -2960,7 +2950,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_cons
 		"cudaMemcpyFromArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:635: refused */
+/* cudart.api:631: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -2978,7 +2968,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch,
 		"cudaMemcpy2DFromArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:635: refused */
+/* cudart.api:631: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -2996,7 +2986,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitc
 		"cudaMemcpy2DFromArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:638: local */
+/* cudart.api:634: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p,
 		cudaStream_t stream)
 {
@@ -3004,7 +2994,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p,
 	return runtime_result(hand_cudaMemcpy3DAsync(p, stream));
 }
 
-/* cudart.api:638: local */
+/* cudart.api:634: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p,
 		cudaStream_t stream)
 {
@@ -3012,7 +3002,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *
 	return runtime_result(hand_cudaMemcpy3DAsync(p, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:639: local */
+/* cudart.api:635: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream)
 {
@@ -3020,7 +3010,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParm
 	return runtime_result(hand_cudaMemcpy3DPeerAsync(p, stream));
 }
 
-/* cudart.api:639: local */
+/* cudart.api:635: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream)
 {
@@ -3029,7 +3019,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPee
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:640: local */
+/* cudart.api:636: local */
 VCUDA_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count,
 		cudaStream_t stream)
 {
@@ -3037,7 +3027,7 @@ VCUDA_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count,
 	return runtime_result(hand_cudaMemsetAsync(devPtr, value, count, stream));
 }
 
-/* cudart.api:640: local */
+/* cudart.api:636: local */
 VCUDA_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count,
 		cudaStream_t stream)
 {
@@ -3046,7 +3036,7 @@ VCUDA_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *devPtr, int value, size_t co
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:641: local */
+/* cudart.api:637: local */
 VCUDA_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height, cudaStream_t stream)
 {
@@ -3055,7 +3045,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value
 		stream));
 }
 
-/* cudart.api:641: local */
+/* cudart.api:637: local */
 VCUDA_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value,
 		size_t width, size_t height, cudaStream_t stream)
 {
@@ -3064,7 +3054,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int 
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:643: local */
+/* cudart.api:639: local */
 VCUDA_EXPORT cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent, cudaStream_t stream)
 {
@@ -3072,7 +3062,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, 
 	return runtime_result(hand_cudaMemset3DAsync(pitchedDevPtr, value, extent, stream));
 }
 
-/* cudart.api:643: local */
+/* cudart.api:639: local */
 VCUDA_EXPORT cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent, cudaStream_t stream)
 {
@@ -3081,28 +3071,28 @@ VCUDA_EXPORT cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDev
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:645: local */
+/* cudart.api:641: local */
 VCUDA_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamQuery);
 	return runtime_result(hand_cudaStreamQuery(stream));
 }
 
-/* cudart.api:645: local */
+/* cudart.api:641: local */
 VCUDA_EXPORT cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamQuery_ptsz);
 	return runtime_result(hand_cudaStreamQuery(stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:646: local */
+/* cudart.api:642: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
 	runtime_count(CALL_cudaStreamGetDevice);
 	return runtime_result(hand_cudaStreamGetDevice(hStream, device));
 }
 
-/* cudart.api:646: local */
+/* cudart.api:642: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int *device)
 {
 	runtime_count(CALL_cudaStreamGetDevice_ptsz);
@@ -3110,14 +3100,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int *dev
 		device));
 }
 
-/* cudart.api:650: local */
+/* cudart.api:646: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags)
 {
 	runtime_count(CALL_cudaStreamGetFlags);
 	return runtime_result(hand_cudaStreamGetFlags(hStream, flags));
 }
 
-/* cudart.api:650: local */
+/* cudart.api:646: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned int *flags)
 {
 	runtime_count(CALL_cudaStreamGetFlags_ptsz);
@@ -3125,14 +3115,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned 
 		flags));
 }
 
-/* cudart.api:651: local */
+/* cudart.api:647: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId)
 {
 	runtime_count(CALL_cudaStreamGetId);
 	return runtime_result(hand_cudaStreamGetId(hStream, streamId));
 }
 
-/* cudart.api:651: local */
+/* cudart.api:647: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream,
 		unsigned long long *streamId)
 {
@@ -3141,14 +3131,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream,
 		streamId));
 }
 
-/* cudart.api:652: local */
+/* cudart.api:648: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority);
 	return runtime_result(hand_cudaStreamGetPriority(hStream, priority));
 }
 
-/* cudart.api:652: local */
+/* cudart.api:648: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority_ptsz);
@@ -3156,14 +3146,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *p
 		hStream ? hStream : cudaStreamPerThread, priority));
 }
 
-/* cudart.api:653: local */
+/* cudart.api:649: local */
 VCUDA_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaEventRecord);
 	return runtime_result(hand_cudaEventRecord(event, stream));
 }
 
-/* cudart.api:653: local */
+/* cudart.api:649: local */
 VCUDA_EXPORT cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaEventRecord_ptsz);
@@ -3171,7 +3161,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t st
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:654: local */
+/* cudart.api:650: local */
 VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 		unsigned int flags)
 {
@@ -3179,7 +3169,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_
 	return runtime_result(hand_cudaEventRecordWithFlags(event, stream, flags));
 }
 
-/* cudart.api:654: local */
+/* cudart.api:650: local */
 VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
 		unsigned int flags)
 {
@@ -3188,7 +3178,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaSt
 		stream ? stream : cudaStreamPerThread, flags));
 }
 
-/* cudart.api:656: local */
+/* cudart.api:652: local */
 VCUDA_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 		unsigned int flags)
 {
@@ -3196,7 +3186,7 @@ VCUDA_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t ev
 	return runtime_result(hand_cudaStreamWaitEvent(stream, event, flags));
 }
 
-/* cudart.api:656: local */
+/* cudart.api:652: local */
 VCUDA_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event,
 		unsigned int flags)
 {
@@ -3205,7 +3195,7 @@ VCUDA_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent
 		event, flags));
 }
 
-/* cudart.api:657: local */
+/* cudart.api:653: local */
 VCUDA_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 		cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
@@ -3213,7 +3203,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamAddCallback(stream, callback, userData, flags));
 }
 
-/* cudart.api:657: local */
+/* cudart.api:653: local */
 VCUDA_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 		cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
@@ -3222,7 +3212,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 		callback, userData, flags));
 }
 
-/* cudart.api:659: refused */
+/* cudart.api:655: refused */
 VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr,
 		size_t length, unsigned int flags)
 {
@@ -3234,7 +3224,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *dev
 		"cudaStreamAttachMemAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:659: refused */
+/* cudart.api:655: refused */
 VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr,
 		size_t length, unsigned int flags)
 {
@@ -3246,14 +3236,14 @@ VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void
 		"cudaStreamAttachMemAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:661: local */
+/* cudart.api:657: local */
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize);
 	return runtime_result(hand_cudaStreamSynchronize(stream));
 }
 
-/* cudart.api:661: local */
+/* cudart.api:657: local */
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize_ptsz);
@@ -3261,7 +3251,7 @@ VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:662: local */
+/* cudart.api:658: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3270,7 +3260,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 b
 		stream));
 }
 
-/* cudart.api:662: local */
+/* cudart.api:658: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3279,7 +3269,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, d
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:664: local */
+/* cudart.api:660: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
 		void **args)
 {
@@ -3287,7 +3277,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, c
 	return runtime_result(hand_cudaLaunchKernelExC(config, func, args, cudaStreamLegacy));
 }
 
-/* cudart.api:664: local */
+/* cudart.api:660: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config,
 		const void *func, void **args)
 {
@@ -3296,7 +3286,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *conf
 		cudaStreamPerThread));
 }
 
-/* cudart.api:666: local */
+/* cudart.api:662: local */
 VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim,
 		dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3305,7 +3295,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid
 		sharedMem, stream));
 }
 
-/* cudart.api:666: local */
+/* cudart.api:662: local */
 VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim,
 		dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3314,7 +3304,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3
 		sharedMem, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:668: local */
+/* cudart.api:664: local */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn,
 		void *userData)
 {
@@ -3322,7 +3312,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn
 	return runtime_result(hand_cudaLaunchHostFunc(stream, fn, userData));
 }
 
-/* cudart.api:668: local */
+/* cudart.api:664: local */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn,
 		void *userData)
 {
@@ -3331,7 +3321,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn
 		userData));
 }
 
-/* cudart.api:671: refused */
+/* cudart.api:667: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice,
 		cudaStream_t stream)
 {
@@ -3343,7 +3333,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count, 
 		"managed memory: not served yet"));
 }
 
-/* cudart.api:671: refused */
+/* cudart.api:667: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count,
 		int dstDevice, cudaStream_t stream)
 {
@@ -3355,7 +3345,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t co
 		"cudaMemPrefetchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:676: refused */
+/* cudart.api:672: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_v2(const void *devPtr, size_t count,
 		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
@@ -3368,7 +3358,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_v2(const void *devPtr, size_t coun
 		"cudaMemPrefetchAsync_v2", "managed memory: not served yet"));
 }
 
-/* cudart.api:676: refused */
+/* cudart.api:672: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count,
 		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
@@ -3381,7 +3371,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t
 		"cudaMemPrefetchAsync_v2_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:690: refused */
+/* cudart.api:686: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams_v1 *paramsArray,
@@ -3396,7 +3386,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:690: refused */
+/* cudart.api:686: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams_v1 *paramsArray,
@@ -3411,7 +3401,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:696: refused */
+/* cudart.api:692: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
@@ -3426,7 +3416,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:696: refused */
+/* cudart.api:692: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
@@ -3441,7 +3431,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_v2_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:699: refused */
+/* cudart.api:695: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams_v1 *paramsArray,
@@ -3456,7 +3446,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:699: refused */
+/* cudart.api:695: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams_v1 *paramsArray,
@@ -3471,7 +3461,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:705: refused */
+/* cudart.api:701: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
@@ -3486,7 +3476,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:705: refused */
+/* cudart.api:701: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
@@ -3501,7 +3491,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_v2_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:708: local */
+/* cudart.api:704: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
@@ -3510,7 +3500,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphE
 		instantiateParams, cudaStreamLegacy));
 }
 
-/* cudart.api:708: local */
+/* cudart.api:704: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
@@ -3519,14 +3509,14 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pG
 		instantiateParams, cudaStreamPerThread));
 }
 
-/* cudart.api:710: local */
+/* cudart.api:706: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphUpload);
 	return runtime_result(hand_cudaGraphUpload(graphExec, stream));
 }
 
-/* cudart.api:710: local */
+/* cudart.api:706: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphUpload_ptsz);
@@ -3534,14 +3524,14 @@ VCUDA_EXPORT cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStr
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:711: local */
+/* cudart.api:707: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphLaunch);
 	return runtime_result(hand_cudaGraphLaunch(graphExec, stream));
 }
 
-/* cudart.api:711: local */
+/* cudart.api:707: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphLaunch_ptsz);
@@ -3549,7 +3539,7 @@ VCUDA_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStr
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:712: local */
+/* cudart.api:708: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
@@ -3557,7 +3547,7 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamBeginCapture(stream, mode));
 }
 
-/* cudart.api:712: local */
+/* cudart.api:708: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
@@ -3566,7 +3556,7 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
 		mode));
 }
 
-/* cudart.api:717: local */
+/* cudart.api:713: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
 		const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, enum cudaStreamCaptureMode mode)
@@ -3576,7 +3566,7 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cuda
 		dependencyData, numDependencies, mode));
 }
 
-/* cudart.api:717: local */
+/* cudart.api:713: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,
 		cudaGraph_t graph, const cudaGraphNode_t *dependencies,
 		const cudaGraphEdgeData *dependencyData, size_t numDependencies,
@@ -3588,14 +3578,14 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,
 		numDependencies, mode));
 }
 
-/* cudart.api:720: local */
+/* cudart.api:716: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph)
 {
 	runtime_count(CALL_cudaStreamEndCapture);
 	return runtime_result(hand_cudaStreamEndCapture(stream, pGraph));
 }
 
-/* cudart.api:720: local */
+/* cudart.api:716: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph)
 {
 	runtime_count(CALL_cudaStreamEndCapture_ptsz);
@@ -3603,7 +3593,7 @@ VCUDA_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGrap
 		pGraph));
 }
 
-/* cudart.api:721: local */
+/* cudart.api:717: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -3611,7 +3601,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamIsCapturing(stream, pCaptureStatus));
 }
 
-/* cudart.api:721: local */
+/* cudart.api:717: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -3620,7 +3610,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		pCaptureStatus));
 }
 
-/* cudart.api:723: local */
+/* cudart.api:719: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
 {
@@ -3628,7 +3618,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamGetCaptureInfo(stream, captureStatus_out, id_out));
 }
 
-/* cudart.api:723: local */
+/* cudart.api:719: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
 {
@@ -3637,7 +3627,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		stream ? stream : cudaStreamPerThread, captureStatus_out, id_out));
 }
 
-/* cudart.api:730: local */
+/* cudart.api:726: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3648,7 +3638,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
 		id_out, graph_out, dependencies_out, numDependencies_out));
 }
 
-/* cudart.api:730: local */
+/* cudart.api:726: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3660,7 +3650,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream,
 		dependencies_out, numDependencies_out));
 }
 
-/* cudart.api:734: local */
+/* cudart.api:730: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3671,7 +3661,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
 		id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:734: local */
+/* cudart.api:730: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3683,7 +3673,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream,
 		dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:738: local */
+/* cudart.api:734: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -3692,7 +3682,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream
 		numDependencies, flags));
 }
 
-/* cudart.api:738: local */
+/* cudart.api:734: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -3701,7 +3691,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t s
 		stream ? stream : cudaStreamPerThread, dependencies, numDependencies, flags));
 }
 
-/* cudart.api:744: local */
+/* cudart.api:740: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -3711,7 +3701,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t str
 		dependencyData, numDependencies, flags));
 }
 
-/* cudart.api:744: local */
+/* cudart.api:740: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -3722,7 +3712,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(cudaStream_
 		numDependencies, flags));
 }
 
-/* cudart.api:747: local */
+/* cudart.api:743: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -3730,7 +3720,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 	return runtime_result(hand_cudaStreamCopyAttributes(dstStream, srcStream));
 }
 
-/* cudart.api:747: local */
+/* cudart.api:743: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -3740,7 +3730,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		srcStream ? srcStream : cudaStreamPerThread));
 }
 
-/* cudart.api:748: local */
+/* cudart.api:744: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		cudaLaunchAttributeValue *value)
 {
@@ -3748,7 +3738,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamGetAttribute(stream, attr, value));
 }
 
-/* cudart.api:748: local */
+/* cudart.api:744: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value)
 {
@@ -3757,7 +3747,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		attr, value));
 }
 
-/* cudart.api:750: local */
+/* cudart.api:746: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		const cudaLaunchAttributeValue *param)
 {
@@ -3765,7 +3755,7 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamSetAttribute(stream, attr, param));
 }
 
-/* cudart.api:750: local */
+/* cudart.api:746: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
 {
@@ -3774,14 +3764,14 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		attr, param));
 }
 
-/* cudart.api:752: local */
+/* cudart.api:748: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync);
 	return runtime_result(hand_cudaMallocAsync(devPtr, size, hStream));
 }
 
-/* cudart.api:752: local */
+/* cudart.api:748: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync_ptsz);
@@ -3789,14 +3779,14 @@ VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaSt
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:753: local */
+/* cudart.api:749: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync);
 	return runtime_result(hand_cudaFreeAsync(devPtr, hStream));
 }
 
-/* cudart.api:753: local */
+/* cudart.api:749: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync_ptsz);
@@ -3804,7 +3794,7 @@ VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:754: local */
+/* cudart.api:750: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool,
 		cudaStream_t stream)
 {
@@ -3812,7 +3802,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMe
 	return runtime_result(hand_cudaMallocFromPoolAsync(ptr, size, memPool, stream));
 }
 
-/* cudart.api:754: local */
+/* cudart.api:750: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		cudaMemPool_t memPool, cudaStream_t stream)
 {
@@ -3821,7 +3811,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:756: local */
+/* cudart.api:752: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -3830,7 +3820,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **func
 		cudaStreamLegacy));
 }
 
-/* cudart.api:756: local */
+/* cudart.api:752: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -3839,7 +3829,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void *
 		cudaStreamPerThread));
 }
 
-/* cudart.api:758: local */
+/* cudart.api:754: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
 		unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -3849,7 +3839,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, vo
 		cudaVersion, flags, driverStatus, cudaStreamLegacy));
 }
 
-/* cudart.api:758: local */
+/* cudart.api:754: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol,
 		void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -3860,7 +3850,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbo
 }
 
 cudaError_t cudaGLGetDevices(void);
-/* cudart.api:761: refused */
+/* cudart.api:757: refused */
 VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLGetDevices, "cudaGLGetDevices",
@@ -3868,7 +3858,7 @@ VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterImage(void);
-/* cudart.api:764: refused */
+/* cudart.api:760: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterImage,
@@ -3876,7 +3866,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterBuffer(void);
-/* cudart.api:766: refused */
+/* cudart.api:762: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterBuffer,
@@ -3884,7 +3874,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 }
 
 cudaError_t cudaGLSetGLDevice(void);
-/* cudart.api:768: refused */
+/* cudart.api:764: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetGLDevice, "cudaGLSetGLDevice",
@@ -3892,7 +3882,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 }
 
 cudaError_t cudaGLRegisterBufferObject(void);
-/* cudart.api:769: refused */
+/* cudart.api:765: refused */
 VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLRegisterBufferObject,
@@ -3900,7 +3890,7 @@ VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 }
 
 cudaError_t cudaGLMapBufferObject(void);
-/* cudart.api:770: refused */
+/* cudart.api:766: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObject,
@@ -3908,7 +3898,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 }
 
 cudaError_t cudaGLUnmapBufferObject(void);
-/* cudart.api:772: refused */
+/* cudart.api:768: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObject,
@@ -3916,7 +3906,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 }
 
 cudaError_t cudaGLUnregisterBufferObject(void);
-/* cudart.api:773: refused */
+/* cudart.api:769: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnregisterBufferObject,
@@ -3924,7 +3914,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 }
 
 cudaError_t cudaGLSetBufferObjectMapFlags(void);
-/* cudart.api:774: refused */
+/* cudart.api:770: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetBufferObjectMapFlags,
@@ -3932,7 +3922,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 }
 
 cudaError_t cudaGLMapBufferObjectAsync(void);
-/* cudart.api:776: refused */
+/* cudart.api:772: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObjectAsync,
@@ -3940,7 +3930,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGLUnmapBufferObjectAsync(void);
-/* cudart.api:778: refused */
+/* cudart.api:774: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObjectAsync,
@@ -3948,7 +3938,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGraphicsEGLRegisterImage(void);
-/* cudart.api:780: refused */
+/* cudart.api:776: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsEGLRegisterImage,
@@ -3956,7 +3946,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnect(void);
-/* cudart.api:782: refused */
+/* cudart.api:778: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnect,
@@ -3964,7 +3954,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnectWithFlags(void);
-/* cudart.api:784: refused */
+/* cudart.api:780: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnectWithFlags,
@@ -3972,7 +3962,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 }
 
 cudaError_t cudaEGLStreamConsumerDisconnect(void);
-/* cudart.api:786: refused */
+/* cudart.api:782: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerDisconnect,
@@ -3980,7 +3970,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerAcquireFrame(void);
-/* cudart.api:788: refused */
+/* cudart.api:784: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerAcquireFrame,
@@ -3988,7 +3978,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 }
 
 cudaError_t cudaEGLStreamConsumerReleaseFrame(void);
-/* cudart.api:791: refused */
+/* cudart.api:787: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerReleaseFrame,
@@ -3996,7 +3986,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerConnect(void);
-/* cudart.api:794: refused */
+/* cudart.api:790: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerConnect,
@@ -4004,7 +3994,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerDisconnect(void);
-/* cudart.api:796: refused */
+/* cudart.api:792: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerDisconnect,
@@ -4012,7 +4002,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerPresentFrame(void);
-/* cudart.api:798: refused */
+/* cudart.api:794: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerPresentFrame,
@@ -4020,7 +4010,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerReturnFrame(void);
-/* cudart.api:800: refused */
+/* cudart.api:796: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerReturnFrame,
@@ -4028,7 +4018,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 }
 
 cudaError_t cudaGraphicsResourceGetMappedEglFrame(void);
-/* cudart.api:802: refused */
+/* cudart.api:798: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsResourceGetMappedEglFrame,
@@ -4036,7 +4026,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 }
 
 cudaError_t cudaEventCreateFromEGLSync(void);
-/* cudart.api:805: refused */
+/* cudart.api:801: refused */
 VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEventCreateFromEGLSync,
@@ -4044,7 +4034,7 @@ VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 }
 
 cudaError_t cudaVDPAUGetDevice(void);
-/* cudart.api:807: refused */
+/* cudart.api:803: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUGetDevice, "cudaVDPAUGetDevice",
@@ -4052,7 +4042,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 }
 
 cudaError_t cudaVDPAUSetVDPAUDevice(void);
-/* cudart.api:809: refused */
+/* cudart.api:805: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUSetVDPAUDevice,
@@ -4060,7 +4050,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void);
-/* cudart.api:811: refused */
+/* cudart.api:807: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterVideoSurface,
@@ -4068,7 +4058,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void);
-/* cudart.api:813: refused */
+/* cudart.api:809: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterOutputSurface,
@@ -4076,7 +4066,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 }
 
 cudaError_t cudaProfilerStart(void);
-/* cudart.api:816: local */
+/* cudart.api:812: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 {
 	runtime_count(CALL_cudaProfilerStart);
@@ -4084,7 +4074,7 @@ VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 }
 
 cudaError_t cudaProfilerStop(void);
-/* cudart.api:817: local */
+/* cudart.api:813: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStop(void)
 {
 	runtime_count(CALL_cudaProfilerStop);

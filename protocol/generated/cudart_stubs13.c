@@ -236,53 +236,43 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int devi
 	return runtime_result(hand_cudaDeviceGetPCIBusId(pciBusId, len, device));
 }
 
-/* cudart.api:42: refused */
+/* cudart.api:42: local */
 VCUDA_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
 {
-	(void)handle;
-	(void)event;
-	return runtime_result(runtime_refused(CALL_cudaIpcGetEventHandle,
-		"cudaIpcGetEventHandle", "sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcGetEventHandle);
+	return runtime_result(hand_cudaIpcGetEventHandle(handle, event));
 }
 
-/* cudart.api:44: refused */
+/* cudart.api:43: local */
 VCUDA_EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
 {
-	(void)event;
-	(void)handle;
-	return runtime_result(runtime_refused(CALL_cudaIpcOpenEventHandle,
-		"cudaIpcOpenEventHandle", "sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcOpenEventHandle);
+	return runtime_result(hand_cudaIpcOpenEventHandle(event, handle));
 }
 
-/* cudart.api:46: refused */
+/* cudart.api:44: local */
 VCUDA_EXPORT cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr)
 {
-	(void)handle;
-	(void)devPtr;
-	return runtime_result(runtime_refused(CALL_cudaIpcGetMemHandle, "cudaIpcGetMemHandle",
-		"sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcGetMemHandle);
+	return runtime_result(hand_cudaIpcGetMemHandle(handle, devPtr));
 }
 
-/* cudart.api:48: refused */
+/* cudart.api:45: local */
 VCUDA_EXPORT cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle,
 		unsigned int flags)
 {
-	(void)devPtr;
-	(void)handle;
-	(void)flags;
-	return runtime_result(runtime_refused(CALL_cudaIpcOpenMemHandle, "cudaIpcOpenMemHandle",
-		"sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcOpenMemHandle);
+	return runtime_result(hand_cudaIpcOpenMemHandle(devPtr, handle, flags));
 }
 
-/* cudart.api:50: refused */
+/* cudart.api:46: local */
 VCUDA_EXPORT cudaError_t cudaIpcCloseMemHandle(void *devPtr)
 {
-	(void)devPtr;
-	return runtime_result(runtime_refused(CALL_cudaIpcCloseMemHandle,
-		"cudaIpcCloseMemHandle", "sharing between processes: not served yet"));
+	runtime_count(CALL_cudaIpcCloseMemHandle);
+	return runtime_result(hand_cudaIpcCloseMemHandle(devPtr));
 }
 
-/* cudart.api:51: local */
+/* cudart.api:47: local */
 VCUDA_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(
 		enum cudaFlushGPUDirectRDMAWritesTarget target,
 		enum cudaFlushGPUDirectRDMAWritesScope scope)
@@ -291,7 +281,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(
 	return runtime_result(hand_cudaDeviceFlushGPUDirectRDMAWrites(target, scope));
 }
 
-/* cudart.api:53: refused */
+/* cudart.api:49: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceRegisterAsyncNotification(int device,
 		cudaAsyncCallback callbackFunc, void *userData,
 		cudaAsyncCallbackHandle_t *callback)
@@ -304,7 +294,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceRegisterAsyncNotification(int device,
 		"cudaDeviceRegisterAsyncNotification", "notifications: not served yet"));
 }
 
-/* cudart.api:55: refused */
+/* cudart.api:51: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceUnregisterAsyncNotification(int device,
 		cudaAsyncCallbackHandle_t callback)
 {
@@ -314,28 +304,28 @@ VCUDA_EXPORT cudaError_t cudaDeviceUnregisterAsyncNotification(int device,
 		"cudaDeviceUnregisterAsyncNotification", "notifications: not served yet"));
 }
 
-/* cudart.api:57: local */
+/* cudart.api:53: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)
 {
 	runtime_count(CALL_cudaDeviceGetSharedMemConfig);
 	return runtime_result(hand_cudaDeviceGetSharedMemConfig(pConfig));
 }
 
-/* cudart.api:58: local */
+/* cudart.api:54: local */
 VCUDA_EXPORT cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
 {
 	runtime_count(CALL_cudaDeviceSetSharedMemConfig);
 	return runtime_result(hand_cudaDeviceSetSharedMemConfig(config));
 }
 
-/* cudart.api:65: local */
+/* cudart.api:61: local */
 VCUDA_EXPORT cudaError_t cudaGetLastError(void)
 {
 	runtime_count(CALL_cudaGetLastError);
 	return hand_cudaGetLastError();
 }
 
-/* cudart.api:66: local */
+/* cudart.api:62: local */
 VCUDA_EXPORT cudaError_t cudaPeekAtLastError(void)
 {
 	runtime_count(CALL_cudaPeekAtLastError);
@@ -343,7 +333,7 @@ VCUDA_EXPORT cudaError_t cudaPeekAtLastError(void)
 }
 
 const char *cudaGetErrorName(cudaError_t error);
-/* cudart.api:67: local */
+/* cudart.api:63: local */
 VCUDA_EXPORT const char *cudaGetErrorName(cudaError_t error)
 {
 	runtime_count(CALL_cudaGetErrorName);
@@ -351,28 +341,28 @@ VCUDA_EXPORT const char *cudaGetErrorName(cudaError_t error)
 }
 
 const char *cudaGetErrorString(cudaError_t error);
-/* cudart.api:68: local */
+/* cudart.api:64: local */
 VCUDA_EXPORT const char *cudaGetErrorString(cudaError_t error)
 {
 	runtime_count(CALL_cudaGetErrorString);
 	return hand_cudaGetErrorString(error);
 }
 
-/* cudart.api:69: local */
+/* cudart.api:65: local */
 VCUDA_EXPORT cudaError_t cudaGetDeviceCount(int *count)
 {
 	runtime_count(CALL_cudaGetDeviceCount);
 	return runtime_result(hand_cudaGetDeviceCount(count));
 }
 
-/* cudart.api:71: local */
+/* cudart.api:67: local */
 VCUDA_EXPORT cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 {
 	runtime_count(CALL_cudaGetDeviceProperties);
 	return runtime_result(hand_cudaGetDeviceProperties(prop, device));
 }
 
-/* cudart.api:72: local */
+/* cudart.api:68: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr,
 		int device)
 {
@@ -380,7 +370,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr 
 	return runtime_result(hand_cudaDeviceGetAttribute(value, attr, device));
 }
 
-/* cudart.api:73: refused */
+/* cudart.api:69: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 		const enum cudaAtomicOperation *operations, unsigned int count, int device)
 {
@@ -392,28 +382,28 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned int *capab
 		"cudaDeviceGetHostAtomicCapabilities", "atomic capabilities: not served yet"));
 }
 
-/* cudart.api:76: local */
+/* cudart.api:72: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device)
 {
 	runtime_count(CALL_cudaDeviceGetDefaultMemPool);
 	return runtime_result(hand_cudaDeviceGetDefaultMemPool(memPool, device));
 }
 
-/* cudart.api:77: local */
+/* cudart.api:73: local */
 VCUDA_EXPORT cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)
 {
 	runtime_count(CALL_cudaDeviceSetMemPool);
 	return runtime_result(hand_cudaDeviceSetMemPool(device, memPool));
 }
 
-/* cudart.api:78: local */
+/* cudart.api:74: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device)
 {
 	runtime_count(CALL_cudaDeviceGetMemPool);
 	return runtime_result(hand_cudaDeviceGetMemPool(memPool, device));
 }
 
-/* cudart.api:79: refused */
+/* cudart.api:75: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, int device,
 		int flags)
 {
@@ -424,7 +414,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrLis
 		"cudaDeviceGetNvSciSyncAttributes", "NvSci: not served"));
 }
 
-/* cudart.api:81: local */
+/* cudart.api:77: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr,
 		int srcDevice, int dstDevice)
 {
@@ -433,7 +423,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2
 		dstDevice));
 }
 
-/* cudart.api:83: refused */
+/* cudart.api:79: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		const enum cudaAtomicOperation *operations, unsigned int count, int srcDevice,
 		int dstDevice)
@@ -447,14 +437,14 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabi
 		"cudaDeviceGetP2PAtomicCapabilities", "atomic capabilities: not served yet"));
 }
 
-/* cudart.api:86: local */
+/* cudart.api:82: local */
 VCUDA_EXPORT cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
 {
 	runtime_count(CALL_cudaChooseDevice);
 	return runtime_result(hand_cudaChooseDevice(device, prop));
 }
 
-/* cudart.api:87: local */
+/* cudart.api:83: local */
 VCUDA_EXPORT cudaError_t cudaInitDevice(int device, unsigned int deviceFlags,
 		unsigned int flags)
 {
@@ -462,56 +452,56 @@ VCUDA_EXPORT cudaError_t cudaInitDevice(int device, unsigned int deviceFlags,
 	return runtime_result(hand_cudaInitDevice(device, deviceFlags, flags));
 }
 
-/* cudart.api:88: local */
+/* cudart.api:84: local */
 VCUDA_EXPORT cudaError_t cudaSetDevice(int device)
 {
 	runtime_count(CALL_cudaSetDevice);
 	return runtime_result(hand_cudaSetDevice(device));
 }
 
-/* cudart.api:89: local */
+/* cudart.api:85: local */
 VCUDA_EXPORT cudaError_t cudaGetDevice(int *device)
 {
 	runtime_count(CALL_cudaGetDevice);
 	return runtime_result(hand_cudaGetDevice(device));
 }
 
-/* cudart.api:90: local */
+/* cudart.api:86: local */
 VCUDA_EXPORT cudaError_t cudaSetValidDevices(int *device_arr, int len)
 {
 	runtime_count(CALL_cudaSetValidDevices);
 	return runtime_result(hand_cudaSetValidDevices(device_arr, len));
 }
 
-/* cudart.api:91: local */
+/* cudart.api:87: local */
 VCUDA_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags)
 {
 	runtime_count(CALL_cudaSetDeviceFlags);
 	return runtime_result(hand_cudaSetDeviceFlags(flags));
 }
 
-/* cudart.api:92: local */
+/* cudart.api:88: local */
 VCUDA_EXPORT cudaError_t cudaGetDeviceFlags(unsigned int *flags)
 {
 	runtime_count(CALL_cudaGetDeviceFlags);
 	return runtime_result(hand_cudaGetDeviceFlags(flags));
 }
 
-/* cudart.api:93: local */
+/* cudart.api:89: local */
 VCUDA_EXPORT cudaError_t cudaStreamCreate(cudaStream_t *pStream)
 {
 	runtime_count(CALL_cudaStreamCreate);
 	return runtime_result(hand_cudaStreamCreate(pStream));
 }
 
-/* cudart.api:94: local */
+/* cudart.api:90: local */
 VCUDA_EXPORT cudaError_t cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags)
 {
 	runtime_count(CALL_cudaStreamCreateWithFlags);
 	return runtime_result(hand_cudaStreamCreateWithFlags(pStream, flags));
 }
 
-/* cudart.api:95: local */
+/* cudart.api:91: local */
 VCUDA_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags,
 		int priority)
 {
@@ -519,70 +509,70 @@ VCUDA_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, uns
 	return runtime_result(hand_cudaStreamCreateWithPriority(pStream, flags, priority));
 }
 
-/* cudart.api:96: local */
+/* cudart.api:92: local */
 VCUDA_EXPORT cudaError_t cudaCtxResetPersistingL2Cache(void)
 {
 	runtime_count(CALL_cudaCtxResetPersistingL2Cache);
 	return runtime_result(hand_cudaCtxResetPersistingL2Cache());
 }
 
-/* cudart.api:97: local */
+/* cudart.api:93: local */
 VCUDA_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamDestroy);
 	return runtime_result(hand_cudaStreamDestroy(stream));
 }
 
-/* cudart.api:98: local */
+/* cudart.api:94: local */
 VCUDA_EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
 	runtime_count(CALL_cudaThreadExchangeStreamCaptureMode);
 	return runtime_result(hand_cudaThreadExchangeStreamCaptureMode(mode));
 }
 
-/* cudart.api:99: local */
+/* cudart.api:95: local */
 VCUDA_EXPORT cudaError_t cudaEventCreate(cudaEvent_t *event)
 {
 	runtime_count(CALL_cudaEventCreate);
 	return runtime_result(hand_cudaEventCreate(event));
 }
 
-/* cudart.api:100: local */
+/* cudart.api:96: local */
 VCUDA_EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 {
 	runtime_count(CALL_cudaEventCreateWithFlags);
 	return runtime_result(hand_cudaEventCreateWithFlags(event, flags));
 }
 
-/* cudart.api:101: local */
+/* cudart.api:97: local */
 VCUDA_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	runtime_count(CALL_cudaEventQuery);
 	return runtime_result(hand_cudaEventQuery(event));
 }
 
-/* cudart.api:102: local */
+/* cudart.api:98: local */
 VCUDA_EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	runtime_count(CALL_cudaEventSynchronize);
 	return runtime_result(hand_cudaEventSynchronize(event));
 }
 
-/* cudart.api:103: local */
+/* cudart.api:99: local */
 VCUDA_EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
 	runtime_count(CALL_cudaEventDestroy);
 	return runtime_result(hand_cudaEventDestroy(event));
 }
 
-/* cudart.api:104: local */
+/* cudart.api:100: local */
 VCUDA_EXPORT cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
 	runtime_count(CALL_cudaEventElapsedTime);
 	return runtime_result(hand_cudaEventElapsedTime(ms, start, end));
 }
 
-/* cudart.api:106: refused */
+/* cudart.api:102: refused */
 VCUDA_EXPORT cudaError_t cudaImportExternalMemory(cudaExternalMemory_t *extMem_out,
 		const struct cudaExternalMemoryHandleDesc *memHandleDesc)
 {
@@ -592,7 +582,7 @@ VCUDA_EXPORT cudaError_t cudaImportExternalMemory(cudaExternalMemory_t *extMem_o
 		"cudaImportExternalMemory", "external memory and semaphores: not served"));
 }
 
-/* cudart.api:109: refused */
+/* cudart.api:105: refused */
 VCUDA_EXPORT cudaError_t cudaExternalMemoryGetMappedBuffer(void **devPtr,
 		cudaExternalMemory_t extMem,
 		const struct cudaExternalMemoryBufferDesc *bufferDesc)
@@ -605,7 +595,7 @@ VCUDA_EXPORT cudaError_t cudaExternalMemoryGetMappedBuffer(void **devPtr,
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:112: refused */
+/* cudart.api:108: refused */
 VCUDA_EXPORT cudaError_t cudaExternalMemoryGetMappedMipmappedArray(cudaMipmappedArray_t *mipmap,
 		cudaExternalMemory_t extMem,
 		const struct cudaExternalMemoryMipmappedArrayDesc *mipmapDesc)
@@ -617,7 +607,7 @@ VCUDA_EXPORT cudaError_t cudaExternalMemoryGetMappedMipmappedArray(cudaMipmapped
 		"cudaExternalMemoryGetMappedMipmappedArray", "arrays: not served yet"));
 }
 
-/* cudart.api:115: refused */
+/* cudart.api:111: refused */
 VCUDA_EXPORT cudaError_t cudaDestroyExternalMemory(cudaExternalMemory_t extMem)
 {
 	(void)extMem;
@@ -625,7 +615,7 @@ VCUDA_EXPORT cudaError_t cudaDestroyExternalMemory(cudaExternalMemory_t extMem)
 		"cudaDestroyExternalMemory", "external memory and semaphores: not served"));
 }
 
-/* cudart.api:117: refused */
+/* cudart.api:113: refused */
 VCUDA_EXPORT cudaError_t cudaImportExternalSemaphore(cudaExternalSemaphore_t *extSem_out,
 		const struct cudaExternalSemaphoreHandleDesc *semHandleDesc)
 {
@@ -635,7 +625,7 @@ VCUDA_EXPORT cudaError_t cudaImportExternalSemaphore(cudaExternalSemaphore_t *ex
 		"cudaImportExternalSemaphore", "external memory and semaphores: not served"));
 }
 
-/* cudart.api:120: refused */
+/* cudart.api:116: refused */
 VCUDA_EXPORT cudaError_t cudaDestroyExternalSemaphore(cudaExternalSemaphore_t extSem)
 {
 	(void)extSem;
@@ -643,7 +633,7 @@ VCUDA_EXPORT cudaError_t cudaDestroyExternalSemaphore(cudaExternalSemaphore_t ex
 		"cudaDestroyExternalSemaphore", "external memory and semaphores: not served"));
 }
 
-/* cudart.api:125: local */
+/* cudart.api:121: local */
 VCUDA_EXPORT cudaError_t cudaFuncSetCacheConfig(const void *func,
 		enum cudaFuncCache cacheConfig)
 {
@@ -651,7 +641,7 @@ VCUDA_EXPORT cudaError_t cudaFuncSetCacheConfig(const void *func,
 	return runtime_result(hand_cudaFuncSetCacheConfig(func, cacheConfig));
 }
 
-/* cudart.api:126: local */
+/* cudart.api:122: local */
 VCUDA_EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
 		const void *func)
 {
@@ -659,7 +649,7 @@ VCUDA_EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr,
 	return runtime_result(hand_cudaFuncGetAttributes(attr, func));
 }
 
-/* cudart.api:127: local */
+/* cudart.api:123: local */
 VCUDA_EXPORT cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr,
 		int value)
 {
@@ -667,14 +657,14 @@ VCUDA_EXPORT cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAtt
 	return runtime_result(hand_cudaFuncSetAttribute(func, attr, value));
 }
 
-/* cudart.api:128: local */
+/* cudart.api:124: local */
 VCUDA_EXPORT cudaError_t cudaFuncGetName(const char **name, const void *func)
 {
 	runtime_count(CALL_cudaFuncGetName);
 	return runtime_result(hand_cudaFuncGetName(name, func));
 }
 
-/* cudart.api:129: local */
+/* cudart.api:125: local */
 VCUDA_EXPORT cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex,
 		size_t *paramOffset, size_t *paramSize)
 {
@@ -684,14 +674,14 @@ VCUDA_EXPORT cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramInde
 }
 
 cudaError_t cudaFuncGetParamCount(void);
-/* cudart.api:133: refused */
+/* cudart.api:129: refused */
 VCUDA_EXPORT cudaError_t cudaFuncGetParamCount(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaFuncGetParamCount,
 		"cudaFuncGetParamCount", "new in CUDA 13.5: not served yet"));
 }
 
-/* cudart.api:135: local */
+/* cudart.api:131: local */
 VCUDA_EXPORT cudaError_t cudaFuncSetSharedMemConfig(const void *func,
 		enum cudaSharedMemConfig config)
 {
@@ -699,7 +689,7 @@ VCUDA_EXPORT cudaError_t cudaFuncSetSharedMemConfig(const void *func,
 	return runtime_result(hand_cudaFuncSetSharedMemConfig(func, config));
 }
 
-/* cudart.api:136: local */
+/* cudart.api:132: local */
 VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 		const void *func, int blockSize, size_t dynamicSMemSize)
 {
@@ -708,7 +698,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numB
 		func, blockSize, dynamicSMemSize));
 }
 
-/* cudart.api:138: local */
+/* cudart.api:134: local */
 VCUDA_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 		const void *func, int numBlocks, int blockSize)
 {
@@ -717,7 +707,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynam
 		func, numBlocks, blockSize));
 }
 
-/* cudart.api:140: local */
+/* cudart.api:136: local */
 VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
@@ -726,7 +716,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 		numBlocks, func, blockSize, dynamicSMemSize, flags));
 }
 
-/* cudart.api:142: refused */
+/* cudart.api:138: refused */
 VCUDA_EXPORT cudaError_t cudaOccupancyMaxPotentialClusterSize(int *clusterSize,
 		const void *func, const cudaLaunchConfig_t *launchConfig)
 {
@@ -737,7 +727,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxPotentialClusterSize(int *clusterSize,
 		"cudaOccupancyMaxPotentialClusterSize", "cluster occupancy: not served yet"));
 }
 
-/* cudart.api:144: refused */
+/* cudart.api:140: refused */
 VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveClusters(int *numClusters, const void *func,
 		const cudaLaunchConfig_t *launchConfig)
 {
@@ -748,7 +738,7 @@ VCUDA_EXPORT cudaError_t cudaOccupancyMaxActiveClusters(int *numClusters, const 
 		"cudaOccupancyMaxActiveClusters", "cluster occupancy: not served yet"));
 }
 
-/* cudart.api:146: refused */
+/* cudart.api:142: refused */
 VCUDA_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
 {
 	(void)devPtr;
@@ -758,21 +748,21 @@ VCUDA_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned 
 		"managed memory: not served yet"));
 }
 
-/* cudart.api:148: local */
+/* cudart.api:144: local */
 VCUDA_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
 {
 	runtime_count(CALL_cudaMalloc);
 	return runtime_result(hand_cudaMalloc(devPtr, size));
 }
 
-/* cudart.api:149: local */
+/* cudart.api:145: local */
 VCUDA_EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size)
 {
 	runtime_count(CALL_cudaMallocHost);
 	return runtime_result(hand_cudaMallocHost(ptr, size));
 }
 
-/* cudart.api:150: local */
+/* cudart.api:146: local */
 VCUDA_EXPORT cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width,
 		size_t height)
 {
@@ -780,7 +770,7 @@ VCUDA_EXPORT cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t wi
 	return runtime_result(hand_cudaMallocPitch(devPtr, pitch, width, height));
 }
 
-/* cudart.api:151: refused */
+/* cudart.api:147: refused */
 VCUDA_EXPORT cudaError_t cudaMallocArray(cudaArray_t *array,
 		const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
 		unsigned int flags)
@@ -794,21 +784,21 @@ VCUDA_EXPORT cudaError_t cudaMallocArray(cudaArray_t *array,
 		"arrays: not served yet"));
 }
 
-/* cudart.api:153: local */
+/* cudart.api:149: local */
 VCUDA_EXPORT cudaError_t cudaFree(void *devPtr)
 {
 	runtime_count(CALL_cudaFree);
 	return runtime_result(hand_cudaFree(devPtr));
 }
 
-/* cudart.api:154: local */
+/* cudart.api:150: local */
 VCUDA_EXPORT cudaError_t cudaFreeHost(void *ptr)
 {
 	runtime_count(CALL_cudaFreeHost);
 	return runtime_result(hand_cudaFreeHost(ptr));
 }
 
-/* cudart.api:155: refused */
+/* cudart.api:151: refused */
 VCUDA_EXPORT cudaError_t cudaFreeArray(cudaArray_t array)
 {
 	(void)array;
@@ -816,7 +806,7 @@ VCUDA_EXPORT cudaError_t cudaFreeArray(cudaArray_t array)
 		"arrays: not served yet"));
 }
 
-/* cudart.api:156: refused */
+/* cudart.api:152: refused */
 VCUDA_EXPORT cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray)
 {
 	(void)mipmappedArray;
@@ -824,28 +814,28 @@ VCUDA_EXPORT cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedAr
 		"cudaFreeMipmappedArray", "arrays: not served yet"));
 }
 
-/* cudart.api:157: local */
+/* cudart.api:153: local */
 VCUDA_EXPORT cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
 {
 	runtime_count(CALL_cudaHostAlloc);
 	return runtime_result(hand_cudaHostAlloc(pHost, size, flags));
 }
 
-/* cudart.api:158: local */
+/* cudart.api:154: local */
 VCUDA_EXPORT cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
 {
 	runtime_count(CALL_cudaHostRegister);
 	return runtime_result(hand_cudaHostRegister(ptr, size, flags));
 }
 
-/* cudart.api:159: local */
+/* cudart.api:155: local */
 VCUDA_EXPORT cudaError_t cudaHostUnregister(void *ptr)
 {
 	runtime_count(CALL_cudaHostUnregister);
 	return runtime_result(hand_cudaHostUnregister(ptr));
 }
 
-/* cudart.api:160: local */
+/* cudart.api:156: local */
 VCUDA_EXPORT cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost,
 		unsigned int flags)
 {
@@ -853,14 +843,14 @@ VCUDA_EXPORT cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost,
 	return runtime_result(hand_cudaHostGetDevicePointer(pDevice, pHost, flags));
 }
 
-/* cudart.api:161: local */
+/* cudart.api:157: local */
 VCUDA_EXPORT cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
 {
 	runtime_count(CALL_cudaHostGetFlags);
 	return runtime_result(hand_cudaHostGetFlags(pFlags, pHost));
 }
 
-/* cudart.api:162: local */
+/* cudart.api:158: local */
 VCUDA_EXPORT cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr,
 		struct cudaExtent extent)
 {
@@ -868,7 +858,7 @@ VCUDA_EXPORT cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr,
 	return runtime_result(hand_cudaMalloc3D(pitchedDevPtr, extent));
 }
 
-/* cudart.api:163: refused */
+/* cudart.api:159: refused */
 VCUDA_EXPORT cudaError_t cudaMalloc3DArray(cudaArray_t *array,
 		const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
 		unsigned int flags)
@@ -881,7 +871,7 @@ VCUDA_EXPORT cudaError_t cudaMalloc3DArray(cudaArray_t *array,
 		"arrays: not served yet"));
 }
 
-/* cudart.api:165: refused */
+/* cudart.api:161: refused */
 VCUDA_EXPORT cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
 		const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
 		unsigned int numLevels, unsigned int flags)
@@ -895,7 +885,7 @@ VCUDA_EXPORT cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappe
 		"cudaMallocMipmappedArray", "arrays: not served yet"));
 }
 
-/* cudart.api:168: refused */
+/* cudart.api:164: refused */
 VCUDA_EXPORT cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray,
 		cudaMipmappedArray_const_t mipmappedArray, unsigned int level)
 {
@@ -906,14 +896,14 @@ VCUDA_EXPORT cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray,
 		"cudaGetMipmappedArrayLevel", "arrays: not served yet"));
 }
 
-/* cudart.api:171: local */
+/* cudart.api:167: local */
 VCUDA_EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 {
 	runtime_count(CALL_cudaMemGetInfo);
 	return runtime_result(hand_cudaMemGetInfo(free, total));
 }
 
-/* cudart.api:172: refused */
+/* cudart.api:168: refused */
 VCUDA_EXPORT cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc,
 		struct cudaExtent *extent, unsigned int *flags, cudaArray_t array)
 {
@@ -925,7 +915,7 @@ VCUDA_EXPORT cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc,
 		"arrays: not served yet"));
 }
 
-/* cudart.api:174: refused */
+/* cudart.api:170: refused */
 VCUDA_EXPORT cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArray,
 		unsigned int planeIdx)
 {
@@ -936,7 +926,7 @@ VCUDA_EXPORT cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t
 		"arrays: not served yet"));
 }
 
-/* cudart.api:176: refused */
+/* cudart.api:172: refused */
 VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(
 		struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array,
 		int device)
@@ -948,7 +938,7 @@ VCUDA_EXPORT cudaError_t cudaArrayGetMemoryRequirements(
 		"cudaArrayGetMemoryRequirements", "arrays: not served yet"));
 }
 
-/* cudart.api:179: refused */
+/* cudart.api:175: refused */
 VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(
 		struct cudaArrayMemoryRequirements *memoryRequirements,
 		cudaMipmappedArray_t mipmap, int device)
@@ -960,7 +950,7 @@ VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetMemoryRequirements(
 		"cudaMipmappedArrayGetMemoryRequirements", "arrays: not served yet"));
 }
 
-/* cudart.api:182: refused */
+/* cudart.api:178: refused */
 VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(
 		struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
 {
@@ -970,7 +960,7 @@ VCUDA_EXPORT cudaError_t cudaArrayGetSparseProperties(
 		"cudaArrayGetSparseProperties", "arrays: not served yet"));
 }
 
-/* cudart.api:184: refused */
+/* cudart.api:180: refused */
 VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetSparseProperties(
 		struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap)
 {
@@ -980,7 +970,7 @@ VCUDA_EXPORT cudaError_t cudaMipmappedArrayGetSparseProperties(
 		"cudaMipmappedArrayGetSparseProperties", "arrays: not served yet"));
 }
 
-/* cudart.api:187: local */
+/* cudart.api:183: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src,
 		int srcDevice, size_t count)
 {
@@ -988,7 +978,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *sr
 	return runtime_result(hand_cudaMemcpyPeer(dst, dstDevice, src, srcDevice, count));
 }
 
-/* cudart.api:188: local */
+/* cudart.api:184: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src,
 		int srcDevice, size_t count, cudaStream_t stream)
 {
@@ -997,14 +987,14 @@ VCUDA_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const voi
 		stream));
 }
 
-/* cudart.api:190: local */
+/* cudart.api:186: local */
 VCUDA_EXPORT cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol)
 {
 	runtime_count(CALL_cudaGetSymbolAddress);
 	return runtime_result(hand_cudaGetSymbolAddress(devPtr, symbol));
 }
 
-/* cudart.api:191: local */
+/* cudart.api:187: local */
 VCUDA_EXPORT cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol)
 {
 	runtime_count(CALL_cudaGetSymbolSize);
@@ -1012,14 +1002,14 @@ VCUDA_EXPORT cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol)
 }
 
 cudaError_t cudaMemGetLocationInfo(void);
-/* cudart.api:192: refused */
+/* cudart.api:188: refused */
 VCUDA_EXPORT cudaError_t cudaMemGetLocationInfo(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaMemGetLocationInfo,
 		"cudaMemGetLocationInfo", "managed memory: not served yet"));
 }
 
-/* cudart.api:197: refused */
+/* cudart.api:193: refused */
 VCUDA_EXPORT cudaError_t cudaMemAdvise(const void *devPtr, size_t count,
 		enum cudaMemoryAdvise advice, struct cudaMemLocation location)
 {
@@ -1031,7 +1021,7 @@ VCUDA_EXPORT cudaError_t cudaMemAdvise(const void *devPtr, size_t count,
 		"managed memory: not served yet"));
 }
 
-/* cudart.api:201: refused */
+/* cudart.api:197: refused */
 VCUDA_EXPORT cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize,
 		enum cudaMemRangeAttribute attribute, const void *devPtr, size_t count)
 {
@@ -1044,7 +1034,7 @@ VCUDA_EXPORT cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize,
 		"cudaMemRangeGetAttribute", "managed memory: not served yet"));
 }
 
-/* cudart.api:204: refused */
+/* cudart.api:200: refused */
 VCUDA_EXPORT cudaError_t cudaMemRangeGetAttributes(void **data, size_t *dataSizes,
 		enum cudaMemRangeAttribute *attributes, size_t numAttributes,
 		const void *devPtr, size_t count)
@@ -1059,14 +1049,14 @@ VCUDA_EXPORT cudaError_t cudaMemRangeGetAttributes(void **data, size_t *dataSize
 		"cudaMemRangeGetAttributes", "managed memory: not served yet"));
 }
 
-/* cudart.api:207: local */
+/* cudart.api:203: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep)
 {
 	runtime_count(CALL_cudaMemPoolTrimTo);
 	return runtime_result(hand_cudaMemPoolTrimTo(memPool, minBytesToKeep));
 }
 
-/* cudart.api:208: local */
+/* cudart.api:204: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool,
 		enum cudaMemPoolAttr attr, void *value)
 {
@@ -1074,7 +1064,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool,
 	return runtime_result(hand_cudaMemPoolSetAttribute(memPool, attr, value));
 }
 
-/* cudart.api:209: local */
+/* cudart.api:205: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool,
 		enum cudaMemPoolAttr attr, void *value)
 {
@@ -1082,7 +1072,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool,
 	return runtime_result(hand_cudaMemPoolGetAttribute(memPool, attr, value));
 }
 
-/* cudart.api:210: local */
+/* cudart.api:206: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool,
 		const struct cudaMemAccessDesc *descList, size_t count)
 {
@@ -1090,7 +1080,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool,
 	return runtime_result(hand_cudaMemPoolSetAccess(memPool, descList, count));
 }
 
-/* cudart.api:212: local */
+/* cudart.api:208: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags,
 		cudaMemPool_t memPool, struct cudaMemLocation *location)
 {
@@ -1098,7 +1088,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags,
 	return runtime_result(hand_cudaMemPoolGetAccess(flags, memPool, location));
 }
 
-/* cudart.api:214: local */
+/* cudart.api:210: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool,
 		const struct cudaMemPoolProps *poolProps)
 {
@@ -1106,14 +1096,14 @@ VCUDA_EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool,
 	return runtime_result(hand_cudaMemPoolCreate(memPool, poolProps));
 }
 
-/* cudart.api:215: local */
+/* cudart.api:211: local */
 VCUDA_EXPORT cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool)
 {
 	runtime_count(CALL_cudaMemPoolDestroy);
 	return runtime_result(hand_cudaMemPoolDestroy(memPool));
 }
 
-/* cudart.api:216: local */
+/* cudart.api:212: local */
 VCUDA_EXPORT cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *memPool,
 		struct cudaMemLocation *location, enum cudaMemAllocationType type)
 {
@@ -1121,7 +1111,7 @@ VCUDA_EXPORT cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *memPool,
 	return runtime_result(hand_cudaMemGetDefaultMemPool(memPool, location, type));
 }
 
-/* cudart.api:218: local */
+/* cudart.api:214: local */
 VCUDA_EXPORT cudaError_t cudaMemGetMemPool(cudaMemPool_t *memPool,
 		struct cudaMemLocation *location, enum cudaMemAllocationType type)
 {
@@ -1129,7 +1119,7 @@ VCUDA_EXPORT cudaError_t cudaMemGetMemPool(cudaMemPool_t *memPool,
 	return runtime_result(hand_cudaMemGetMemPool(memPool, location, type));
 }
 
-/* cudart.api:220: local */
+/* cudart.api:216: local */
 VCUDA_EXPORT cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location,
 		enum cudaMemAllocationType type, cudaMemPool_t memPool)
 {
@@ -1137,7 +1127,7 @@ VCUDA_EXPORT cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location,
 	return runtime_result(hand_cudaMemSetMemPool(location, type, memPool));
 }
 
-/* cudart.api:222: refused */
+/* cudart.api:218: refused */
 VCUDA_EXPORT cudaError_t cudaMemPoolExportToShareableHandle(void *shareableHandle,
 		cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType,
 		unsigned int flags)
@@ -1151,7 +1141,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolExportToShareableHandle(void *shareableHandl
 		"sharing between processes: not served yet"));
 }
 
-/* cudart.api:225: refused */
+/* cudart.api:221: refused */
 VCUDA_EXPORT cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *memPool,
 		void *shareableHandle, enum cudaMemAllocationHandleType handleType,
 		unsigned int flags)
@@ -1165,7 +1155,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *mem
 		"sharing between processes: not served yet"));
 }
 
-/* cudart.api:228: refused */
+/* cudart.api:224: refused */
 VCUDA_EXPORT cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData,
 		void *ptr)
 {
@@ -1175,7 +1165,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportDat
 		"cudaMemPoolExportPointer", "sharing between processes: not served yet"));
 }
 
-/* cudart.api:230: refused */
+/* cudart.api:226: refused */
 VCUDA_EXPORT cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool,
 		struct cudaMemPoolPtrExportData *exportData)
 {
@@ -1186,7 +1176,7 @@ VCUDA_EXPORT cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memP
 		"cudaMemPoolImportPointer", "sharing between processes: not served yet"));
 }
 
-/* cudart.api:233: local */
+/* cudart.api:229: local */
 VCUDA_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
 		const void *ptr)
 {
@@ -1194,28 +1184,28 @@ VCUDA_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *
 	return runtime_result(hand_cudaPointerGetAttributes(attributes, ptr));
 }
 
-/* cudart.api:234: local */
+/* cudart.api:230: local */
 VCUDA_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
 {
 	runtime_count(CALL_cudaDeviceCanAccessPeer);
 	return runtime_result(hand_cudaDeviceCanAccessPeer(canAccessPeer, device, peerDevice));
 }
 
-/* cudart.api:235: local */
+/* cudart.api:231: local */
 VCUDA_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
 {
 	runtime_count(CALL_cudaDeviceEnablePeerAccess);
 	return runtime_result(hand_cudaDeviceEnablePeerAccess(peerDevice, flags));
 }
 
-/* cudart.api:236: local */
+/* cudart.api:232: local */
 VCUDA_EXPORT cudaError_t cudaDeviceDisablePeerAccess(int peerDevice)
 {
 	runtime_count(CALL_cudaDeviceDisablePeerAccess);
 	return runtime_result(hand_cudaDeviceDisablePeerAccess(peerDevice));
 }
 
-/* cudart.api:237: refused */
+/* cudart.api:233: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsUnregisterResource(cudaGraphicsResource_t resource)
 {
 	(void)resource;
@@ -1223,7 +1213,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsUnregisterResource(cudaGraphicsResource_t r
 		"cudaGraphicsUnregisterResource", "graphics interop: not served"));
 }
 
-/* cudart.api:239: refused */
+/* cudart.api:235: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceSetMapFlags(cudaGraphicsResource_t resource,
 		unsigned int flags)
 {
@@ -1233,7 +1223,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceSetMapFlags(cudaGraphicsResource_t 
 		"cudaGraphicsResourceSetMapFlags", "graphics interop: not served"));
 }
 
-/* cudart.api:241: refused */
+/* cudart.api:237: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsMapResources(int count, cudaGraphicsResource_t *resources,
 		cudaStream_t stream)
 {
@@ -1244,7 +1234,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsMapResources(int count, cudaGraphicsResourc
 		"cudaGraphicsMapResources", "graphics interop: not served"));
 }
 
-/* cudart.api:243: refused */
+/* cudart.api:239: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsUnmapResources(int count,
 		cudaGraphicsResource_t *resources, cudaStream_t stream)
 {
@@ -1255,7 +1245,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsUnmapResources(int count,
 		"cudaGraphicsUnmapResources", "graphics interop: not served"));
 }
 
-/* cudart.api:245: refused */
+/* cudart.api:241: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedPointer(void **devPtr, size_t *size,
 		cudaGraphicsResource_t resource)
 {
@@ -1266,7 +1256,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedPointer(void **devPtr, siz
 		"cudaGraphicsResourceGetMappedPointer", "graphics interop: not served"));
 }
 
-/* cudart.api:247: refused */
+/* cudart.api:243: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsSubResourceGetMappedArray(cudaArray_t *array,
 		cudaGraphicsResource_t resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
@@ -1278,7 +1268,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsSubResourceGetMappedArray(cudaArray_t *arra
 		"cudaGraphicsSubResourceGetMappedArray", "graphics interop: not served"));
 }
 
-/* cudart.api:250: refused */
+/* cudart.api:246: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedMipmappedArray(
 		cudaMipmappedArray_t *mipmappedArray, cudaGraphicsResource_t resource)
 {
@@ -1288,7 +1278,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedMipmappedArray(
 		"cudaGraphicsResourceGetMappedMipmappedArray", "graphics interop: not served"));
 }
 
-/* cudart.api:252: refused */
+/* cudart.api:248: refused */
 VCUDA_EXPORT cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc,
 		cudaArray_const_t array)
 {
@@ -1300,7 +1290,7 @@ VCUDA_EXPORT cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc,
 
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
 		enum cudaChannelFormatKind f);
-/* cudart.api:254: local */
+/* cudart.api:250: local */
 VCUDA_EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
 		enum cudaChannelFormatKind f)
 {
@@ -1308,7 +1298,7 @@ VCUDA_EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, in
 	return hand_cudaCreateChannelDesc(x, y, z, w, f);
 }
 
-/* cudart.api:256: refused */
+/* cudart.api:252: refused */
 VCUDA_EXPORT cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject,
 		const struct cudaResourceDesc *pResDesc, const struct cudaTextureDesc *pTexDesc,
 		const struct cudaResourceViewDesc *pResViewDesc)
@@ -1321,7 +1311,7 @@ VCUDA_EXPORT cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject
 		"cudaCreateTextureObject", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:260: refused */
+/* cudart.api:256: refused */
 VCUDA_EXPORT cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)
 {
 	(void)texObject;
@@ -1329,7 +1319,7 @@ VCUDA_EXPORT cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)
 		"cudaDestroyTextureObject", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:262: refused */
+/* cudart.api:258: refused */
 VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pResDesc,
 		cudaTextureObject_t texObject)
 {
@@ -1339,7 +1329,7 @@ VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDes
 		"cudaGetTextureObjectResourceDesc", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:264: refused */
+/* cudart.api:260: refused */
 VCUDA_EXPORT cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *pTexDesc,
 		cudaTextureObject_t texObject)
 {
@@ -1349,7 +1339,7 @@ VCUDA_EXPORT cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc 
 		"cudaGetTextureObjectTextureDesc", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:266: refused */
+/* cudart.api:262: refused */
 VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceViewDesc(
 		struct cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject)
 {
@@ -1360,7 +1350,7 @@ VCUDA_EXPORT cudaError_t cudaGetTextureObjectResourceViewDesc(
 		"textures and surfaces: not served yet"));
 }
 
-/* cudart.api:268: refused */
+/* cudart.api:264: refused */
 VCUDA_EXPORT cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject,
 		const struct cudaResourceDesc *pResDesc)
 {
@@ -1370,7 +1360,7 @@ VCUDA_EXPORT cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObjec
 		"cudaCreateSurfaceObject", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:270: refused */
+/* cudart.api:266: refused */
 VCUDA_EXPORT cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject)
 {
 	(void)surfObject;
@@ -1378,7 +1368,7 @@ VCUDA_EXPORT cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject
 		"cudaDestroySurfaceObject", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:272: refused */
+/* cudart.api:268: refused */
 VCUDA_EXPORT cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *pResDesc,
 		cudaSurfaceObject_t surfObject)
 {
@@ -1388,21 +1378,21 @@ VCUDA_EXPORT cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDes
 		"cudaGetSurfaceObjectResourceDesc", "textures and surfaces: not served yet"));
 }
 
-/* cudart.api:274: local */
+/* cudart.api:270: local */
 VCUDA_EXPORT cudaError_t cudaDriverGetVersion(int *driverVersion)
 {
 	runtime_count(CALL_cudaDriverGetVersion);
 	return runtime_result(hand_cudaDriverGetVersion(driverVersion));
 }
 
-/* cudart.api:275: local */
+/* cudart.api:271: local */
 VCUDA_EXPORT cudaError_t cudaRuntimeGetVersion(int *runtimeVersion)
 {
 	runtime_count(CALL_cudaRuntimeGetVersion);
 	return runtime_result(hand_cudaRuntimeGetVersion(runtimeVersion));
 }
 
-/* cudart.api:276: refused */
+/* cudart.api:272: refused */
 VCUDA_EXPORT cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc,
 		void *userData, cudaLogsCallbackHandle *callback_out)
 {
@@ -1413,7 +1403,7 @@ VCUDA_EXPORT cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callbackFun
 		"cudaLogsRegisterCallback", "driver logs: not served yet"));
 }
 
-/* cudart.api:278: refused */
+/* cudart.api:274: refused */
 VCUDA_EXPORT cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback)
 {
 	(void)callback;
@@ -1421,7 +1411,7 @@ VCUDA_EXPORT cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle callb
 		"cudaLogsUnregisterCallback", "driver logs: not served yet"));
 }
 
-/* cudart.api:280: refused */
+/* cudart.api:276: refused */
 VCUDA_EXPORT cudaError_t cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned int flags)
 {
 	(void)iterator_out;
@@ -1430,7 +1420,7 @@ VCUDA_EXPORT cudaError_t cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned
 		"driver logs: not served yet"));
 }
 
-/* cudart.api:282: refused */
+/* cudart.api:278: refused */
 VCUDA_EXPORT cudaError_t cudaLogsDumpToFile(cudaLogIterator *iterator, const char *pathToFile,
 		unsigned int flags)
 {
@@ -1441,7 +1431,7 @@ VCUDA_EXPORT cudaError_t cudaLogsDumpToFile(cudaLogIterator *iterator, const cha
 		"driver logs: not served yet"));
 }
 
-/* cudart.api:284: refused */
+/* cudart.api:280: refused */
 VCUDA_EXPORT cudaError_t cudaLogsDumpToMemory(cudaLogIterator *iterator, char *buffer,
 		size_t *size, unsigned int flags)
 {
@@ -1453,14 +1443,14 @@ VCUDA_EXPORT cudaError_t cudaLogsDumpToMemory(cudaLogIterator *iterator, char *b
 		"driver logs: not served yet"));
 }
 
-/* cudart.api:286: local */
+/* cudart.api:282: local */
 VCUDA_EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 {
 	runtime_count(CALL_cudaGraphCreate);
 	return runtime_result(hand_cudaGraphCreate(pGraph, flags));
 }
 
-/* cudart.api:287: local */
+/* cudart.api:283: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaKernelNodeParams *pNodeParams)
@@ -1470,7 +1460,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cud
 		numDependencies, pNodeParams));
 }
 
-/* cudart.api:290: local */
+/* cudart.api:286: local */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 		struct cudaKernelNodeParams *pNodeParams)
 {
@@ -1478,7 +1468,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphKernelNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:292: local */
+/* cudart.api:288: local */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 		const struct cudaKernelNodeParams *pNodeParams)
 {
@@ -1486,7 +1476,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphKernelNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:296: refused */
+/* cudart.api:292: refused */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst,
 		cudaGraphNode_t hSrc)
 {
@@ -1497,7 +1487,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst,
 		"attributes of kernel nodes: not served yet"));
 }
 
-/* cudart.api:298: refused */
+/* cudart.api:294: refused */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
 		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out)
 {
@@ -1509,7 +1499,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
 		"attributes of kernel nodes: not served yet"));
 }
 
-/* cudart.api:300: refused */
+/* cudart.api:296: refused */
 VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
 		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value)
 {
@@ -1521,7 +1511,7 @@ VCUDA_EXPORT cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
 		"attributes of kernel nodes: not served yet"));
 }
 
-/* cudart.api:302: local */
+/* cudart.api:298: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemcpy3DParms *pCopyParams)
@@ -1531,7 +1521,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cud
 		numDependencies, pCopyParams));
 }
 
-/* cudart.api:305: local */
+/* cudart.api:301: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const void *symbol, const void *src, size_t count, size_t offset,
@@ -1542,7 +1532,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphN
 		pDependencies, numDependencies, symbol, src, count, offset, kind));
 }
 
-/* cudart.api:308: local */
+/* cudart.api:304: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		void *dst, const void *symbol, size_t count, size_t offset,
@@ -1553,7 +1543,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGrap
 		pDependencies, numDependencies, dst, symbol, count, offset, kind));
 }
 
-/* cudart.api:311: local */
+/* cudart.api:307: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
@@ -1563,7 +1553,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode,
 		numDependencies, dst, src, count, kind));
 }
 
-/* cudart.api:314: local */
+/* cudart.api:310: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemcpy3DParms *pNodeParams)
 {
@@ -1571,7 +1561,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphMemcpyNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:316: local */
+/* cudart.api:312: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemcpy3DParms *pNodeParams)
 {
@@ -1579,7 +1569,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphMemcpyNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:318: local */
+/* cudart.api:314: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node,
 		const void *symbol, const void *src, size_t count, size_t offset,
 		enum cudaMemcpyKind kind)
@@ -1589,7 +1579,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t no
 		count, offset, kind));
 }
 
-/* cudart.api:320: local */
+/* cudart.api:316: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst,
 		const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
@@ -1598,7 +1588,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t 
 		count, offset, kind));
 }
 
-/* cudart.api:322: local */
+/* cudart.api:318: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -1606,7 +1596,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, vo
 	return runtime_result(hand_cudaGraphMemcpyNodeSetParams1D(node, dst, src, count, kind));
 }
 
-/* cudart.api:324: local */
+/* cudart.api:320: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemsetParams *pMemsetParams)
@@ -1616,7 +1606,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cud
 		numDependencies, pMemsetParams));
 }
 
-/* cudart.api:327: local */
+/* cudart.api:323: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemsetParams *pNodeParams)
 {
@@ -1624,7 +1614,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphMemsetNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:329: local */
+/* cudart.api:325: local */
 VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemsetParams *pNodeParams)
 {
@@ -1632,7 +1622,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphMemsetNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:331: local */
+/* cudart.api:327: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaHostNodeParams *pNodeParams)
@@ -1642,7 +1632,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaG
 		numDependencies, pNodeParams));
 }
 
-/* cudart.api:334: local */
+/* cudart.api:330: local */
 VCUDA_EXPORT cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node,
 		struct cudaHostNodeParams *pNodeParams)
 {
@@ -1650,7 +1640,7 @@ VCUDA_EXPORT cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphHostNodeGetParams(node, pNodeParams));
 }
 
-/* cudart.api:336: local */
+/* cudart.api:332: local */
 VCUDA_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
 		const struct cudaHostNodeParams *pNodeParams)
 {
@@ -1658,7 +1648,7 @@ VCUDA_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphHostNodeSetParams(node, pNodeParams));
 }
 
-/* cudart.api:338: local */
+/* cudart.api:334: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaGraph_t childGraph)
@@ -1668,7 +1658,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode,
 		numDependencies, childGraph));
 }
 
-/* cudart.api:340: local */
+/* cudart.api:336: local */
 VCUDA_EXPORT cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node,
 		cudaGraph_t *pGraph)
 {
@@ -1676,7 +1666,7 @@ VCUDA_EXPORT cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphChildGraphNodeGetGraph(node, pGraph));
 }
 
-/* cudart.api:341: local */
+/* cudart.api:337: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies)
 {
@@ -1685,7 +1675,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cuda
 		numDependencies));
 }
 
-/* cudart.api:343: local */
+/* cudart.api:339: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaEvent_t event)
@@ -1695,7 +1685,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode
 		numDependencies, event));
 }
 
-/* cudart.api:345: local */
+/* cudart.api:341: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node,
 		cudaEvent_t *event_out)
 {
@@ -1703,7 +1693,7 @@ VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphEventRecordNodeGetEvent(node, event_out));
 }
 
-/* cudart.api:346: local */
+/* cudart.api:342: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node,
 		cudaEvent_t event)
 {
@@ -1711,7 +1701,7 @@ VCUDA_EXPORT cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphEventRecordNodeSetEvent(node, event));
 }
 
-/* cudart.api:347: local */
+/* cudart.api:343: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		cudaEvent_t event)
@@ -1721,7 +1711,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode,
 		numDependencies, event));
 }
 
-/* cudart.api:349: local */
+/* cudart.api:345: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 		cudaEvent_t *event_out)
 {
@@ -1729,14 +1719,14 @@ VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node,
 	return runtime_result(hand_cudaGraphEventWaitNodeGetEvent(node, event_out));
 }
 
-/* cudart.api:350: local */
+/* cudart.api:346: local */
 VCUDA_EXPORT cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
 {
 	runtime_count(CALL_cudaGraphEventWaitNodeSetEvent);
 	return runtime_result(hand_cudaGraphEventWaitNodeSetEvent(node, event));
 }
 
-/* cudart.api:351: refused */
+/* cudart.api:347: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
@@ -1751,7 +1741,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:355: refused */
+/* cudart.api:351: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGraphNode_t hNode,
 		struct cudaExternalSemaphoreSignalNodeParams *params_out)
 {
@@ -1763,7 +1753,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGrap
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:358: refused */
+/* cudart.api:354: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
 {
@@ -1775,7 +1765,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGrap
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:361: refused */
+/* cudart.api:357: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
@@ -1790,7 +1780,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t 
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:365: refused */
+/* cudart.api:361: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeGetParams(cudaGraphNode_t hNode,
 		struct cudaExternalSemaphoreWaitNodeParams *params_out)
 {
@@ -1801,7 +1791,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeGetParams(cudaGraphN
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:368: refused */
+/* cudart.api:364: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeSetParams(cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
 {
@@ -1812,7 +1802,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExternalSemaphoresWaitNodeSetParams(cudaGraphN
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:371: refused */
+/* cudart.api:367: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode,
 		cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		struct cudaMemAllocNodeParams *nodeParams)
@@ -1826,7 +1816,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode,
 		"cudaGraphAddMemAllocNode", "graphs that own memory: not served"));
 }
 
-/* cudart.api:374: refused */
+/* cudart.api:370: refused */
 VCUDA_EXPORT cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
 		struct cudaMemAllocNodeParams *params_out)
 {
@@ -1836,7 +1826,7 @@ VCUDA_EXPORT cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
 		"cudaGraphMemAllocNodeGetParams", "graphs that own memory: not served"));
 }
 
-/* cudart.api:376: refused */
+/* cudart.api:372: refused */
 VCUDA_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr)
 {
@@ -1849,7 +1839,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cu
 		"cudaGraphAddMemFreeNode", "graphs that own memory: not served"));
 }
 
-/* cudart.api:379: refused */
+/* cudart.api:375: refused */
 VCUDA_EXPORT cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out)
 {
 	(void)node;
@@ -1858,14 +1848,14 @@ VCUDA_EXPORT cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, voi
 		"cudaGraphMemFreeNodeGetParams", "graphs that own memory: not served"));
 }
 
-/* cudart.api:381: local */
+/* cudart.api:377: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGraphMemTrim(int device)
 {
 	runtime_count(CALL_cudaDeviceGraphMemTrim);
 	return runtime_result(hand_cudaDeviceGraphMemTrim(device));
 }
 
-/* cudart.api:382: local */
+/* cudart.api:378: local */
 VCUDA_EXPORT cudaError_t cudaDeviceGetGraphMemAttribute(int device,
 		enum cudaGraphMemAttributeType attr, void *value)
 {
@@ -1873,7 +1863,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetGraphMemAttribute(int device,
 	return runtime_result(hand_cudaDeviceGetGraphMemAttribute(device, attr, value));
 }
 
-/* cudart.api:384: local */
+/* cudart.api:380: local */
 VCUDA_EXPORT cudaError_t cudaDeviceSetGraphMemAttribute(int device,
 		enum cudaGraphMemAttributeType attr, void *value)
 {
@@ -1881,14 +1871,14 @@ VCUDA_EXPORT cudaError_t cudaDeviceSetGraphMemAttribute(int device,
 	return runtime_result(hand_cudaDeviceSetGraphMemAttribute(device, attr, value));
 }
 
-/* cudart.api:386: local */
+/* cudart.api:382: local */
 VCUDA_EXPORT cudaError_t cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph)
 {
 	runtime_count(CALL_cudaGraphClone);
 	return runtime_result(hand_cudaGraphClone(pGraphClone, originalGraph));
 }
 
-/* cudart.api:387: local */
+/* cudart.api:383: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *pNode,
 		cudaGraphNode_t originalNode, cudaGraph_t clonedGraph)
 {
@@ -1896,7 +1886,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *pNode,
 	return runtime_result(hand_cudaGraphNodeFindInClone(pNode, originalNode, clonedGraph));
 }
 
-/* cudart.api:389: local */
+/* cudart.api:385: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node,
 		enum cudaGraphNodeType *pType)
 {
@@ -1905,7 +1895,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node,
 }
 
 cudaError_t cudaGraphNodeGetContainingGraph(void);
-/* cudart.api:390: refused */
+/* cudart.api:386: refused */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetContainingGraph(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetContainingGraph,
@@ -1913,7 +1903,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetContainingGraph(void)
 }
 
 cudaError_t cudaGraphNodeGetLocalId(void);
-/* cudart.api:392: refused */
+/* cudart.api:388: refused */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetLocalId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetLocalId,
@@ -1921,7 +1911,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetLocalId(void)
 }
 
 cudaError_t cudaGraphNodeGetToolsId(void);
-/* cudart.api:394: refused */
+/* cudart.api:390: refused */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetToolsId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetToolsId,
@@ -1929,7 +1919,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetToolsId(void)
 }
 
 cudaError_t cudaGraphGetId(void);
-/* cudart.api:396: refused */
+/* cudart.api:392: refused */
 VCUDA_EXPORT cudaError_t cudaGraphGetId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphGetId, "cudaGraphGetId",
@@ -1937,14 +1927,14 @@ VCUDA_EXPORT cudaError_t cudaGraphGetId(void)
 }
 
 cudaError_t cudaGraphExecGetId(void);
-/* cudart.api:398: refused */
+/* cudart.api:394: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecGetId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphExecGetId, "cudaGraphExecGetId",
 		"new in CUDA 13.5: not served yet"));
 }
 
-/* cudart.api:400: local */
+/* cudart.api:396: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
 		size_t *numNodes)
 {
@@ -1952,7 +1942,7 @@ VCUDA_EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *n
 	return runtime_result(hand_cudaGraphGetNodes(graph, nodes, numNodes));
 }
 
-/* cudart.api:401: local */
+/* cudart.api:397: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *pRootNodes,
 		size_t *pNumRootNodes)
 {
@@ -1960,7 +1950,7 @@ VCUDA_EXPORT cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_
 	return runtime_result(hand_cudaGraphGetRootNodes(graph, pRootNodes, pNumRootNodes));
 }
 
-/* cudart.api:405: local */
+/* cudart.api:401: local */
 VCUDA_EXPORT cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
 		cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
 {
@@ -1968,7 +1958,7 @@ VCUDA_EXPORT cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *f
 	return runtime_result(hand_cudaGraphGetEdges(graph, from, to, edgeData, numEdges));
 }
 
-/* cudart.api:411: local */
+/* cudart.api:407: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData,
 		size_t *pNumDependencies)
@@ -1978,7 +1968,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node,
 		pNumDependencies));
 }
 
-/* cudart.api:418: local */
+/* cudart.api:414: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
 		cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
 		size_t *pNumDependentNodes)
@@ -1988,7 +1978,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
 		edgeData, pNumDependentNodes));
 }
 
-/* cudart.api:426: local */
+/* cudart.api:422: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 		const cudaGraphEdgeData *edgeData, size_t numDependencies)
@@ -1998,7 +1988,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
 		numDependencies));
 }
 
-/* cudart.api:434: local */
+/* cudart.api:430: local */
 VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
 		const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 		const cudaGraphEdgeData *edgeData, size_t numDependencies)
@@ -2008,14 +1998,14 @@ VCUDA_EXPORT cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph,
 		numDependencies));
 }
 
-/* cudart.api:440: local */
+/* cudart.api:436: local */
 VCUDA_EXPORT cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node)
 {
 	runtime_count(CALL_cudaGraphDestroyNode);
 	return runtime_result(hand_cudaGraphDestroyNode(node));
 }
 
-/* cudart.api:441: local */
+/* cudart.api:437: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		unsigned long long flags)
 {
@@ -2023,7 +2013,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaG
 	return runtime_result(hand_cudaGraphInstantiate(pGraphExec, graph, flags));
 }
 
-/* cudart.api:443: local */
+/* cudart.api:439: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, unsigned long long flags)
 {
@@ -2031,7 +2021,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphEx
 	return runtime_result(hand_cudaGraphInstantiateWithFlags(pGraphExec, graph, flags));
 }
 
-/* cudart.api:445: local */
+/* cudart.api:441: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec,
 		unsigned long long *flags)
 {
@@ -2039,7 +2029,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec,
 	return runtime_result(hand_cudaGraphExecGetFlags(graphExec, flags));
 }
 
-/* cudart.api:446: local */
+/* cudart.api:442: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams)
 {
@@ -2048,7 +2038,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraph
 		pNodeParams));
 }
 
-/* cudart.api:448: local */
+/* cudart.api:444: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams)
 {
@@ -2057,7 +2047,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraph
 		pNodeParams));
 }
 
-/* cudart.api:450: local */
+/* cudart.api:446: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
@@ -2067,7 +2057,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_
 		symbol, src, count, offset, kind));
 }
 
-/* cudart.api:453: local */
+/* cudart.api:449: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
@@ -2077,7 +2067,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExe
 		dst, symbol, count, offset, kind));
 }
 
-/* cudart.api:456: local */
+/* cudart.api:452: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
@@ -2087,7 +2077,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGra
 		src, count, kind));
 }
 
-/* cudart.api:458: local */
+/* cudart.api:454: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams)
 {
@@ -2096,7 +2086,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraph
 		pNodeParams));
 }
 
-/* cudart.api:460: local */
+/* cudart.api:456: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
 {
@@ -2105,7 +2095,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphEx
 		pNodeParams));
 }
 
-/* cudart.api:462: local */
+/* cudart.api:458: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, cudaGraph_t childGraph)
 {
@@ -2114,7 +2104,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hG
 		childGraph));
 }
 
-/* cudart.api:464: local */
+/* cudart.api:460: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, cudaEvent_t event)
 {
@@ -2123,7 +2113,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hG
 		event));
 }
 
-/* cudart.api:466: local */
+/* cudart.api:462: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, cudaEvent_t event)
 {
@@ -2132,7 +2122,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGra
 		event));
 }
 
-/* cudart.api:468: refused */
+/* cudart.api:464: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
 		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreSignalNodeParams *nodeParams)
@@ -2146,7 +2136,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:471: refused */
+/* cudart.api:467: refused */
 VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
 		cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
 		const struct cudaExternalSemaphoreWaitNodeParams *nodeParams)
@@ -2160,7 +2150,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:474: local */
+/* cudart.api:470: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, unsigned int isEnabled)
 {
@@ -2168,7 +2158,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec,
 	return runtime_result(hand_cudaGraphNodeSetEnabled(hGraphExec, hNode, isEnabled));
 }
 
-/* cudart.api:476: local */
+/* cudart.api:472: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t hNode, unsigned int *isEnabled)
 {
@@ -2176,7 +2166,7 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec,
 	return runtime_result(hand_cudaGraphNodeGetEnabled(hGraphExec, hNode, isEnabled));
 }
 
-/* cudart.api:478: local */
+/* cudart.api:474: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
 		cudaGraphExecUpdateResultInfo *resultInfo)
 {
@@ -2184,21 +2174,21 @@ VCUDA_EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGra
 	return runtime_result(hand_cudaGraphExecUpdate(hGraphExec, hGraph, resultInfo));
 }
 
-/* cudart.api:480: local */
+/* cudart.api:476: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec)
 {
 	runtime_count(CALL_cudaGraphExecDestroy);
 	return runtime_result(hand_cudaGraphExecDestroy(graphExec));
 }
 
-/* cudart.api:481: local */
+/* cudart.api:477: local */
 VCUDA_EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
 	runtime_count(CALL_cudaGraphDestroy);
 	return runtime_result(hand_cudaGraphDestroy(graph));
 }
 
-/* cudart.api:482: local */
+/* cudart.api:478: local */
 VCUDA_EXPORT cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path,
 		unsigned int flags)
 {
@@ -2206,7 +2196,7 @@ VCUDA_EXPORT cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *p
 	return runtime_result(hand_cudaGraphDebugDotPrint(graph, path, flags));
 }
 
-/* cudart.api:483: refused */
+/* cudart.api:479: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr,
 		cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags)
 {
@@ -2219,7 +2209,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void
 		"user objects: not served yet"));
 }
 
-/* cudart.api:485: refused */
+/* cudart.api:481: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count)
 {
 	(void)object;
@@ -2228,7 +2218,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned 
 		"user objects: not served yet"));
 }
 
-/* cudart.api:487: refused */
+/* cudart.api:483: refused */
 VCUDA_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
 {
 	(void)object;
@@ -2237,7 +2227,7 @@ VCUDA_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned
 		"cudaUserObjectRelease", "user objects: not served yet"));
 }
 
-/* cudart.api:489: refused */
+/* cudart.api:485: refused */
 VCUDA_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
 		unsigned int count, unsigned int flags)
 {
@@ -2249,7 +2239,7 @@ VCUDA_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserOb
 		"cudaGraphRetainUserObject", "user objects: not served yet"));
 }
 
-/* cudart.api:491: refused */
+/* cudart.api:487: refused */
 VCUDA_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
 		unsigned int count)
 {
@@ -2260,7 +2250,7 @@ VCUDA_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserO
 		"cudaGraphReleaseUserObject", "user objects: not served yet"));
 }
 
-/* cudart.api:496: local */
+/* cudart.api:492: local */
 VCUDA_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
@@ -2270,7 +2260,7 @@ VCUDA_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph
 		dependencyData, numDependencies, nodeParams));
 }
 
-/* cudart.api:502: local */
+/* cudart.api:498: local */
 VCUDA_EXPORT cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node,
 		struct cudaGraphNodeParams *nodeParams)
 {
@@ -2279,14 +2269,14 @@ VCUDA_EXPORT cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node,
 }
 
 cudaError_t cudaGraphNodeGetParams(void);
-/* cudart.api:503: refused */
+/* cudart.api:499: refused */
 VCUDA_EXPORT cudaError_t cudaGraphNodeGetParams(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphNodeGetParams,
 		"cudaGraphNodeGetParams", "new in CUDA 13.5: not served yet"));
 }
 
-/* cudart.api:505: local */
+/* cudart.api:501: local */
 VCUDA_EXPORT cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec,
 		cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
 {
@@ -2294,7 +2284,7 @@ VCUDA_EXPORT cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec,
 	return runtime_result(hand_cudaGraphExecNodeSetParams(graphExec, node, nodeParams));
 }
 
-/* cudart.api:507: refused */
+/* cudart.api:503: refused */
 VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
 		cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
 		unsigned int defaultLaunchValue, unsigned int flags)
@@ -2308,14 +2298,14 @@ VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate(
 }
 
 cudaError_t cudaGraphConditionalHandleCreate_v2(void);
-/* cudart.api:510: refused */
+/* cudart.api:506: refused */
 VCUDA_EXPORT cudaError_t cudaGraphConditionalHandleCreate_v2(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphConditionalHandleCreate_v2,
 		"cudaGraphConditionalHandleCreate_v2", "conditional nodes: not served"));
 }
 
-/* cudart.api:513: local */
+/* cudart.api:509: local */
 VCUDA_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -2327,7 +2317,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void 
 		numLibraryOptions));
 }
 
-/* cudart.api:517: local */
+/* cudart.api:513: local */
 VCUDA_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
@@ -2339,14 +2329,14 @@ VCUDA_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const c
 		numLibraryOptions));
 }
 
-/* cudart.api:521: local */
+/* cudart.api:517: local */
 VCUDA_EXPORT cudaError_t cudaLibraryUnload(cudaLibrary_t library)
 {
 	runtime_count(CALL_cudaLibraryUnload);
 	return runtime_result(hand_cudaLibraryUnload(library));
 }
 
-/* cudart.api:522: local */
+/* cudart.api:518: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library,
 		const char *name)
 {
@@ -2354,7 +2344,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary
 	return runtime_result(hand_cudaLibraryGetKernel(pKernel, library, name));
 }
 
-/* cudart.api:523: local */
+/* cudart.api:519: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library,
 		const char *name)
 {
@@ -2362,7 +2352,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLi
 	return runtime_result(hand_cudaLibraryGetGlobal(dptr, bytes, library, name));
 }
 
-/* cudart.api:525: refused */
+/* cudart.api:521: refused */
 VCUDA_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes,
 		cudaLibrary_t library, const char *name)
 {
@@ -2374,7 +2364,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes,
 		"cudaLibraryGetManaged", "managed memory: not served yet"));
 }
 
-/* cudart.api:527: refused */
+/* cudart.api:523: refused */
 VCUDA_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library,
 		const char *symbol)
 {
@@ -2385,14 +2375,14 @@ VCUDA_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_
 		"cudaLibraryGetUnifiedFunction", "unified functions: not served yet"));
 }
 
-/* cudart.api:529: local */
+/* cudart.api:525: local */
 VCUDA_EXPORT cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
 {
 	runtime_count(CALL_cudaLibraryGetKernelCount);
 	return runtime_result(hand_cudaLibraryGetKernelCount(count, lib));
 }
 
-/* cudart.api:530: local */
+/* cudart.api:526: local */
 VCUDA_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels,
 		unsigned int numKernels, cudaLibrary_t lib)
 {
@@ -2400,7 +2390,7 @@ VCUDA_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels,
 	return runtime_result(hand_cudaLibraryEnumerateKernels(kernels, numKernels, lib));
 }
 
-/* cudart.api:532: local */
+/* cudart.api:528: local */
 VCUDA_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 		enum cudaFuncAttribute attr, int value, int device)
 {
@@ -2410,7 +2400,7 @@ VCUDA_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 }
 
 cudaError_t cudaDeviceGetDevResource(void);
-/* cudart.api:534: refused */
+/* cudart.api:530: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceGetDevResource(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDeviceGetDevResource,
@@ -2418,7 +2408,7 @@ VCUDA_EXPORT cudaError_t cudaDeviceGetDevResource(void)
 }
 
 cudaError_t cudaDevSmResourceSplitByCount(void);
-/* cudart.api:536: refused */
+/* cudart.api:532: refused */
 VCUDA_EXPORT cudaError_t cudaDevSmResourceSplitByCount(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDevSmResourceSplitByCount,
@@ -2426,7 +2416,7 @@ VCUDA_EXPORT cudaError_t cudaDevSmResourceSplitByCount(void)
 }
 
 cudaError_t cudaDevSmResourceSplit(void);
-/* cudart.api:539: refused */
+/* cudart.api:535: refused */
 VCUDA_EXPORT cudaError_t cudaDevSmResourceSplit(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDevSmResourceSplit,
@@ -2434,7 +2424,7 @@ VCUDA_EXPORT cudaError_t cudaDevSmResourceSplit(void)
 }
 
 cudaError_t cudaDevResourceGenerateDesc(void);
-/* cudart.api:543: refused */
+/* cudart.api:539: refused */
 VCUDA_EXPORT cudaError_t cudaDevResourceGenerateDesc(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDevResourceGenerateDesc,
@@ -2442,7 +2432,7 @@ VCUDA_EXPORT cudaError_t cudaDevResourceGenerateDesc(void)
 }
 
 cudaError_t cudaGreenCtxCreate(void);
-/* cudart.api:546: refused */
+/* cudart.api:542: refused */
 VCUDA_EXPORT cudaError_t cudaGreenCtxCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGreenCtxCreate, "cudaGreenCtxCreate",
@@ -2450,7 +2440,7 @@ VCUDA_EXPORT cudaError_t cudaGreenCtxCreate(void)
 }
 
 cudaError_t cudaExecutionCtxDestroy(void);
-/* cudart.api:548: refused */
+/* cudart.api:544: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxDestroy(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxDestroy,
@@ -2458,7 +2448,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxDestroy(void)
 }
 
 cudaError_t cudaExecutionCtxGetDevResource(void);
-/* cudart.api:550: refused */
+/* cudart.api:546: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxGetDevResource(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxGetDevResource,
@@ -2466,7 +2456,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxGetDevResource(void)
 }
 
 cudaError_t cudaExecutionCtxGetDevice(void);
-/* cudart.api:553: refused */
+/* cudart.api:549: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxGetDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxGetDevice,
@@ -2474,7 +2464,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxGetDevice(void)
 }
 
 cudaError_t cudaExecutionCtxGetId(void);
-/* cudart.api:555: refused */
+/* cudart.api:551: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxGetId(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxGetId,
@@ -2482,7 +2472,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxGetId(void)
 }
 
 cudaError_t cudaExecutionCtxStreamCreate(void);
-/* cudart.api:557: refused */
+/* cudart.api:553: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxStreamCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxStreamCreate,
@@ -2490,7 +2480,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxStreamCreate(void)
 }
 
 cudaError_t cudaExecutionCtxSynchronize(void);
-/* cudart.api:560: refused */
+/* cudart.api:556: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxSynchronize(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxSynchronize,
@@ -2498,7 +2488,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxSynchronize(void)
 }
 
 cudaError_t cudaExecutionCtxRecordEvent(void);
-/* cudart.api:562: refused */
+/* cudart.api:558: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxRecordEvent(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxRecordEvent,
@@ -2506,7 +2496,7 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxRecordEvent(void)
 }
 
 cudaError_t cudaExecutionCtxWaitEvent(void);
-/* cudart.api:564: refused */
+/* cudart.api:560: refused */
 VCUDA_EXPORT cudaError_t cudaExecutionCtxWaitEvent(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaExecutionCtxWaitEvent,
@@ -2514,14 +2504,14 @@ VCUDA_EXPORT cudaError_t cudaExecutionCtxWaitEvent(void)
 }
 
 cudaError_t cudaDeviceGetExecutionCtx(void);
-/* cudart.api:566: refused */
+/* cudart.api:562: refused */
 VCUDA_EXPORT cudaError_t cudaDeviceGetExecutionCtx(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaDeviceGetExecutionCtx,
 		"cudaDeviceGetExecutionCtx", "green contexts: not served yet"));
 }
 
-/* cudart.api:568: local */
+/* cudart.api:564: local */
 VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 		const cudaUUID_t *pExportTableId)
 {
@@ -2529,21 +2519,21 @@ VCUDA_EXPORT cudaError_t cudaGetExportTable(const void **ppExportTable,
 	return runtime_result(hand_cudaGetExportTable(ppExportTable, pExportTableId));
 }
 
-/* cudart.api:569: local */
+/* cudart.api:565: local */
 VCUDA_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
 {
 	runtime_count(CALL_cudaGetFuncBySymbol);
 	return runtime_result(hand_cudaGetFuncBySymbol(functionPtr, symbolPtr));
 }
 
-/* cudart.api:570: local */
+/* cudart.api:566: local */
 VCUDA_EXPORT cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
 {
 	runtime_count(CALL_cudaGetKernel);
 	return runtime_result(hand_cudaGetKernel(kernelPtr, entryFuncAddr));
 }
 
-/* cudart.api:571: local */
+/* cudart.api:567: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
@@ -2551,7 +2541,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 	return runtime_result(hand_cudaMemcpy(dst, src, count, kind, cudaStreamLegacy));
 }
 
-/* cudart.api:571: local */
+/* cudart.api:567: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind)
 {
@@ -2559,7 +2549,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t coun
 	return runtime_result(hand_cudaMemcpy(dst, src, count, kind, cudaStreamPerThread));
 }
 
-/* cudart.api:572: local */
+/* cudart.api:568: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2568,7 +2558,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src,
 		cudaStreamLegacy));
 }
 
-/* cudart.api:572: local */
+/* cudart.api:568: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2577,7 +2567,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:574: local */
+/* cudart.api:570: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2586,7 +2576,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, siz
 		cudaStreamLegacy));
 }
 
-/* cudart.api:574: local */
+/* cudart.api:570: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind)
 {
@@ -2595,7 +2585,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol
 		cudaStreamPerThread));
 }
 
-/* cudart.api:576: local */
+/* cudart.api:572: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
 {
@@ -2604,7 +2594,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src,
 		cudaStreamLegacy));
 }
 
-/* cudart.api:576: local */
+/* cudart.api:572: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
@@ -2613,7 +2603,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:578: refused */
+/* cudart.api:574: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2627,7 +2617,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size
 		"arrays: not served yet"));
 }
 
-/* cudart.api:578: refused */
+/* cudart.api:574: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2641,7 +2631,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset,
 		"cudaMemcpyToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:580: refused */
+/* cudart.api:576: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2658,7 +2648,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, si
 		"arrays: not served yet"));
 }
 
-/* cudart.api:580: refused */
+/* cudart.api:576: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2675,7 +2665,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:583: refused */
+/* cudart.api:579: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset,
 		size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2689,7 +2679,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, s
 		"arrays: not served yet"));
 }
 
-/* cudart.api:583: refused */
+/* cudart.api:579: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
@@ -2703,7 +2693,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t s
 		"cudaMemcpyFromArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:585: refused */
+/* cudart.api:581: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t width, size_t height,
 		enum cudaMemcpyKind kind)
@@ -2720,7 +2710,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArr
 		"cudaMemcpy2DFromArray", "arrays: not served yet"));
 }
 
-/* cudart.api:585: refused */
+/* cudart.api:581: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind)
@@ -2737,7 +2727,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch,
 		"cudaMemcpy2DFromArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:588: refused */
+/* cudart.api:584: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t count, enum cudaMemcpyKind kind)
@@ -2754,7 +2744,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetD
 		"cudaMemcpyArrayToArray", "arrays: not served yet"));
 }
 
-/* cudart.api:588: refused */
+/* cudart.api:584: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t count, enum cudaMemcpyKind kind)
@@ -2771,7 +2761,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOf
 		"cudaMemcpyArrayToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:591: refused */
+/* cudart.api:587: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -2789,7 +2779,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DArrayToArray", "arrays: not served yet"));
 }
 
-/* cudart.api:591: refused */
+/* cudart.api:587: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst,
 		size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 		size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -2807,35 +2797,35 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t w
 		"cudaMemcpy2DArrayToArray_ptds", "arrays: not served yet"));
 }
 
-/* cudart.api:594: local */
+/* cudart.api:590: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3D);
 	return runtime_result(hand_cudaMemcpy3D(p, cudaStreamLegacy));
 }
 
-/* cudart.api:594: local */
+/* cudart.api:590: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3D_ptds);
 	return runtime_result(hand_cudaMemcpy3D(p, cudaStreamPerThread));
 }
 
-/* cudart.api:595: local */
+/* cudart.api:591: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3DPeer);
 	return runtime_result(hand_cudaMemcpy3DPeer(p, cudaStreamLegacy));
 }
 
-/* cudart.api:595: local */
+/* cudart.api:591: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p)
 {
 	runtime_count(CALL_cudaMemcpy3DPeer_ptds);
 	return runtime_result(hand_cudaMemcpy3DPeer(p, cudaStreamPerThread));
 }
 
-/* cudart.api:599: local */
+/* cudart.api:595: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs,
 		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
 		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
@@ -2845,7 +2835,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *con
 		attrsIdxs, numAttrs, stream));
 }
 
-/* cudart.api:599: local */
+/* cudart.api:595: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void *const *srcs,
 		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
 		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
@@ -2855,7 +2845,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void
 		attrsIdxs, numAttrs, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:605: refused */
+/* cudart.api:601: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync(size_t numOps,
 		struct cudaMemcpy3DBatchOp *opList, unsigned long long flags,
 		cudaStream_t stream)
@@ -2868,7 +2858,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync(size_t numOps,
 		"cudaMemcpy3DBatchAsync", "batch copies: not served yet"));
 }
 
-/* cudart.api:605: refused */
+/* cudart.api:601: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t numOps,
 		struct cudaMemcpy3DBatchOp *opList, unsigned long long flags,
 		cudaStream_t stream)
@@ -2882,7 +2872,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t numOps,
 }
 
 cudaError_t cudaMemcpyWithAttributesAsync(void);
-/* cudart.api:608: refused */
+/* cudart.api:604: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyWithAttributesAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaMemcpyWithAttributesAsync,
@@ -2890,7 +2880,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyWithAttributesAsync(void)
 }
 
 cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void);
-/* cudart.api:608: refused */
+/* cudart.api:604: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaMemcpyWithAttributesAsync_ptsz,
@@ -2898,7 +2888,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void)
 }
 
 cudaError_t cudaMemcpy3DWithAttributesAsync(void);
-/* cudart.api:611: refused */
+/* cudart.api:607: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DWithAttributesAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaMemcpy3DWithAttributesAsync,
@@ -2906,28 +2896,28 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DWithAttributesAsync(void)
 }
 
 cudaError_t cudaMemcpy3DWithAttributesAsync_ptsz(void);
-/* cudart.api:611: refused */
+/* cudart.api:607: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DWithAttributesAsync_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaMemcpy3DWithAttributesAsync_ptsz,
 		"cudaMemcpy3DWithAttributesAsync_ptsz", "batch copies: not served yet"));
 }
 
-/* cudart.api:614: local */
+/* cudart.api:610: local */
 VCUDA_EXPORT cudaError_t cudaMemset(void *devPtr, int value, size_t count)
 {
 	runtime_count(CALL_cudaMemset);
 	return runtime_result(hand_cudaMemset(devPtr, value, count, cudaStreamLegacy));
 }
 
-/* cudart.api:614: local */
+/* cudart.api:610: local */
 VCUDA_EXPORT cudaError_t cudaMemset_ptds(void *devPtr, int value, size_t count)
 {
 	runtime_count(CALL_cudaMemset_ptds);
 	return runtime_result(hand_cudaMemset(devPtr, value, count, cudaStreamPerThread));
 }
 
-/* cudart.api:615: local */
+/* cudart.api:611: local */
 VCUDA_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height)
 {
@@ -2936,7 +2926,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, siz
 		cudaStreamLegacy));
 }
 
-/* cudart.api:615: local */
+/* cudart.api:611: local */
 VCUDA_EXPORT cudaError_t cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height)
 {
@@ -2945,7 +2935,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2D_ptds(void *devPtr, size_t pitch, int value
 		cudaStreamPerThread));
 }
 
-/* cudart.api:616: local */
+/* cudart.api:612: local */
 VCUDA_EXPORT cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent)
 {
@@ -2954,7 +2944,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int v
 		cudaStreamLegacy));
 }
 
-/* cudart.api:616: local */
+/* cudart.api:612: local */
 VCUDA_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent)
 {
@@ -2963,7 +2953,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, 
 		cudaStreamPerThread));
 }
 
-/* cudart.api:618: local */
+/* cudart.api:614: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2971,7 +2961,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t coun
 	return runtime_result(hand_cudaMemcpyAsync(dst, src, count, kind, stream));
 }
 
-/* cudart.api:618: local */
+/* cudart.api:614: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2980,7 +2970,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:620: local */
+/* cudart.api:616: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2989,7 +2979,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void 
 		stream));
 }
 
-/* cudart.api:620: local */
+/* cudart.api:616: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2998,7 +2988,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const 
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:622: local */
+/* cudart.api:618: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
 		size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3007,7 +2997,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol
 		stream));
 }
 
-/* cudart.api:622: local */
+/* cudart.api:618: local */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol,
 		size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3016,7 +3006,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *s
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:624: local */
+/* cudart.api:620: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3026,7 +3016,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void 
 		kind, stream));
 }
 
-/* cudart.api:624: local */
+/* cudart.api:620: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src,
 		size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3036,7 +3026,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const 
 		kind, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:626: refused */
+/* cudart.api:622: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
 		const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -3051,7 +3041,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset,
 		"cudaMemcpyToArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:626: refused */
+/* cudart.api:622: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3067,7 +3057,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOf
 		"cudaMemcpyToArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:629: refused */
+/* cudart.api:625: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3085,7 +3075,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffse
 		"cudaMemcpy2DToArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:629: refused */
+/* cudart.api:625: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset,
 		size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3103,7 +3093,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t w
 		"cudaMemcpy2DToArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:632: refused */
+/* cudart.api:628: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3119,7 +3109,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t s
 		"cudaMemcpyFromArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:632: refused */
+/* cudart.api:628: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src,
 		size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t stream)
@@ -3135,7 +3125,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_cons
 		"cudaMemcpyFromArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:635: refused */
+/* cudart.api:631: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3153,7 +3143,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch,
 		"cudaMemcpy2DFromArrayAsync", "arrays: not served yet"));
 }
 
-/* cudart.api:635: refused */
+/* cudart.api:631: refused */
 VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch,
 		cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 		size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -3171,7 +3161,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitc
 		"cudaMemcpy2DFromArrayAsync_ptsz", "arrays: not served yet"));
 }
 
-/* cudart.api:638: local */
+/* cudart.api:634: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p,
 		cudaStream_t stream)
 {
@@ -3179,7 +3169,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p,
 	return runtime_result(hand_cudaMemcpy3DAsync(p, stream));
 }
 
-/* cudart.api:638: local */
+/* cudart.api:634: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p,
 		cudaStream_t stream)
 {
@@ -3187,7 +3177,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *
 	return runtime_result(hand_cudaMemcpy3DAsync(p, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:639: local */
+/* cudart.api:635: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream)
 {
@@ -3195,7 +3185,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParm
 	return runtime_result(hand_cudaMemcpy3DPeerAsync(p, stream));
 }
 
-/* cudart.api:639: local */
+/* cudart.api:635: local */
 VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream)
 {
@@ -3204,7 +3194,7 @@ VCUDA_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPee
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:640: local */
+/* cudart.api:636: local */
 VCUDA_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count,
 		cudaStream_t stream)
 {
@@ -3212,7 +3202,7 @@ VCUDA_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count,
 	return runtime_result(hand_cudaMemsetAsync(devPtr, value, count, stream));
 }
 
-/* cudart.api:640: local */
+/* cudart.api:636: local */
 VCUDA_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count,
 		cudaStream_t stream)
 {
@@ -3221,7 +3211,7 @@ VCUDA_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *devPtr, int value, size_t co
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:641: local */
+/* cudart.api:637: local */
 VCUDA_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
 		size_t height, cudaStream_t stream)
 {
@@ -3230,7 +3220,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value
 		stream));
 }
 
-/* cudart.api:641: local */
+/* cudart.api:637: local */
 VCUDA_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value,
 		size_t width, size_t height, cudaStream_t stream)
 {
@@ -3239,7 +3229,7 @@ VCUDA_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int 
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:643: local */
+/* cudart.api:639: local */
 VCUDA_EXPORT cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent, cudaStream_t stream)
 {
@@ -3247,7 +3237,7 @@ VCUDA_EXPORT cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, 
 	return runtime_result(hand_cudaMemset3DAsync(pitchedDevPtr, value, extent, stream));
 }
 
-/* cudart.api:643: local */
+/* cudart.api:639: local */
 VCUDA_EXPORT cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value,
 		struct cudaExtent extent, cudaStream_t stream)
 {
@@ -3256,28 +3246,28 @@ VCUDA_EXPORT cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDev
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:645: local */
+/* cudart.api:641: local */
 VCUDA_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamQuery);
 	return runtime_result(hand_cudaStreamQuery(stream));
 }
 
-/* cudart.api:645: local */
+/* cudart.api:641: local */
 VCUDA_EXPORT cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamQuery_ptsz);
 	return runtime_result(hand_cudaStreamQuery(stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:646: local */
+/* cudart.api:642: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
 	runtime_count(CALL_cudaStreamGetDevice);
 	return runtime_result(hand_cudaStreamGetDevice(hStream, device));
 }
 
-/* cudart.api:646: local */
+/* cudart.api:642: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int *device)
 {
 	runtime_count(CALL_cudaStreamGetDevice_ptsz);
@@ -3286,7 +3276,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int *dev
 }
 
 cudaError_t cudaStreamGetDevResource(void);
-/* cudart.api:647: refused */
+/* cudart.api:643: refused */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevResource(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaStreamGetDevResource,
@@ -3294,21 +3284,21 @@ VCUDA_EXPORT cudaError_t cudaStreamGetDevResource(void)
 }
 
 cudaError_t cudaStreamGetDevResource_ptsz(void);
-/* cudart.api:647: refused */
+/* cudart.api:643: refused */
 VCUDA_EXPORT cudaError_t cudaStreamGetDevResource_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaStreamGetDevResource_ptsz,
 		"cudaStreamGetDevResource_ptsz", "green contexts: not served yet"));
 }
 
-/* cudart.api:650: local */
+/* cudart.api:646: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags)
 {
 	runtime_count(CALL_cudaStreamGetFlags);
 	return runtime_result(hand_cudaStreamGetFlags(hStream, flags));
 }
 
-/* cudart.api:650: local */
+/* cudart.api:646: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned int *flags)
 {
 	runtime_count(CALL_cudaStreamGetFlags_ptsz);
@@ -3316,14 +3306,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned 
 		flags));
 }
 
-/* cudart.api:651: local */
+/* cudart.api:647: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId)
 {
 	runtime_count(CALL_cudaStreamGetId);
 	return runtime_result(hand_cudaStreamGetId(hStream, streamId));
 }
 
-/* cudart.api:651: local */
+/* cudart.api:647: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream,
 		unsigned long long *streamId)
 {
@@ -3332,14 +3322,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream,
 		streamId));
 }
 
-/* cudart.api:652: local */
+/* cudart.api:648: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority);
 	return runtime_result(hand_cudaStreamGetPriority(hStream, priority));
 }
 
-/* cudart.api:652: local */
+/* cudart.api:648: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *priority)
 {
 	runtime_count(CALL_cudaStreamGetPriority_ptsz);
@@ -3347,14 +3337,14 @@ VCUDA_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *p
 		hStream ? hStream : cudaStreamPerThread, priority));
 }
 
-/* cudart.api:653: local */
+/* cudart.api:649: local */
 VCUDA_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaEventRecord);
 	return runtime_result(hand_cudaEventRecord(event, stream));
 }
 
-/* cudart.api:653: local */
+/* cudart.api:649: local */
 VCUDA_EXPORT cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaEventRecord_ptsz);
@@ -3362,7 +3352,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t st
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:654: local */
+/* cudart.api:650: local */
 VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 		unsigned int flags)
 {
@@ -3370,7 +3360,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_
 	return runtime_result(hand_cudaEventRecordWithFlags(event, stream, flags));
 }
 
-/* cudart.api:654: local */
+/* cudart.api:650: local */
 VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
 		unsigned int flags)
 {
@@ -3379,7 +3369,7 @@ VCUDA_EXPORT cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaSt
 		stream ? stream : cudaStreamPerThread, flags));
 }
 
-/* cudart.api:656: local */
+/* cudart.api:652: local */
 VCUDA_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 		unsigned int flags)
 {
@@ -3387,7 +3377,7 @@ VCUDA_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t ev
 	return runtime_result(hand_cudaStreamWaitEvent(stream, event, flags));
 }
 
-/* cudart.api:656: local */
+/* cudart.api:652: local */
 VCUDA_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event,
 		unsigned int flags)
 {
@@ -3396,7 +3386,7 @@ VCUDA_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent
 		event, flags));
 }
 
-/* cudart.api:657: local */
+/* cudart.api:653: local */
 VCUDA_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 		cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
@@ -3404,7 +3394,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamAddCallback(stream, callback, userData, flags));
 }
 
-/* cudart.api:657: local */
+/* cudart.api:653: local */
 VCUDA_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 		cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
@@ -3413,7 +3403,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 		callback, userData, flags));
 }
 
-/* cudart.api:659: refused */
+/* cudart.api:655: refused */
 VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr,
 		size_t length, unsigned int flags)
 {
@@ -3425,7 +3415,7 @@ VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *dev
 		"cudaStreamAttachMemAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:659: refused */
+/* cudart.api:655: refused */
 VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr,
 		size_t length, unsigned int flags)
 {
@@ -3437,14 +3427,14 @@ VCUDA_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void
 		"cudaStreamAttachMemAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:661: local */
+/* cudart.api:657: local */
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize);
 	return runtime_result(hand_cudaStreamSynchronize(stream));
 }
 
-/* cudart.api:661: local */
+/* cudart.api:657: local */
 VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 {
 	runtime_count(CALL_cudaStreamSynchronize_ptsz);
@@ -3452,7 +3442,7 @@ VCUDA_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:662: local */
+/* cudart.api:658: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3461,7 +3451,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 b
 		stream));
 }
 
-/* cudart.api:662: local */
+/* cudart.api:658: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3470,7 +3460,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, d
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:664: local */
+/* cudart.api:660: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
 		void **args)
 {
@@ -3478,7 +3468,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, c
 	return runtime_result(hand_cudaLaunchKernelExC(config, func, args, cudaStreamLegacy));
 }
 
-/* cudart.api:664: local */
+/* cudart.api:660: local */
 VCUDA_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config,
 		const void *func, void **args)
 {
@@ -3487,7 +3477,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *conf
 		cudaStreamPerThread));
 }
 
-/* cudart.api:666: local */
+/* cudart.api:662: local */
 VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim,
 		dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3496,7 +3486,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid
 		sharedMem, stream));
 }
 
-/* cudart.api:666: local */
+/* cudart.api:662: local */
 VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim,
 		dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -3505,7 +3495,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3
 		sharedMem, stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:668: local */
+/* cudart.api:664: local */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn,
 		void *userData)
 {
@@ -3513,7 +3503,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn
 	return runtime_result(hand_cudaLaunchHostFunc(stream, fn, userData));
 }
 
-/* cudart.api:668: local */
+/* cudart.api:664: local */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn,
 		void *userData)
 {
@@ -3523,7 +3513,7 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn
 }
 
 cudaError_t cudaLaunchHostFunc_v2(void);
-/* cudart.api:669: refused */
+/* cudart.api:665: refused */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_v2(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaLaunchHostFunc_v2,
@@ -3531,14 +3521,14 @@ VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_v2(void)
 }
 
 cudaError_t cudaLaunchHostFunc_v2_ptsz(void);
-/* cudart.api:669: refused */
+/* cudart.api:665: refused */
 VCUDA_EXPORT cudaError_t cudaLaunchHostFunc_v2_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaLaunchHostFunc_v2_ptsz,
 		"cudaLaunchHostFunc_v2_ptsz", "new in CUDA 13.5: not served yet"));
 }
 
-/* cudart.api:673: refused */
+/* cudart.api:669: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count,
 		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
@@ -3551,7 +3541,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count,
 		"managed memory: not served yet"));
 }
 
-/* cudart.api:673: refused */
+/* cudart.api:669: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count,
 		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
@@ -3564,7 +3554,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t co
 		"cudaMemPrefetchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:679: refused */
+/* cudart.api:675: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count,
 		struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
@@ -3581,7 +3571,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, 
 		"cudaMemPrefetchBatchAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:679: refused */
+/* cudart.api:675: refused */
 VCUDA_EXPORT cudaError_t cudaMemPrefetchBatchAsync_ptsz(void **dptrs, size_t *sizes,
 		size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
@@ -3598,7 +3588,7 @@ VCUDA_EXPORT cudaError_t cudaMemPrefetchBatchAsync_ptsz(void **dptrs, size_t *si
 		"cudaMemPrefetchBatchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:683: refused */
+/* cudart.api:679: refused */
 VCUDA_EXPORT cudaError_t cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, size_t count,
 		unsigned long long flags, cudaStream_t stream)
 {
@@ -3611,7 +3601,7 @@ VCUDA_EXPORT cudaError_t cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, s
 		"cudaMemDiscardBatchAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:683: refused */
+/* cudart.api:679: refused */
 VCUDA_EXPORT cudaError_t cudaMemDiscardBatchAsync_ptsz(void **dptrs, size_t *sizes,
 		size_t count, unsigned long long flags, cudaStream_t stream)
 {
@@ -3624,7 +3614,7 @@ VCUDA_EXPORT cudaError_t cudaMemDiscardBatchAsync_ptsz(void **dptrs, size_t *siz
 		"cudaMemDiscardBatchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:686: refused */
+/* cudart.api:682: refused */
 VCUDA_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t *sizes,
 		size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
@@ -3641,7 +3631,7 @@ VCUDA_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_
 		"cudaMemDiscardAndPrefetchBatchAsync", "managed memory: not served yet"));
 }
 
-/* cudart.api:686: refused */
+/* cudart.api:682: refused */
 VCUDA_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void **dptrs, size_t *sizes,
 		size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
@@ -3658,7 +3648,7 @@ VCUDA_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void **dptrs, 
 		"cudaMemDiscardAndPrefetchBatchAsync_ptsz", "managed memory: not served yet"));
 }
 
-/* cudart.api:693: refused */
+/* cudart.api:689: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
@@ -3673,7 +3663,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:693: refused */
+/* cudart.api:689: refused */
 VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreSignalParams *paramsArray,
@@ -3688,7 +3678,7 @@ VCUDA_EXPORT cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:702: refused */
+/* cudart.api:698: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
@@ -3703,7 +3693,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:702: refused */
+/* cudart.api:698: refused */
 VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
 		const cudaExternalSemaphore_t *extSemArray,
 		const struct cudaExternalSemaphoreWaitParams *paramsArray,
@@ -3718,7 +3708,7 @@ VCUDA_EXPORT cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(
 		"external memory and semaphores: not served"));
 }
 
-/* cudart.api:708: local */
+/* cudart.api:704: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
@@ -3727,7 +3717,7 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphE
 		instantiateParams, cudaStreamLegacy));
 }
 
-/* cudart.api:708: local */
+/* cudart.api:704: local */
 VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pGraphExec,
 		cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
 {
@@ -3736,14 +3726,14 @@ VCUDA_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pG
 		instantiateParams, cudaStreamPerThread));
 }
 
-/* cudart.api:710: local */
+/* cudart.api:706: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphUpload);
 	return runtime_result(hand_cudaGraphUpload(graphExec, stream));
 }
 
-/* cudart.api:710: local */
+/* cudart.api:706: local */
 VCUDA_EXPORT cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphUpload_ptsz);
@@ -3751,14 +3741,14 @@ VCUDA_EXPORT cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStr
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:711: local */
+/* cudart.api:707: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphLaunch);
 	return runtime_result(hand_cudaGraphLaunch(graphExec, stream));
 }
 
-/* cudart.api:711: local */
+/* cudart.api:707: local */
 VCUDA_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
 	runtime_count(CALL_cudaGraphLaunch_ptsz);
@@ -3766,7 +3756,7 @@ VCUDA_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStr
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:712: local */
+/* cudart.api:708: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
@@ -3774,7 +3764,7 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamBeginCapture(stream, mode));
 }
 
-/* cudart.api:712: local */
+/* cudart.api:708: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureMode mode)
 {
@@ -3784,7 +3774,7 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
 }
 
 cudaError_t cudaStreamBeginRecaptureToGraph(void);
-/* cudart.api:713: refused */
+/* cudart.api:709: refused */
 VCUDA_EXPORT cudaError_t cudaStreamBeginRecaptureToGraph(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaStreamBeginRecaptureToGraph,
@@ -3792,14 +3782,14 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginRecaptureToGraph(void)
 }
 
 cudaError_t cudaStreamBeginRecaptureToGraph_ptsz(void);
-/* cudart.api:713: refused */
+/* cudart.api:709: refused */
 VCUDA_EXPORT cudaError_t cudaStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaStreamBeginRecaptureToGraph_ptsz,
 		"cudaStreamBeginRecaptureToGraph_ptsz", "new in CUDA 13.5: not served yet"));
 }
 
-/* cudart.api:717: local */
+/* cudart.api:713: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
 		const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, enum cudaStreamCaptureMode mode)
@@ -3809,7 +3799,7 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cuda
 		dependencyData, numDependencies, mode));
 }
 
-/* cudart.api:717: local */
+/* cudart.api:713: local */
 VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,
 		cudaGraph_t graph, const cudaGraphNode_t *dependencies,
 		const cudaGraphEdgeData *dependencyData, size_t numDependencies,
@@ -3821,14 +3811,14 @@ VCUDA_EXPORT cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,
 		numDependencies, mode));
 }
 
-/* cudart.api:720: local */
+/* cudart.api:716: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph)
 {
 	runtime_count(CALL_cudaStreamEndCapture);
 	return runtime_result(hand_cudaStreamEndCapture(stream, pGraph));
 }
 
-/* cudart.api:720: local */
+/* cudart.api:716: local */
 VCUDA_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph)
 {
 	runtime_count(CALL_cudaStreamEndCapture_ptsz);
@@ -3836,7 +3826,7 @@ VCUDA_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGrap
 		pGraph));
 }
 
-/* cudart.api:721: local */
+/* cudart.api:717: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -3844,7 +3834,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 	return runtime_result(hand_cudaStreamIsCapturing(stream, pCaptureStatus));
 }
 
-/* cudart.api:721: local */
+/* cudart.api:717: local */
 VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus)
 {
@@ -3853,7 +3843,7 @@ VCUDA_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
 		pCaptureStatus));
 }
 
-/* cudart.api:726: local */
+/* cudart.api:722: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3864,7 +3854,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 		graph_out, dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:726: local */
+/* cudart.api:722: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -3876,7 +3866,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
 		dependencies_out, edgeData_out, numDependencies_out));
 }
 
-/* cudart.api:741: local */
+/* cudart.api:737: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -3886,7 +3876,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream
 		dependencyData, numDependencies, flags));
 }
 
-/* cudart.api:741: local */
+/* cudart.api:737: local */
 VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -3897,7 +3887,7 @@ VCUDA_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t s
 		numDependencies, flags));
 }
 
-/* cudart.api:747: local */
+/* cudart.api:743: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -3905,7 +3895,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream,
 	return runtime_result(hand_cudaStreamCopyAttributes(dstStream, srcStream));
 }
 
-/* cudart.api:747: local */
+/* cudart.api:743: local */
 VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		cudaStream_t srcStream)
 {
@@ -3915,7 +3905,7 @@ VCUDA_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dstStream,
 		srcStream ? srcStream : cudaStreamPerThread));
 }
 
-/* cudart.api:748: local */
+/* cudart.api:744: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		cudaLaunchAttributeValue *value)
 {
@@ -3923,7 +3913,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamGetAttribute(stream, attr, value));
 }
 
-/* cudart.api:748: local */
+/* cudart.api:744: local */
 VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value)
 {
@@ -3932,7 +3922,7 @@ VCUDA_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream,
 		attr, value));
 }
 
-/* cudart.api:750: local */
+/* cudart.api:746: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
 		const cudaLaunchAttributeValue *param)
 {
@@ -3940,7 +3930,7 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchA
 	return runtime_result(hand_cudaStreamSetAttribute(stream, attr, param));
 }
 
-/* cudart.api:750: local */
+/* cudart.api:746: local */
 VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
 {
@@ -3949,14 +3939,14 @@ VCUDA_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream,
 		attr, param));
 }
 
-/* cudart.api:752: local */
+/* cudart.api:748: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync);
 	return runtime_result(hand_cudaMallocAsync(devPtr, size, hStream));
 }
 
-/* cudart.api:752: local */
+/* cudart.api:748: local */
 VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaMallocAsync_ptsz);
@@ -3964,14 +3954,14 @@ VCUDA_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaSt
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:753: local */
+/* cudart.api:749: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync);
 	return runtime_result(hand_cudaFreeAsync(devPtr, hStream));
 }
 
-/* cudart.api:753: local */
+/* cudart.api:749: local */
 VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 {
 	runtime_count(CALL_cudaFreeAsync_ptsz);
@@ -3979,7 +3969,7 @@ VCUDA_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream)
 		hStream ? hStream : cudaStreamPerThread));
 }
 
-/* cudart.api:754: local */
+/* cudart.api:750: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool,
 		cudaStream_t stream)
 {
@@ -3987,7 +3977,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMe
 	return runtime_result(hand_cudaMallocFromPoolAsync(ptr, size, memPool, stream));
 }
 
-/* cudart.api:754: local */
+/* cudart.api:750: local */
 VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		cudaMemPool_t memPool, cudaStream_t stream)
 {
@@ -3996,7 +3986,7 @@ VCUDA_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size,
 		stream ? stream : cudaStreamPerThread));
 }
 
-/* cudart.api:756: local */
+/* cudart.api:752: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -4005,7 +3995,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **func
 		cudaStreamLegacy));
 }
 
-/* cudart.api:756: local */
+/* cudart.api:752: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr,
 		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
@@ -4014,7 +4004,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void *
 		cudaStreamPerThread));
 }
 
-/* cudart.api:758: local */
+/* cudart.api:754: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
 		unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -4024,7 +4014,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, vo
 		cudaVersion, flags, driverStatus, cudaStreamLegacy));
 }
 
-/* cudart.api:758: local */
+/* cudart.api:754: local */
 VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol,
 		void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
 		enum cudaDriverEntryPointQueryResult *driverStatus)
@@ -4035,7 +4025,7 @@ VCUDA_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbo
 }
 
 cudaError_t cudaGLGetDevices(void);
-/* cudart.api:761: refused */
+/* cudart.api:757: refused */
 VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLGetDevices, "cudaGLGetDevices",
@@ -4043,7 +4033,7 @@ VCUDA_EXPORT cudaError_t cudaGLGetDevices(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterImage(void);
-/* cudart.api:764: refused */
+/* cudart.api:760: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterImage,
@@ -4051,7 +4041,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterImage(void)
 }
 
 cudaError_t cudaGraphicsGLRegisterBuffer(void);
-/* cudart.api:766: refused */
+/* cudart.api:762: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsGLRegisterBuffer,
@@ -4059,7 +4049,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsGLRegisterBuffer(void)
 }
 
 cudaError_t cudaGLSetGLDevice(void);
-/* cudart.api:768: refused */
+/* cudart.api:764: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetGLDevice, "cudaGLSetGLDevice",
@@ -4067,7 +4057,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetGLDevice(void)
 }
 
 cudaError_t cudaGLRegisterBufferObject(void);
-/* cudart.api:769: refused */
+/* cudart.api:765: refused */
 VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLRegisterBufferObject,
@@ -4075,7 +4065,7 @@ VCUDA_EXPORT cudaError_t cudaGLRegisterBufferObject(void)
 }
 
 cudaError_t cudaGLMapBufferObject(void);
-/* cudart.api:770: refused */
+/* cudart.api:766: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObject,
@@ -4083,7 +4073,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObject(void)
 }
 
 cudaError_t cudaGLUnmapBufferObject(void);
-/* cudart.api:772: refused */
+/* cudart.api:768: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObject,
@@ -4091,7 +4081,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObject(void)
 }
 
 cudaError_t cudaGLUnregisterBufferObject(void);
-/* cudart.api:773: refused */
+/* cudart.api:769: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnregisterBufferObject,
@@ -4099,7 +4089,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnregisterBufferObject(void)
 }
 
 cudaError_t cudaGLSetBufferObjectMapFlags(void);
-/* cudart.api:774: refused */
+/* cudart.api:770: refused */
 VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLSetBufferObjectMapFlags,
@@ -4107,7 +4097,7 @@ VCUDA_EXPORT cudaError_t cudaGLSetBufferObjectMapFlags(void)
 }
 
 cudaError_t cudaGLMapBufferObjectAsync(void);
-/* cudart.api:776: refused */
+/* cudart.api:772: refused */
 VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLMapBufferObjectAsync,
@@ -4115,7 +4105,7 @@ VCUDA_EXPORT cudaError_t cudaGLMapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGLUnmapBufferObjectAsync(void);
-/* cudart.api:778: refused */
+/* cudart.api:774: refused */
 VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGLUnmapBufferObjectAsync,
@@ -4123,7 +4113,7 @@ VCUDA_EXPORT cudaError_t cudaGLUnmapBufferObjectAsync(void)
 }
 
 cudaError_t cudaGraphicsEGLRegisterImage(void);
-/* cudart.api:780: refused */
+/* cudart.api:776: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsEGLRegisterImage,
@@ -4131,7 +4121,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsEGLRegisterImage(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnect(void);
-/* cudart.api:782: refused */
+/* cudart.api:778: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnect,
@@ -4139,7 +4129,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerConnectWithFlags(void);
-/* cudart.api:784: refused */
+/* cudart.api:780: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerConnectWithFlags,
@@ -4147,7 +4137,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerConnectWithFlags(void)
 }
 
 cudaError_t cudaEGLStreamConsumerDisconnect(void);
-/* cudart.api:786: refused */
+/* cudart.api:782: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerDisconnect,
@@ -4155,7 +4145,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamConsumerAcquireFrame(void);
-/* cudart.api:788: refused */
+/* cudart.api:784: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerAcquireFrame,
@@ -4163,7 +4153,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerAcquireFrame(void)
 }
 
 cudaError_t cudaEGLStreamConsumerReleaseFrame(void);
-/* cudart.api:791: refused */
+/* cudart.api:787: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamConsumerReleaseFrame,
@@ -4171,7 +4161,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamConsumerReleaseFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerConnect(void);
-/* cudart.api:794: refused */
+/* cudart.api:790: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerConnect,
@@ -4179,7 +4169,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerConnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerDisconnect(void);
-/* cudart.api:796: refused */
+/* cudart.api:792: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerDisconnect,
@@ -4187,7 +4177,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerDisconnect(void)
 }
 
 cudaError_t cudaEGLStreamProducerPresentFrame(void);
-/* cudart.api:798: refused */
+/* cudart.api:794: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerPresentFrame,
@@ -4195,7 +4185,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerPresentFrame(void)
 }
 
 cudaError_t cudaEGLStreamProducerReturnFrame(void);
-/* cudart.api:800: refused */
+/* cudart.api:796: refused */
 VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEGLStreamProducerReturnFrame,
@@ -4203,7 +4193,7 @@ VCUDA_EXPORT cudaError_t cudaEGLStreamProducerReturnFrame(void)
 }
 
 cudaError_t cudaGraphicsResourceGetMappedEglFrame(void);
-/* cudart.api:802: refused */
+/* cudart.api:798: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsResourceGetMappedEglFrame,
@@ -4211,7 +4201,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsResourceGetMappedEglFrame(void)
 }
 
 cudaError_t cudaEventCreateFromEGLSync(void);
-/* cudart.api:805: refused */
+/* cudart.api:801: refused */
 VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaEventCreateFromEGLSync,
@@ -4219,7 +4209,7 @@ VCUDA_EXPORT cudaError_t cudaEventCreateFromEGLSync(void)
 }
 
 cudaError_t cudaVDPAUGetDevice(void);
-/* cudart.api:807: refused */
+/* cudart.api:803: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUGetDevice, "cudaVDPAUGetDevice",
@@ -4227,7 +4217,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUGetDevice(void)
 }
 
 cudaError_t cudaVDPAUSetVDPAUDevice(void);
-/* cudart.api:809: refused */
+/* cudart.api:805: refused */
 VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaVDPAUSetVDPAUDevice,
@@ -4235,7 +4225,7 @@ VCUDA_EXPORT cudaError_t cudaVDPAUSetVDPAUDevice(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void);
-/* cudart.api:811: refused */
+/* cudart.api:807: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterVideoSurface,
@@ -4243,7 +4233,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void)
 }
 
 cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void);
-/* cudart.api:813: refused */
+/* cudart.api:809: refused */
 VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaGraphicsVDPAURegisterOutputSurface,
@@ -4251,7 +4241,7 @@ VCUDA_EXPORT cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void)
 }
 
 cudaError_t cudaProfilerStart(void);
-/* cudart.api:816: local */
+/* cudart.api:812: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 {
 	runtime_count(CALL_cudaProfilerStart);
@@ -4259,7 +4249,7 @@ VCUDA_EXPORT cudaError_t cudaProfilerStart(void)
 }
 
 cudaError_t cudaProfilerStop(void);
-/* cudart.api:817: local */
+/* cudart.api:813: local */
 VCUDA_EXPORT cudaError_t cudaProfilerStop(void)
 {
 	runtime_count(CALL_cudaProfilerStop);
@@ -4267,7 +4257,7 @@ VCUDA_EXPORT cudaError_t cudaProfilerStop(void)
 }
 
 cudaError_t cudaSubgridCreate(void);
-/* cudart.api:818: refused */
+/* cudart.api:814: refused */
 VCUDA_EXPORT cudaError_t cudaSubgridCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaSubgridCreate, "cudaSubgridCreate",
@@ -4275,7 +4265,7 @@ VCUDA_EXPORT cudaError_t cudaSubgridCreate(void)
 }
 
 cudaError_t cudaSubgridWorkerGridCreate(void);
-/* cudart.api:819: refused */
+/* cudart.api:815: refused */
 VCUDA_EXPORT cudaError_t cudaSubgridWorkerGridCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaSubgridWorkerGridCreate,
@@ -4283,7 +4273,7 @@ VCUDA_EXPORT cudaError_t cudaSubgridWorkerGridCreate(void)
 }
 
 cudaError_t cudaSubgridWorksetCreate(void);
-/* cudart.api:821: refused */
+/* cudart.api:817: refused */
 VCUDA_EXPORT cudaError_t cudaSubgridWorksetCreate(void)
 {
 	return runtime_result(runtime_refused(CALL_cudaSubgridWorksetCreate,

@@ -29,7 +29,8 @@ static cudnnStatus_t run_cudnnTransformTensor(struct cudnn_frame *f)
 /* cudnn.api:74: learned */
 static cudnnStatus_t run_cudnnTransformTensorEx(struct cudnn_frame *f)
 {
-	cudnnTensorTransformDescriptor_t transDesc = cudnn_take_descriptor(f, CUDNN_KIND_TRANSFORM);
+	cudnnTensorTransformDescriptor_t transDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_TRANSFORM);
 	void *alpha = cudnn_take_scalar(f);
 	cudnnTensorDescriptor_t srcDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *srcData = cudnn_take_device(f);
@@ -81,7 +82,8 @@ static cudnnStatus_t run_cudnnOpTensor(struct cudnn_frame *f)
 /* cudnn.api:103: cached */
 static cudnnStatus_t run_cudnnGetReductionIndicesSize(struct cudnn_frame *f)
 {
-	cudnnReduceTensorDescriptor_t reduceTensorDesc = cudnn_take_descriptor(f, CUDNN_KIND_REDUCE);
+	cudnnReduceTensorDescriptor_t reduceTensorDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_REDUCE);
 	cudnnTensorDescriptor_t aDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t cDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = cudnn_take_out(f);
@@ -96,7 +98,8 @@ static cudnnStatus_t run_cudnnGetReductionIndicesSize(struct cudnn_frame *f)
 /* cudnn.api:106: cached */
 static cudnnStatus_t run_cudnnGetReductionWorkspaceSize(struct cudnn_frame *f)
 {
-	cudnnReduceTensorDescriptor_t reduceTensorDesc = cudnn_take_descriptor(f, CUDNN_KIND_REDUCE);
+	cudnnReduceTensorDescriptor_t reduceTensorDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_REDUCE);
 	cudnnTensorDescriptor_t aDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t cDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = cudnn_take_out(f);
@@ -111,7 +114,8 @@ static cudnnStatus_t run_cudnnGetReductionWorkspaceSize(struct cudnn_frame *f)
 /* cudnn.api:109: learned */
 static cudnnStatus_t run_cudnnReduceTensor(struct cudnn_frame *f)
 {
-	cudnnReduceTensorDescriptor_t reduceTensorDesc = cudnn_take_descriptor(f, CUDNN_KIND_REDUCE);
+	cudnnReduceTensorDescriptor_t reduceTensorDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_REDUCE);
 	void *indices = cudnn_take_device(f);
 	size_t indicesSizeInBytes = (size_t)cudnn_take_long(f);
 	void *workspace = cudnn_take_device(f);
@@ -157,7 +161,8 @@ static cudnnStatus_t run_cudnnScaleTensor(struct cudnn_frame *f)
 /* cudnn.api:128: learned */
 static cudnnStatus_t run_cudnnTransformFilter(struct cudnn_frame *f)
 {
-	cudnnTensorTransformDescriptor_t transDesc = cudnn_take_descriptor(f, CUDNN_KIND_TRANSFORM);
+	cudnnTensorTransformDescriptor_t transDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_TRANSFORM);
 	void *alpha = cudnn_take_scalar(f);
 	cudnnFilterDescriptor_t srcDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	void *srcData = cudnn_take_device(f);
@@ -209,7 +214,8 @@ static cudnnStatus_t run_cudnnPoolingForward(struct cudnn_frame *f)
 /* cudnn.api:169: learned */
 static cudnnStatus_t run_cudnnActivationForward(struct cudnn_frame *f)
 {
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	void *alpha = cudnn_take_scalar(f);
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = cudnn_take_device(f);
@@ -274,7 +280,8 @@ static cudnnStatus_t run_cudnnBatchNormalizationForwardInference(struct cudnn_fr
 	void *x = cudnn_take_device(f);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = cudnn_take_device(f);
-	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
+	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *bnScale = cudnn_take_device(f);
 	void *bnBias = cudnn_take_device(f);
 	void *estimatedMean = cudnn_take_device(f);
@@ -307,7 +314,8 @@ static cudnnStatus_t run_cudnnNormalizationForwardInference(struct cudnn_frame *
 	void *estimatedVariance = cudnn_take_device(f);
 	cudnnTensorDescriptor_t zDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *z = cudnn_take_device(f);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = cudnn_take_device(f);
 	double epsilon = (double)cudnn_take_double(f);
@@ -325,7 +333,8 @@ static cudnnStatus_t run_cudnnNormalizationForwardInference(struct cudnn_frame *
 /* cudnn.api:211: learned */
 static cudnnStatus_t run_cudnnSpatialTfGridGeneratorForward(struct cudnn_frame *f)
 {
-	cudnnSpatialTransformerDescriptor_t stDesc = cudnn_take_descriptor(f, CUDNN_KIND_SPATIAL);
+	cudnnSpatialTransformerDescriptor_t stDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_SPATIAL);
 	void *theta = cudnn_take_device(f);
 	void *grid = cudnn_take_device(f);
 
@@ -338,7 +347,8 @@ static cudnnStatus_t run_cudnnSpatialTfGridGeneratorForward(struct cudnn_frame *
 /* cudnn.api:213: learned */
 static cudnnStatus_t run_cudnnSpatialTfSamplerForward(struct cudnn_frame *f)
 {
-	cudnnSpatialTransformerDescriptor_t stDesc = cudnn_take_descriptor(f, CUDNN_KIND_SPATIAL);
+	cudnnSpatialTransformerDescriptor_t stDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_SPATIAL);
 	void *alpha = cudnn_take_scalar(f);
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = cudnn_take_device(f);
@@ -425,7 +435,8 @@ static cudnnStatus_t run_cudnnPoolingBackward(struct cudnn_frame *f)
 /* cudnn.api:242: learned */
 static cudnnStatus_t run_cudnnActivationBackward(struct cudnn_frame *f)
 {
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	void *alpha = cudnn_take_scalar(f);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = cudnn_take_device(f);
@@ -491,15 +502,18 @@ static cudnnStatus_t run_cudnnDivisiveNormalizationBackward(struct cudnn_frame *
 }
 
 /* cudnn.api:258: cached */
-static cudnnStatus_t run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(struct cudnn_frame *f)
+static cudnnStatus_t run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
+		struct cudnn_frame *f)
 {
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)cudnn_take_int(f);
 	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)cudnn_take_int(f);
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t zDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	size_t *sizeInBytes = cudnn_take_out(f);
 
 	if (cudnn_stop(f, !f->library->cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
@@ -511,7 +525,8 @@ static cudnnStatus_t run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSiz
 }
 
 /* cudnn.api:263: cached */
-static cudnnStatus_t run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struct cudnn_frame *f)
+static cudnnStatus_t run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(
+		struct cudnn_frame *f)
 {
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)cudnn_take_int(f);
 	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)cudnn_take_int(f);
@@ -521,7 +536,8 @@ static cudnnStatus_t run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struc
 	cudnnTensorDescriptor_t dzDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t dxDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t dBnScaleBiasDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	size_t *sizeInBytes = cudnn_take_out(f);
 
 	if (cudnn_stop(f, !f->library->cudnnGetBatchNormalizationBackwardExWorkspaceSize,
@@ -533,11 +549,13 @@ static cudnnStatus_t run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struc
 }
 
 /* cudnn.api:269: cached */
-static cudnnStatus_t run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(struct cudnn_frame *f)
+static cudnnStatus_t run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
+		struct cudnn_frame *f)
 {
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)cudnn_take_int(f);
 	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)cudnn_take_int(f);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = cudnn_take_out(f);
 
@@ -558,7 +576,8 @@ static cudnnStatus_t run_cudnnBatchNormalizationForwardTraining(struct cudnn_fra
 	void *x = cudnn_take_device(f);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = cudnn_take_device(f);
-	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
+	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *bnScale = cudnn_take_device(f);
 	void *bnBias = cudnn_take_device(f);
 	double exponentialAverageFactor = (double)cudnn_take_double(f);
@@ -590,7 +609,8 @@ static cudnnStatus_t run_cudnnBatchNormalizationForwardTrainingEx(struct cudnn_f
 	void *zData = cudnn_take_device(f);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *yData = cudnn_take_device(f);
-	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
+	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *bnScale = cudnn_take_device(f);
 	void *bnBias = cudnn_take_device(f);
 	double exponentialAverageFactor = (double)cudnn_take_double(f);
@@ -599,7 +619,8 @@ static cudnnStatus_t run_cudnnBatchNormalizationForwardTrainingEx(struct cudnn_f
 	double epsilon = (double)cudnn_take_double(f);
 	void *resultSaveMean = cudnn_take_device(f);
 	void *resultSaveInvVariance = cudnn_take_device(f);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	void *workspace = cudnn_take_device(f);
 	size_t workSpaceSizeInBytes = (size_t)cudnn_take_long(f);
 	void *reserveSpace = cudnn_take_device(f);
@@ -674,7 +695,8 @@ static cudnnStatus_t run_cudnnBatchNormalizationBackwardEx(struct cudnn_frame *f
 	double epsilon = (double)cudnn_take_double(f);
 	void *savedMean = cudnn_take_device(f);
 	void *savedInvVariance = cudnn_take_device(f);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	void *workSpace = cudnn_take_device(f);
 	size_t workSpaceSizeInBytes = (size_t)cudnn_take_long(f);
 	void *reserveSpace = cudnn_take_device(f);
@@ -692,7 +714,8 @@ static cudnnStatus_t run_cudnnBatchNormalizationBackwardEx(struct cudnn_frame *f
 }
 
 /* cudnn.api:309: cached */
-static cudnnStatus_t run_cudnnGetNormalizationForwardTrainingWorkspaceSize(struct cudnn_frame *f)
+static cudnnStatus_t run_cudnnGetNormalizationForwardTrainingWorkspaceSize(
+		struct cudnn_frame *f)
 {
 	cudnnNormMode_t mode = (cudnnNormMode_t)cudnn_take_int(f);
 	cudnnNormOps_t normOps = (cudnnNormOps_t)cudnn_take_int(f);
@@ -701,7 +724,8 @@ static cudnnStatus_t run_cudnnGetNormalizationForwardTrainingWorkspaceSize(struc
 	cudnnTensorDescriptor_t zDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t normScaleBiasDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	cudnnTensorDescriptor_t normMeanVarDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = cudnn_take_out(f);
 	int groupCnt = (int)cudnn_take_int(f);
@@ -725,8 +749,10 @@ static cudnnStatus_t run_cudnnGetNormalizationBackwardWorkspaceSize(struct cudnn
 	cudnnTensorDescriptor_t dyDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t dzDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t dxDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dNormScaleBiasDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnTensorDescriptor_t dNormScaleBiasDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	cudnnTensorDescriptor_t normMeanVarDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = cudnn_take_out(f);
 	int groupCnt = (int)cudnn_take_int(f);
@@ -745,7 +771,8 @@ static cudnnStatus_t run_cudnnGetNormalizationTrainingReserveSpaceSize(struct cu
 	cudnnNormMode_t mode = (cudnnNormMode_t)cudnn_take_int(f);
 	cudnnNormOps_t normOps = (cudnnNormOps_t)cudnn_take_int(f);
 	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)cudnn_take_int(f);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = cudnn_take_out(f);
 	int groupCnt = (int)cudnn_take_int(f);
@@ -777,7 +804,8 @@ static cudnnStatus_t run_cudnnNormalizationForwardTraining(struct cudnn_frame *f
 	double epsilon = (double)cudnn_take_double(f);
 	void *resultSaveMean = cudnn_take_device(f);
 	void *resultSaveInvVariance = cudnn_take_device(f);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	cudnnTensorDescriptor_t zDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *zData = cudnn_take_device(f);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -819,7 +847,8 @@ static cudnnStatus_t run_cudnnNormalizationBackward(struct cudnn_frame *f)
 	void *dzData = cudnn_take_device(f);
 	cudnnTensorDescriptor_t dxDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dxData = cudnn_take_device(f);
-	cudnnTensorDescriptor_t dNormScaleBiasDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
+	cudnnTensorDescriptor_t dNormScaleBiasDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *normScaleData = cudnn_take_device(f);
 	void *normBiasData = cudnn_take_device(f);
 	void *dNormScaleData = cudnn_take_device(f);
@@ -828,7 +857,8 @@ static cudnnStatus_t run_cudnnNormalizationBackward(struct cudnn_frame *f)
 	cudnnTensorDescriptor_t normMeanVarDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *savedMean = cudnn_take_device(f);
 	void *savedInvVariance = cudnn_take_device(f);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	void *workSpace = cudnn_take_device(f);
 	size_t workSpaceSizeInBytes = (size_t)cudnn_take_long(f);
 	void *reserveSpace = cudnn_take_device(f);
@@ -849,7 +879,8 @@ static cudnnStatus_t run_cudnnNormalizationBackward(struct cudnn_frame *f)
 /* cudnn.api:347: learned */
 static cudnnStatus_t run_cudnnSpatialTfGridGeneratorBackward(struct cudnn_frame *f)
 {
-	cudnnSpatialTransformerDescriptor_t stDesc = cudnn_take_descriptor(f, CUDNN_KIND_SPATIAL);
+	cudnnSpatialTransformerDescriptor_t stDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_SPATIAL);
 	void *dgrid = cudnn_take_device(f);
 	void *dtheta = cudnn_take_device(f);
 
@@ -863,7 +894,8 @@ static cudnnStatus_t run_cudnnSpatialTfGridGeneratorBackward(struct cudnn_frame 
 /* cudnn.api:349: learned */
 static cudnnStatus_t run_cudnnSpatialTfSamplerBackward(struct cudnn_frame *f)
 {
-	cudnnSpatialTransformerDescriptor_t stDesc = cudnn_take_descriptor(f, CUDNN_KIND_SPATIAL);
+	cudnnSpatialTransformerDescriptor_t stDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_SPATIAL);
 	void *alpha = cudnn_take_scalar(f);
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = cudnn_take_device(f);
@@ -1072,7 +1104,8 @@ static cudnnStatus_t run_cudnnGetConvolutionForwardAlgorithm_v7(struct cudnn_fra
 {
 	cudnnTensorDescriptor_t srcDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnFilterDescriptor_t filterDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnTensorDescriptor_t destDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	int requestedAlgoCount = (int)cudnn_take_int(f);
 	int *returnedAlgoCount = cudnn_take_out(f);
@@ -1091,7 +1124,8 @@ static cudnnStatus_t run_cudnnFindConvolutionForwardAlgorithm(struct cudnn_frame
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	int requestedAlgoCount = (int)cudnn_take_int(f);
 	int *returnedAlgoCount = cudnn_take_out(f);
@@ -1111,7 +1145,8 @@ static cudnnStatus_t run_cudnnFindConvolutionForwardAlgorithmEx(struct cudnn_fra
 	void *x = cudnn_take_device(f);
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	void *w = cudnn_take_device(f);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = cudnn_take_device(f);
 	int requestedAlgoCount = (int)cudnn_take_int(f);
@@ -1134,7 +1169,8 @@ static cudnnStatus_t run_cudnnIm2Col(struct cudnn_frame *f)
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = cudnn_take_device(f);
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	void *colBuffer = cudnn_take_device(f);
 
 	if (cudnn_stop(f, !f->library->cudnnIm2Col, "cudnnIm2Col"))
@@ -1164,7 +1200,8 @@ static cudnnStatus_t run_cudnnGetConvolutionForwardWorkspaceSize(struct cudnn_fr
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnConvolutionFwdAlgo_t algo = (cudnnConvolutionFwdAlgo_t)cudnn_take_int(f);
 	size_t *sizeInBytes = cudnn_take_out(f);
@@ -1184,7 +1221,8 @@ static cudnnStatus_t run_cudnnConvolutionForward(struct cudnn_frame *f)
 	void *x = cudnn_take_device(f);
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	void *w = cudnn_take_device(f);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnConvolutionFwdAlgo_t algo = (cudnnConvolutionFwdAlgo_t)cudnn_take_int(f);
 	void *workSpace = cudnn_take_device(f);
 	size_t workSpaceSizeInBytes = (size_t)cudnn_take_long(f);
@@ -1206,7 +1244,8 @@ static cudnnStatus_t run_cudnnConvolutionBiasActivationForward(struct cudnn_fram
 	void *x = cudnn_take_device(f);
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	void *w = cudnn_take_device(f);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnConvolutionFwdAlgo_t algo = (cudnnConvolutionFwdAlgo_t)cudnn_take_int(f);
 	void *workSpace = cudnn_take_device(f);
 	size_t workSpaceSizeInBytes = (size_t)cudnn_take_long(f);
@@ -1215,7 +1254,8 @@ static cudnnStatus_t run_cudnnConvolutionBiasActivationForward(struct cudnn_fram
 	void *z = cudnn_take_device(f);
 	cudnnTensorDescriptor_t biasDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *bias = cudnn_take_device(f);
-	cudnnActivationDescriptor_t activationDesc = cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
+	cudnnActivationDescriptor_t activationDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_ACTIVATION);
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = cudnn_take_device(f);
 
@@ -1243,7 +1283,8 @@ static cudnnStatus_t run_cudnnFindConvolutionBackwardDataAlgorithm(struct cudnn_
 {
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnTensorDescriptor_t dyDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnTensorDescriptor_t dxDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	int requestedAlgoCount = (int)cudnn_take_int(f);
 	int *returnedAlgoCount = cudnn_take_out(f);
@@ -1263,7 +1304,8 @@ static cudnnStatus_t run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct cudn
 	void *w = cudnn_take_device(f);
 	cudnnTensorDescriptor_t dyDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dy = cudnn_take_device(f);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnTensorDescriptor_t dxDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dx = cudnn_take_device(f);
 	int requestedAlgoCount = (int)cudnn_take_int(f);
@@ -1285,7 +1327,8 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct cudn
 {
 	cudnnFilterDescriptor_t filterDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnTensorDescriptor_t diffDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnTensorDescriptor_t gradDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	int requestedAlgoCount = (int)cudnn_take_int(f);
 	int *returnedAlgoCount = cudnn_take_out(f);
@@ -1304,7 +1347,8 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardDataWorkspaceSize(struct cud
 {
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnTensorDescriptor_t dyDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnTensorDescriptor_t dxDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnConvolutionBwdDataAlgo_t algo = (cudnnConvolutionBwdDataAlgo_t)cudnn_take_int(f);
 	size_t *sizeInBytes = cudnn_take_out(f);
@@ -1324,7 +1368,8 @@ static cudnnStatus_t run_cudnnConvolutionBackwardData(struct cudnn_frame *f)
 	void *w = cudnn_take_device(f);
 	cudnnTensorDescriptor_t dyDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dy = cudnn_take_device(f);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnConvolutionBwdDataAlgo_t algo = (cudnnConvolutionBwdDataAlgo_t)cudnn_take_int(f);
 	void *workSpace = cudnn_take_device(f);
 	size_t workSpaceSizeInBytes = (size_t)cudnn_take_long(f);
@@ -1340,7 +1385,8 @@ static cudnnStatus_t run_cudnnConvolutionBackwardData(struct cudnn_frame *f)
 }
 
 /* cudnn.api:582: cached */
-static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(struct cudnn_frame *f)
+static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(
+		struct cudnn_frame *f)
 {
 	int *count = cudnn_take_out(f);
 
@@ -1355,7 +1401,8 @@ static cudnnStatus_t run_cudnnFindConvolutionBackwardFilterAlgorithm(struct cudn
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t dyDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnFilterDescriptor_t dwDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	int requestedAlgoCount = (int)cudnn_take_int(f);
 	int *returnedAlgoCount = cudnn_take_out(f);
@@ -1375,7 +1422,8 @@ static cudnnStatus_t run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct cu
 	void *x = cudnn_take_device(f);
 	cudnnTensorDescriptor_t dyDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = cudnn_take_device(f);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnFilterDescriptor_t dwDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	void *dw = cudnn_take_device(f);
 	int requestedAlgoCount = (int)cudnn_take_int(f);
@@ -1397,7 +1445,8 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct cu
 {
 	cudnnTensorDescriptor_t srcDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t diffDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnFilterDescriptor_t gradDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
 	int requestedAlgoCount = (int)cudnn_take_int(f);
 	int *returnedAlgoCount = cudnn_take_out(f);
@@ -1416,9 +1465,11 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct c
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t dyDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	cudnnFilterDescriptor_t gradDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionBwdFilterAlgo_t algo = (cudnnConvolutionBwdFilterAlgo_t)cudnn_take_int(f);
+	cudnnConvolutionBwdFilterAlgo_t algo =
+		(cudnnConvolutionBwdFilterAlgo_t)cudnn_take_int(f);
 	size_t *sizeInBytes = cudnn_take_out(f);
 
 	if (cudnn_stop(f, !f->library->cudnnGetConvolutionBackwardFilterWorkspaceSize,
@@ -1436,8 +1487,10 @@ static cudnnStatus_t run_cudnnConvolutionBackwardFilter(struct cudnn_frame *f)
 	void *x = cudnn_take_device(f);
 	cudnnTensorDescriptor_t dyDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dy = cudnn_take_device(f);
-	cudnnConvolutionDescriptor_t convDesc = cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnConvolutionBwdFilterAlgo_t algo = (cudnnConvolutionBwdFilterAlgo_t)cudnn_take_int(f);
+	cudnnConvolutionDescriptor_t convDesc =
+		cudnn_take_descriptor(f, CUDNN_KIND_CONVOLUTION);
+	cudnnConvolutionBwdFilterAlgo_t algo =
+		(cudnnConvolutionBwdFilterAlgo_t)cudnn_take_int(f);
 	void *workSpace = cudnn_take_device(f);
 	size_t workSpaceSizeInBytes = (size_t)cudnn_take_long(f);
 	void *beta = cudnn_take_scalar(f);
@@ -1803,7 +1856,8 @@ static const cudnn_run runs[] = {
 	[OP_cudnnActivationForward - 2100] = run_cudnnActivationForward,
 	[OP_cudnnLRNCrossChannelForward - 2100] = run_cudnnLRNCrossChannelForward,
 	[OP_cudnnDivisiveNormalizationForward - 2100] = run_cudnnDivisiveNormalizationForward,
-	[OP_cudnnBatchNormalizationForwardInference - 2100] = run_cudnnBatchNormalizationForwardInference,
+	[OP_cudnnBatchNormalizationForwardInference - 2100] =
+		run_cudnnBatchNormalizationForwardInference,
 	[OP_cudnnNormalizationForwardInference - 2100] = run_cudnnNormalizationForwardInference,
 	[OP_cudnnSpatialTfGridGeneratorForward - 2100] = run_cudnnSpatialTfGridGeneratorForward,
 	[OP_cudnnSpatialTfSamplerForward - 2100] = run_cudnnSpatialTfSamplerForward,
@@ -1815,19 +1869,28 @@ static const cudnn_run runs[] = {
 	[OP_cudnnActivationBackward - 2100] = run_cudnnActivationBackward,
 	[OP_cudnnLRNCrossChannelBackward - 2100] = run_cudnnLRNCrossChannelBackward,
 	[OP_cudnnDivisiveNormalizationBackward - 2100] = run_cudnnDivisiveNormalizationBackward,
-	[OP_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize - 2100] = run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
-	[OP_cudnnGetBatchNormalizationBackwardExWorkspaceSize - 2100] = run_cudnnGetBatchNormalizationBackwardExWorkspaceSize,
-	[OP_cudnnGetBatchNormalizationTrainingExReserveSpaceSize - 2100] = run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
-	[OP_cudnnBatchNormalizationForwardTraining - 2100] = run_cudnnBatchNormalizationForwardTraining,
-	[OP_cudnnBatchNormalizationForwardTrainingEx - 2100] = run_cudnnBatchNormalizationForwardTrainingEx,
+	[OP_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize - 2100] =
+		run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
+	[OP_cudnnGetBatchNormalizationBackwardExWorkspaceSize - 2100] =
+		run_cudnnGetBatchNormalizationBackwardExWorkspaceSize,
+	[OP_cudnnGetBatchNormalizationTrainingExReserveSpaceSize - 2100] =
+		run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
+	[OP_cudnnBatchNormalizationForwardTraining - 2100] =
+		run_cudnnBatchNormalizationForwardTraining,
+	[OP_cudnnBatchNormalizationForwardTrainingEx - 2100] =
+		run_cudnnBatchNormalizationForwardTrainingEx,
 	[OP_cudnnBatchNormalizationBackward - 2100] = run_cudnnBatchNormalizationBackward,
 	[OP_cudnnBatchNormalizationBackwardEx - 2100] = run_cudnnBatchNormalizationBackwardEx,
-	[OP_cudnnGetNormalizationForwardTrainingWorkspaceSize - 2100] = run_cudnnGetNormalizationForwardTrainingWorkspaceSize,
-	[OP_cudnnGetNormalizationBackwardWorkspaceSize - 2100] = run_cudnnGetNormalizationBackwardWorkspaceSize,
-	[OP_cudnnGetNormalizationTrainingReserveSpaceSize - 2100] = run_cudnnGetNormalizationTrainingReserveSpaceSize,
+	[OP_cudnnGetNormalizationForwardTrainingWorkspaceSize - 2100] =
+		run_cudnnGetNormalizationForwardTrainingWorkspaceSize,
+	[OP_cudnnGetNormalizationBackwardWorkspaceSize - 2100] =
+		run_cudnnGetNormalizationBackwardWorkspaceSize,
+	[OP_cudnnGetNormalizationTrainingReserveSpaceSize - 2100] =
+		run_cudnnGetNormalizationTrainingReserveSpaceSize,
 	[OP_cudnnNormalizationForwardTraining - 2100] = run_cudnnNormalizationForwardTraining,
 	[OP_cudnnNormalizationBackward - 2100] = run_cudnnNormalizationBackward,
-	[OP_cudnnSpatialTfGridGeneratorBackward - 2100] = run_cudnnSpatialTfGridGeneratorBackward,
+	[OP_cudnnSpatialTfGridGeneratorBackward - 2100] =
+		run_cudnnSpatialTfGridGeneratorBackward,
 	[OP_cudnnSpatialTfSamplerBackward - 2100] = run_cudnnSpatialTfSamplerBackward,
 	[OP_cudnnDropoutBackward - 2100] = run_cudnnDropoutBackward,
 	[OP_cudnnGetRNNTempSpaceSizes - 2100] = run_cudnnGetRNNTempSpaceSizes,
@@ -1840,26 +1903,42 @@ static const cudnn_run runs[] = {
 	[OP_cudnnCTCLoss_v8 - 2100] = run_cudnnCTCLoss_v8,
 	[OP_cudnnGetCTCLossWorkspaceSize - 2100] = run_cudnnGetCTCLossWorkspaceSize,
 	[OP_cudnnGetCTCLossWorkspaceSize_v8 - 2100] = run_cudnnGetCTCLossWorkspaceSize_v8,
-	[OP_cudnnGetConvolutionForwardAlgorithmMaxCount - 2100] = run_cudnnGetConvolutionForwardAlgorithmMaxCount,
-	[OP_cudnnGetConvolutionForwardAlgorithm_v7 - 2100] = run_cudnnGetConvolutionForwardAlgorithm_v7,
-	[OP_cudnnFindConvolutionForwardAlgorithm - 2100] = run_cudnnFindConvolutionForwardAlgorithm,
-	[OP_cudnnFindConvolutionForwardAlgorithmEx - 2100] = run_cudnnFindConvolutionForwardAlgorithmEx,
+	[OP_cudnnGetConvolutionForwardAlgorithmMaxCount - 2100] =
+		run_cudnnGetConvolutionForwardAlgorithmMaxCount,
+	[OP_cudnnGetConvolutionForwardAlgorithm_v7 - 2100] =
+		run_cudnnGetConvolutionForwardAlgorithm_v7,
+	[OP_cudnnFindConvolutionForwardAlgorithm - 2100] =
+		run_cudnnFindConvolutionForwardAlgorithm,
+	[OP_cudnnFindConvolutionForwardAlgorithmEx - 2100] =
+		run_cudnnFindConvolutionForwardAlgorithmEx,
 	[OP_cudnnIm2Col - 2100] = run_cudnnIm2Col,
 	[OP_cudnnReorderFilterAndBias - 2100] = run_cudnnReorderFilterAndBias,
-	[OP_cudnnGetConvolutionForwardWorkspaceSize - 2100] = run_cudnnGetConvolutionForwardWorkspaceSize,
+	[OP_cudnnGetConvolutionForwardWorkspaceSize - 2100] =
+		run_cudnnGetConvolutionForwardWorkspaceSize,
 	[OP_cudnnConvolutionForward - 2100] = run_cudnnConvolutionForward,
-	[OP_cudnnConvolutionBiasActivationForward - 2100] = run_cudnnConvolutionBiasActivationForward,
-	[OP_cudnnGetConvolutionBackwardDataAlgorithmMaxCount - 2100] = run_cudnnGetConvolutionBackwardDataAlgorithmMaxCount,
-	[OP_cudnnFindConvolutionBackwardDataAlgorithm - 2100] = run_cudnnFindConvolutionBackwardDataAlgorithm,
-	[OP_cudnnFindConvolutionBackwardDataAlgorithmEx - 2100] = run_cudnnFindConvolutionBackwardDataAlgorithmEx,
-	[OP_cudnnGetConvolutionBackwardDataAlgorithm_v7 - 2100] = run_cudnnGetConvolutionBackwardDataAlgorithm_v7,
-	[OP_cudnnGetConvolutionBackwardDataWorkspaceSize - 2100] = run_cudnnGetConvolutionBackwardDataWorkspaceSize,
+	[OP_cudnnConvolutionBiasActivationForward - 2100] =
+		run_cudnnConvolutionBiasActivationForward,
+	[OP_cudnnGetConvolutionBackwardDataAlgorithmMaxCount - 2100] =
+		run_cudnnGetConvolutionBackwardDataAlgorithmMaxCount,
+	[OP_cudnnFindConvolutionBackwardDataAlgorithm - 2100] =
+		run_cudnnFindConvolutionBackwardDataAlgorithm,
+	[OP_cudnnFindConvolutionBackwardDataAlgorithmEx - 2100] =
+		run_cudnnFindConvolutionBackwardDataAlgorithmEx,
+	[OP_cudnnGetConvolutionBackwardDataAlgorithm_v7 - 2100] =
+		run_cudnnGetConvolutionBackwardDataAlgorithm_v7,
+	[OP_cudnnGetConvolutionBackwardDataWorkspaceSize - 2100] =
+		run_cudnnGetConvolutionBackwardDataWorkspaceSize,
 	[OP_cudnnConvolutionBackwardData - 2100] = run_cudnnConvolutionBackwardData,
-	[OP_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount - 2100] = run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount,
-	[OP_cudnnFindConvolutionBackwardFilterAlgorithm - 2100] = run_cudnnFindConvolutionBackwardFilterAlgorithm,
-	[OP_cudnnFindConvolutionBackwardFilterAlgorithmEx - 2100] = run_cudnnFindConvolutionBackwardFilterAlgorithmEx,
-	[OP_cudnnGetConvolutionBackwardFilterAlgorithm_v7 - 2100] = run_cudnnGetConvolutionBackwardFilterAlgorithm_v7,
-	[OP_cudnnGetConvolutionBackwardFilterWorkspaceSize - 2100] = run_cudnnGetConvolutionBackwardFilterWorkspaceSize,
+	[OP_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount - 2100] =
+		run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount,
+	[OP_cudnnFindConvolutionBackwardFilterAlgorithm - 2100] =
+		run_cudnnFindConvolutionBackwardFilterAlgorithm,
+	[OP_cudnnFindConvolutionBackwardFilterAlgorithmEx - 2100] =
+		run_cudnnFindConvolutionBackwardFilterAlgorithmEx,
+	[OP_cudnnGetConvolutionBackwardFilterAlgorithm_v7 - 2100] =
+		run_cudnnGetConvolutionBackwardFilterAlgorithm_v7,
+	[OP_cudnnGetConvolutionBackwardFilterWorkspaceSize - 2100] =
+		run_cudnnGetConvolutionBackwardFilterWorkspaceSize,
 	[OP_cudnnConvolutionBackwardFilter - 2100] = run_cudnnConvolutionBackwardFilter,
 	[OP_cudnnConvolutionBackwardBias - 2100] = run_cudnnConvolutionBackwardBias,
 	[OP_cudnnGetRNNWorkspaceSize - 2100] = run_cudnnGetRNNWorkspaceSize,

@@ -39,6 +39,10 @@ enum vcuda_op {
 	OP_vcudaNvmlText = 49,
 	OP_vcudaCublasOpen = 50,
 	OP_vcudaCublasClose = 51,
+	OP_vcudaVmmCreate = 56,
+	OP_vcudaVmmMap = 57,
+	OP_vcudaVmmRelease = 58,
+	OP_vcudaVmmUnmap = 59,
 	OP_vcudaCudnnOpen = 65,
 	OP_vcudaCudnnClose = 66,
 	OP_vcudaCudnnVersion = 67,
@@ -64,6 +68,8 @@ enum vcuda_op {
 	OP_vcudaLinkComplete = 92,
 	OP_vcudaLinkRead = 93,
 	OP_vcudaLinkDestroy = 94,
+	OP_vcudaIpcExport = 95,
+	OP_vcudaIpcImport = 96,
 };
 
 #endif

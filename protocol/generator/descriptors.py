@@ -195,7 +195,7 @@ def library_source(api):
                      f'"protocol/generated/{F}_library.h"'])
     out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
     for e in offered(api):
-        out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {F}_library, {e.name})"],
+        out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {F}_library", f"{e.name})"],
                          "},", "\t ") + "\n"
     out += "};\n\n"
     out += text.prototype("int", f"{F}_library_open",
@@ -236,26 +236,29 @@ def take_lines(api, entry):
             lines.append(f"\tconst {p.base} *{n} = (const {p.base} *)\n"
                          f"\t\t{F}_take_each(f, {p.size}, {kind});")
         elif kind:
-            lines.append(f"\t{p.base} {n} = {F}_take_descriptor(f, {kind});")
+            lines.append(text.wrap(f"\t{p.base} {n} =", [f"{F}_take_descriptor(f, {kind})"], ";"))
         elif p.mark in ("device", "scalar"):
             what = "int" if p.base in ("int", "int32_t") else "void"
             lines.append(f"\t{what} *{n} = {F}_take_{p.mark}(f);")
         elif p.mark == "out":
             lines.append(f"\t{p.base} *{n} = {F}_take_out(f);")
         elif p.mark == "perf":
-            lines.append(f"\tstruct {F}_perf *{n} = {F}_take_perf(f, {p.size});")
+            lines.append(text.wrap(f"\tstruct {F}_perf *{n} =", [f"{F}_take_perf(f, {p.size})"],
+                                   ";"))
         elif p.mark == "ints":
             raise ApiError(f"{entry.origin}: {entry.name}: ints are checked by hand(agent)")
         else:
             kind = p.type.replace("const", "").strip()
-            lines.append(f"\t{kind} {n} = ({kind}){F}_take_{number(api, entry, p)}(f);")
+            take = f"({kind}){F}_take_{number(api, entry, p)}(f)"
+            lines.append(text.wrap(f"\t{kind} {n} =", [take], ";"))
     return lines, args
 
 
 def serve_one(api, entry):
     lines, args = take_lines(api, entry)
     out = f"/* {entry.origin}: {entry.verb} */\n"
-    out += f"static {F}Status_t run_{entry.name}(struct {F}_frame *f)\n{{\n"
+    out += text.prototype(f"static {F}Status_t", f"run_{entry.name}",
+                          [f"struct {F}_frame *f"], "\n{\n")
     out += "\n".join(lines) + "\n\n"
     out += text.wrap(f"\tif ({F}_stop(", ["f", f"!f->library->{entry.name}",
                                           f'"{entry.name}"'], "))", "\t\t    ") + "\n"
@@ -273,7 +276,8 @@ def serve_source(api):
     every = crossing(api)
     out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
     out += f"static const {F}_run runs[] = {{\n"
-    out += "".join(f"\t[OP_{e.name} - {first}] = run_{e.name},\n" for e in every)
+    out += "".join(text.wrap(f"\t[OP_{e.name} - {first}] =", [f"run_{e.name}"], ",") + "\n"
+                   for e in every)
     out += "};\n\nstatic const struct serve_entry entries[] = {\n"
     for e in every:
         reply = f"sizeof(struct {F}_reply)"

@@ -137,7 +137,8 @@ cublasStatus_t hand_cublasLtMatmul(cublasLtHandle_t lightHandle,
 		body.bit_count = d->emulation->content.bit_count;
 	at = align(body.alignments, body.matrix, CUBLASLT_MATRICES);
 	at = align(at, &body.workspace, 1);
-	align(at, body.pointers, CUBLASLT_POINTERS);
+	at = align(at, body.pointers, CUBLASLT_POINTERS);
+	*at = C == D;
 	if (algo)
 		memcpy(body.algo, algo, sizeof(body.algo));
 	return send(OP_cublasLtMatmul, &body, sizeof(body), KEY_FROM_cublasLtMatmul,

@@ -379,6 +379,9 @@ cudnnStatus_t hand_cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descr
 		return CUDNN_STATUS_SUCCESS;
 	}
 	a = backend_find(b, (uint32_t)attributeName);
+	/* A configuration without knobs says so. */
+	if (!a && attributeName == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)
+		return fill_all(NULL, 0, 0, elementCount, arrayOfElements);
 	if (!a && attributeType == CUDNN_TYPE_BACKEND_DESCRIPTOR)
 		return ask_descriptors(b, (uint32_t)attributeName, requestedElementCount,
 			elementCount, arrayOfElements);

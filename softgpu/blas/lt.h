@@ -51,6 +51,12 @@ struct lt_matmul {
 	const void *scale_a, *scale_b, *scale_c, *scale_d;
 	void *amax, *aux_amax;
 	const void *aux_scale;
+	const struct lt_emulation *emulation; /* or NULL; nothing is emulated */
+};
+
+struct lt_emulation {
+	int32_t strategy, special_values, mantissa_control, max_bits, bit_offset;
+	int32_t *bit_count; /* on the device: gets -1 */
 };
 
 struct lt_transform {

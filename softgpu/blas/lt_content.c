@@ -58,6 +58,16 @@ static const struct field matmul_fields[] = {
 	FIELD(34, lt_matmul, modes[3]),
 	FIELD(35, lt_matmul, modes[4]),
 	FIELD(37, lt_matmul, modes[5]),
+	FIELD(38, lt_matmul, emulation),
+	{0},
+};
+static const struct field emulation_fields[] = {
+	FIELD(0, lt_emulation, strategy),
+	FIELD(1, lt_emulation, special_values),
+	FIELD(2, lt_emulation, mantissa_control),
+	FIELD(3, lt_emulation, max_bits),
+	FIELD(4, lt_emulation, bit_offset),
+	FIELD(5, lt_emulation, bit_count),
 	{0},
 };
 static const struct field transform_fields[] = {
@@ -112,6 +122,7 @@ KIND(MatrixLayout, layout_fields)
 KIND(MatmulDesc, matmul_fields)
 KIND(MatrixTransformDesc, transform_fields)
 KIND(MatmulPreference, preference_fields)
+KIND(EmulationDesc, emulation_fields)
 
 static int made(void **to, const void *content, size_t bytes)
 {
@@ -164,6 +175,14 @@ BLAS_EXPORT int cublasLtMatmulPreferenceCreate(void **preference)
 		.impl_mask = UINT64_MAX};
 
 	return made(preference, &new, sizeof(new));
+}
+
+BLAS_EXPORT int cublasLtEmulationDescCreate(void **emulation);
+BLAS_EXPORT int cublasLtEmulationDescCreate(void **emulation)
+{
+	struct lt_emulation new = {.special_values = 0xffff};
+
+	return made(emulation, &new, sizeof(new));
 }
 
 /* ---- handles ---- */

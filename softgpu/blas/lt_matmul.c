@@ -18,6 +18,7 @@ struct lt_task {
 	const void *at_a, *at_b, *at_c, *alpha_at, *beta_at;
 	void *at_d;
 	double alpha, beta;
+	int32_t *bit_count;
 };
 
 /* The types of a product, by its compute type. */
@@ -343,6 +344,10 @@ static void matmul_run(struct blas_task *base)
 	}
 	for (int i = 0; i < t->d.batch && !base->handle->failed; i++)
 		matmul_member(t, i);
+	if (t->bit_count && blas_reaches(t->bit_count, sizeof(*t->bit_count)))
+		*t->bit_count = -1;
+	else if (t->bit_count)
+		base->handle->failed = true;
 }
 
 BLAS_EXPORT int cublasLtMatmul(void *handle, const void *desc, const void *alpha, const void *a,
@@ -390,6 +395,8 @@ BLAS_EXPORT int cublasLtMatmul(void *handle, const void *desc, const void *alpha
 	t->at_b = b;
 	t->at_c = c;
 	t->at_d = d;
+	if (how->emulation)
+		t->bit_count = how->emulation->bit_count;
 	if (how->pointer_mode == LT_HOST)
 		t->alpha = lt_get(alpha, (uint32_t)how->scale, 0);
 	else

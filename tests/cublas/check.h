@@ -38,6 +38,11 @@
 				cublasGetStatusName(blas_), (int)(WANT));                      \
 	} while (0)
 #define BLAS(CALL) BLAS_IS(CALL, CUBLAS_STATUS_SUCCESS)
+#define REFUSED(CALL)                                                                          \
+	do {                                                                                   \
+		if (!(CALL))                                                                   \
+			DIE("%s was taken", #CALL);                                            \
+	} while (0)
 
 struct matrix {
 	cudaDataType type;
@@ -152,11 +157,10 @@ static inline double tolerance_of(cudaDataType type)
 	}
 }
 
-/* What the device has now must be what `host` holds. */
-static inline void matrix_check(const struct matrix *m, const char *what)
+/* What the device has now must be what `host` holds, but for so much of 1 + its magnitude. */
+static inline void matrix_within(const struct matrix *m, double tolerance, const char *what)
 {
 	void *got = malloc(m->bytes);
-	double tolerance = tolerance_of(m->type);
 
 	CUDA(cudaMemcpy(got, m->device, m->bytes, cudaMemcpyDeviceToHost));
 	for (size_t i = 0; i < m->count; i++) {
@@ -168,6 +172,11 @@ static inline void matrix_check(const struct matrix *m, const char *what)
 				cimag(a), creal(b), cimag(b));
 	}
 	free(got);
+}
+
+static inline void matrix_check(const struct matrix *m, const char *what)
+{
+	matrix_within(m, tolerance_of(m->type), what);
 }
 
 #endif

@@ -11,7 +11,7 @@ $$(BUILD)/cublaslt/$(1)/%: tests/cublaslt/%.c tests/cublaslt/check.h tests/cubla
 		$$(OBJ)/link/libcublas.so.$(1) $$(OBJ)/link/libcublasLt.so.$(1)
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
+	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -DCUBLASLT_ABI=$(1) -I. \
 		-isystem $$(CUDA$(1))/include -o $$@ $$< -L$$(CUDA$(1))/lib \
 		-l:libcudart.so.$(1) $$(OBJ)/link/libcublas.so.$(1) \
 		$$(OBJ)/link/libcublasLt.so.$(1) -Wl,--allow-shlib-undefined -lm

@@ -224,7 +224,10 @@ static void run_once(const struct product *p, struct everything *e, struct descs
 		e->a.device, d->a, e->b.device, d->b, beta, e->c.device, d->c, e->d.device,
 		d->d, p->no_algo ? NULL : algo, workspace, WORKSPACE, stream));
 	CUDA(cudaStreamSynchronize(stream));
-	matrix_check(&e->d, p->name);
+	/* Hardware has a rough tanh. */
+	matrix_within(&e->d,
+		p->epilogue & 32 ? fmax(2e-3, tolerance_of(p->out)) : tolerance_of(p->out),
+		p->name);
 	if (p->epilogue & (16 | 256 | 512))
 		matrix_check(&e->bias, p->name);
 	if (p->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {

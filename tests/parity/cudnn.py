@@ -14,16 +14,23 @@ NOT_OURS = re.compile(r"CUDNN_(PARAM|SCALAR|PTR|FUSED|BN_FINALIZE_STATISTICS_)|_
                       r"CUDNN_STATUS_|CUDNN_(GNN|CAUSAL_CONV1D)")
 
 
+def raw(path):
+    """A header without comments and directives (header.raw takes values for defaults)."""
+    with open(path, encoding="utf-8") as file:
+        text = re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S)
+    return re.sub(r"^\s*#.*$", "", re.sub(r"//[^\n]*", "", text), flags=re.M)
+
+
 def text_of(folder):
     text = ""
     for path in sorted(glob.glob(os.path.join(folder, "*.h"))):
         if not re.search(r"_v\d\.h$", path):  # each is there twice
-            text += header.raw(path)
+            text += raw(path)
     return re.sub(r"\b(CUDNNWINAPI|CUDNN_DEPRECATED(_ENUM)?)\b", " ", text)
 
 
 def number(value, known):
-    value = re.sub(r"(?<=\d)[uUlL]+\b", "", value)
+    value = re.sub(r"(?<=\d)[uUlL]+\b", "", " ".join(value.split()))
     return eval(re.sub(r"\b[A-Za-z_]\w*", lambda m: str(known[m.group(0)]), value),
                 {"__builtins__": {}})
 
@@ -42,7 +49,7 @@ def enumerators(text):
 
 def ours(folder):
     """Ours are constants as they stand; the statuses of the two majors are in one file."""
-    text = "".join(header.raw(os.path.join(folder, f))
+    text = "".join(raw(os.path.join(folder, f))
                    for f in ("cudnn.h", "cudnn_backend.h", "cudnn_attributes.h"))
     old, new = re.findall(r"\benum\s*\{([^}]*CUDNN_STATUS_SUCCESS[^}]*)\}", text)
     statuses = {8: enumerators(f"enum {{{old}}}"), 9: enumerators(f"enum {{{new}}}")}

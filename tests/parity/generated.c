@@ -397,10 +397,11 @@ static void values_and_ranges_arrive(void **state)
 
 static void refused_calls_say_so(void **state)
 {
-	CUgraph graph;
+	CUdeviceptr memory;
 
 	(void)state;
-	assert_int_equal(cuGraphCreate(&graph, 0), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuMemAllocManaged(&memory, 16, CU_MEM_ATTACH_GLOBAL),
+		CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(cuFuncGetParamCount(), CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(frames, 0);
 }

@@ -116,6 +116,67 @@ static void host_functions(cudaStream_t stream)
 	CUDA(cudaFree(data));
 }
 
+struct Middle {
+	int *out, *in;
+	int wrong;
+};
+
+/* Sees what the graph has copied before it, and what it writes is what the graph copies next. */
+static void CUDART_CB between(void *argument)
+{
+	Middle *m = (Middle *)argument;
+
+	for (int i = 0; i < N; i++) {
+		if (m->out[i] % 3)
+			m->wrong++;
+		m->in[i] = m->out[i] + 1;
+	}
+}
+
+static void host_function_between(cudaStream_t stream)
+{
+	Host h = host_memory();
+	static int pageable[N];
+	Middle m = {};
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	int *data;
+
+	CUDA(cudaMalloc(&data, N * sizeof(int)));
+	CUDA(cudaMallocHost(&m.out, N * sizeof(int)));
+	CUDA(cudaMallocHost(&m.in, N * sizeof(int)));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	CUDA(cudaMemcpyAsync(data, h.in, N * sizeof(int), cudaMemcpyHostToDevice, stream));
+	scale<<<4, 256, 0, stream>>>(data, 3);
+	LAUNCHED();
+	CUDA(cudaMemcpyAsync(m.out, data, N * sizeof(int), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaLaunchHostFunc(stream, between, &m));
+	CUDA(cudaMemcpyAsync(data, m.in, N * sizeof(int), cudaMemcpyHostToDevice, stream));
+	CUDA(cudaMemcpyAsync(h.out, data, N * sizeof(int), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int round = 0; round < 5; round++) {
+		fill_in(h, 10 * round);
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CHECK_EQ(m.wrong, 0);
+		for (int i = 0; i < N; i++)
+			CHECK_EQ_AT(i, h.out[i], 3 * (10 * round + i) + 1);
+	}
+	/* The same with much queued behind it. */
+	fill_in(h, 7);
+	CUDA(cudaGraphLaunch(exec, stream));
+	for (int i = 0; i < 600; i++)
+		CUDA(cudaMemcpyAsync(
+			data, pageable, sizeof(pageable), cudaMemcpyHostToDevice, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, h.out[i], 3 * (7 + i) + 1);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(data));
+}
+
 static void rows_and_fills(cudaStream_t stream)
 {
 	Host h = host_memory();
@@ -181,6 +242,7 @@ int main()
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	round_trips(stream);
 	host_functions(stream);
+	host_function_between(stream);
 	rows_and_fills(stream);
 	two_streams();
 	CUDA(cudaStreamDestroy(stream));

@@ -1,0 +1,29 @@
+# The fuzz target of cuDNN's half in the worker.  `make test` replays the corpus with a plain driver;
+# `make fuzz-cudnn` runs libFuzzer for FUZZ_SECONDS.
+.PHONY: fuzz-cudnn replay-cudnn
+FUZZ_SECONDS ?= 30
+
+CUDNN_FUZZ_SRCS := tests/fuzz/cudnn.c $(wildcard gpu-agent/cudnn*.c) gpu-agent/names.c gpu-agent/library.c \
+	protocol/generated/cudnn_serve.c common/log.c common/error.c
+
+$(BUILD)/tests/fuzz/cudnn-replay: $(call objects,$(CUDNN_FUZZ_SRCS) tests/fuzz/agent_replay.c)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lcrypto
+
+$(BUILD)/tests/fuzz/cudnn-libfuzzer: $(CUDNN_FUZZ_SRCS)
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize=function,vptr -o $@ $^ -lcrypto
+
+test: replay-cudnn
+replay-cudnn: $(BUILD)/tests/fuzz/cudnn-replay
+	$(Q)timeout 60 $< tests/fuzz/corpus/cudnn
+
+fuzz: fuzz-cudnn
+fuzz-cudnn: $(BUILD)/tests/fuzz/cudnn-libfuzzer
+	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-cudnn
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 -verbosity=0 \
+		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
+		$(BUILD)/tests/fuzz/found-cudnn tests/fuzz/corpus/cudnn
