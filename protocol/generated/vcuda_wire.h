@@ -627,7 +627,7 @@ struct wire_vcudaGraphDot_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
 
-/* vcuda.api:177: call 90 */
+/* vcuda.api:187: call 90 */
 struct wire_vcudaLinkCreate {
 	uint64_t state; /* KIND_CUlinkState, minted by the shim */
 	struct wire_run jit; /* jit_bytes x byte */
@@ -636,7 +636,7 @@ struct wire_vcudaLinkCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkCreate) == 24, "");
 
-/* vcuda.api:179: call 91 */
+/* vcuda.api:189: call 91 */
 struct wire_vcudaLinkAdd {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	struct wire_run digest; /* 32 x byte */
@@ -654,7 +654,7 @@ struct wire_vcudaLinkAdd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkAdd_reply) == 16, "");
 
-/* vcuda.api:182: call 92 */
+/* vcuda.api:192: call 92 */
 struct wire_vcudaLinkComplete {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 };
@@ -665,7 +665,7 @@ struct wire_vcudaLinkComplete_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkComplete_reply) == 16, "");
 
-/* vcuda.api:184: call 93 */
+/* vcuda.api:194: call 93 */
 struct wire_vcudaLinkRead {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	uint64_t offset;
@@ -674,13 +674,13 @@ struct wire_vcudaLinkRead {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
 
-/* vcuda.api:186: post 94 */
+/* vcuda.api:196: post 94 */
 struct wire_vcudaLinkDestroy {
 	uint64_t state; /* KIND_CUlinkState, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaLinkDestroy) == 8, "");
 
-/* vcuda.api:191: call 95 */
+/* vcuda.api:201: call 95 */
 struct wire_vcudaIpcExport {
 	int32_t device;
 	uint32_t pad_0;
@@ -694,7 +694,7 @@ struct wire_vcudaIpcExport_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaIpcExport_reply) == 24, "");
 
-/* vcuda.api:193: call 96 */
+/* vcuda.api:203: call 96 */
 struct wire_vcudaIpcImport {
 	int32_t device;
 	struct wire_run name; /* 16 x byte */
