@@ -117,11 +117,7 @@ CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r)
 		if (!n)
 			continue;
 		w->cuda.cuMemUnmap(d->window + g * d->granularity, n * d->granularity);
-		w->cuda.cuMemRelease(d->mappings[g].memory);
-		d->mappings[g].granules = 0;
-		d->used -= n * d->granularity;
-		for (uint64_t i = g; i < g + n; i++)
-			d->mapped[i / 64] &= ~(1ull << i % 64);
+		memory_unmapped(w, (uint32_t)req->device, g);
 	}
 	return CUDA_SUCCESS;
 }

@@ -50,8 +50,8 @@ static int cudnn_open(void *library, const char *path, struct error *error)
 const struct cudnn_library *cudnn_library_of(
 	const struct worker *w, uint32_t major, uint32_t *found)
 {
-	struct error error = {0};
 	uint32_t at = major - CUDNN_OLDEST;
+	struct error error = {0};
 
 	if (major < CUDNN_OLDEST || major > CUDNN_NEWEST || failed[at])
 		return NULL;

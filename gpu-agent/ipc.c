@@ -118,11 +118,15 @@ static CUresult ipc_move(
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = d->device},
 	};
-	CUmemGenericAllocationHandle old = d->mappings[first].memory, fresh;
+	CUmemGenericAllocationHandle fresh;
 	uint64_t bytes = d->mappings[first].granules * d->granularity;
 	uint64_t address = d->window + first * d->granularity;
-	CUresult status = ipc_settle(w);
+	CUresult status;
 
+	/* cuMemCreate's: it is shared by cuMemExportToShareableHandle, if at all. */
+	if (d->mappings[first].of)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = ipc_settle(w);
 	if (!status)
 		status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(device));
 	if (status)
@@ -137,13 +141,16 @@ static CUresult ipc_move(
 	}
 	status = w->cuda.cuMemUnmap(address, bytes);
 	if (!status) {
-		d->used -= bytes;
-		status = memory_put(w, d, address, bytes, fresh);
+		memory_unmapped(w, device, first);
+		status = memory_put(w, device, address, bytes, fresh, 0, NULL);
 		/* Nothing is there now: the session cannot go on. */
 		if (status)
 			worker_end(
 				w, status, "memory that was to be shared could not be mapped");
-		w->cuda.cuMemRelease(status ? fresh : old);
+		if (status)
+			w->cuda.cuMemRelease(fresh);
+		else
+			d->used += bytes;
 	} else {
 		w->cuda.cuMemRelease(fresh);
 	}
@@ -264,9 +271,11 @@ static CUresult ipc_given(struct worker *w, const struct handoff *h, int fd)
 			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	if (status)
 		return status;
-	status = memory_put(w, d, w->ipc.address, w->ipc.bytes, memory);
+	status = memory_put(w, w->ipc.device, w->ipc.address, w->ipc.bytes, memory, 0, NULL);
 	if (status)
 		w->cuda.cuMemRelease(memory);
+	else
+		d->used += w->ipc.bytes;
 	return status;
 }
 

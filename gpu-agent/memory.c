@@ -40,28 +40,32 @@ bool memory_free_granules(const struct worker_device *d, uint64_t first, uint64_
 	return true;
 }
 
-CUresult memory_put(struct worker *w, struct worker_device *d, uint64_t address, uint64_t bytes,
-	CUmemGenericAllocationHandle memory)
+/* Maps for the memory's own device, read and write. */
+CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
+	CUmemGenericAllocationHandle memory, uint64_t offset, struct vmm *of)
 {
-	CUmemAccessDesc access = {
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = d->device},
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-	};
-	uint64_t first = (address - d->window) / d->granularity, count = bytes / d->granularity;
-	CUresult status = w->cuda.cuMemMap(address, bytes, 0, memory, 0);
+	struct worker_device *d = &w->devices[device];
+	CUmemAccessDesc access = {.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+		.location.id = d->device,
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	uint64_t first, count;
+	CUresult status;
 
+	if (!memory_granules(d, address, bytes, &first, &count))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!memory_free_granules(d, first, count))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = w->cuda.cuMemMap(address, bytes, offset, memory, 0);
+	if (!status) {
+		status = w->cuda.cuMemSetAccess(address, bytes, &access, 1);
+		if (status)
+			w->cuda.cuMemUnmap(address, bytes);
+	}
 	if (status)
 		return status;
-	status = w->cuda.cuMemSetAccess(address, bytes, &access, 1);
-	if (status) {
-		w->cuda.cuMemUnmap(address, bytes);
-		return status;
-	}
 	for (uint64_t g = first; g < first + count; g++)
 		d->mapped[g / 64] |= 1ull << g % 64;
-	d->mappings[first].memory = memory;
-	d->mappings[first].granules = (uint32_t)count;
-	d->used += bytes;
+	d->mappings[first] = (struct mapping){memory, (uint32_t)count, of};
 	return CUDA_SUCCESS;
 }
 
@@ -84,15 +88,38 @@ CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (req->bytes > d->lease - d->used)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-
 	prop.location.id = d->device;
 	status = w->cuda.cuMemCreate(&memory, req->bytes, &prop, 0);
 	if (status)
 		return status;
-	status = memory_put(w, d, req->address, req->bytes, memory);
+	status =
+		memory_put(w, (uint32_t)req->device, req->address, req->bytes, memory, 0, NULL);
 	if (status)
 		w->cuda.cuMemRelease(memory);
+	else
+		d->used += req->bytes;
 	return status;
+}
+
+/* The mapping that begins at granule FIRST is gone. Its granules; 0: none begins there. */
+uint32_t memory_unmapped(struct worker *w, uint32_t device, uint64_t first)
+{
+	struct worker_device *d = &w->devices[device];
+	struct mapping *m = &d->mappings[first];
+	uint32_t n = m->granules;
+
+	for (uint64_t i = first; i < first + n; i++)
+		d->mapped[i / 64] &= ~(1ull << i % 64);
+	m->granules = 0;
+	if (n && m->of) {
+		vmm_unmapped(w, m->of);
+	} else if (n) {
+		if (w->share_count)
+			ipc_forget(w, device, d->window + first * d->granularity);
+		w->cuda.cuMemRelease(m->memory);
+		d->used -= n * d->granularity;
+	}
+	return n;
 }
 
 /* bytes = 0: only a ticket, which says that everything before it is done. */
@@ -141,16 +168,9 @@ void memory_unmap(struct worker *w, struct pending *p)
 		CUresult status = w->cuda.cuMemUnmap(p->address, p->size);
 
 		for (uint64_t g = first, n; g < first + count; g += n) {
-			n = d->mappings[g].granules;
+			n = memory_unmapped(w, p->device, g);
 			if (!n)
 				break; /* named twice: the first one did it */
-			if (w->share_count)
-				ipc_forget(w, p->device, d->window + g * d->granularity);
-			w->cuda.cuMemRelease(d->mappings[g].memory);
-			d->mappings[g].granules = 0;
-			d->used -= n * d->granularity;
-			for (uint64_t i = g; i < g + n; i++)
-				d->mapped[i / 64] &= ~(1ull << i % 64);
 		}
 		if (status)
 			worker_note(w, status);

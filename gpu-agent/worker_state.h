@@ -132,9 +132,11 @@ struct pending {
 	struct worker_stream *stream; /* STREAM */
 };
 
+struct vmm; /* memory with a name (vmm.c) */
 struct mapping {
 	CUmemGenericAllocationHandle memory;
 	uint32_t granules; /* 0: nothing begins here */
+	struct vmm *of;	   /* NULL: the memory goes with its mapping */
 };
 struct worker_device {
 	CUdevice device;
@@ -416,9 +418,12 @@ void ipc_told(struct worker *w, const struct handoff *h, int fd);
 bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t bytes,
 	uint64_t *first, uint64_t *count);
 bool memory_free_granules(const struct worker_device *d, uint64_t first, uint64_t count);
-/* Puts memory there and counts it; takes it over where it returns SUCCESS. */
-CUresult memory_put(struct worker *w, struct worker_device *d, uint64_t address, uint64_t bytes,
-	CUmemGenericAllocationHandle memory);
+/* Maps memory there for its own device; takes it over where it returns SUCCESS. `of`: the app's
+ * own piece, else NULL. The caller counts it as used. */
+CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
+	CUmemGenericAllocationHandle memory, uint64_t offset, struct vmm *of);
+uint32_t memory_unmapped(struct worker *w, uint32_t device, uint64_t first);
+void vmm_unmapped(struct worker *w, struct vmm *m);
 void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);
 /* Where the pod has a limit: what is left of it and how much it is, from what the driver says

@@ -18,6 +18,7 @@
 #include "shim/module.h"
 #include "shim/pool.h"
 #include "shim/stream.h"
+#include "shim/vmm.h"
 #include "shim/thread.h"
 
 #define CONTEXT_FLAGS (unsigned)CU_CTX_FLAGS_MASK
@@ -94,7 +95,7 @@ static CUresult context_reset(struct context *primary)
 	status = shim_end(&call);
 	if (status)
 		return status;
-	memory_reset(primary->device);
+	memory_reset(primary->device, vmm_reset(primary->device));
 	pool_reset(primary->device);
 	module_reset(primary);
 	stream_reset(primary);

@@ -61,7 +61,7 @@ struct freed {
 	uint64_t address;
 	uint64_t size;
 	struct block *slab;
-	bool address_too; /* the addresses go back to the window, not only the memory */
+	uint64_t backed; /* bytes that no longer count against the lease */
 	int device;
 };
 
@@ -75,7 +75,8 @@ struct window {
 	struct block **granule;
 	struct holes holes; /* free granules */
 	struct block *slabs;
-	bool reserved; /* the app's own mappings are kept out */
+	uint32_t reservations; /* blocks of that kind */
+	bool reserved;	       /* the app's own mappings are kept out */
 };
 
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -177,10 +178,9 @@ static void freed_done(const struct freed *freed)
 			slab_free(freed->slab);
 		return;
 	}
-	w->mapped -= freed->size;
-	if (freed->address_too)
-		holes_give(&w->holes, (freed->address - w->base) / w->granularity,
-			freed->size / w->granularity);
+	w->mapped -= freed->backed;
+	holes_give(&w->holes, (freed->address - w->base) / w->granularity,
+		freed->size / w->granularity);
 }
 
 static void reap(void)
@@ -208,8 +208,8 @@ static void ticket_chunks(void)
 	post_unmap(0, 0, 0, ++last_ticket);
 }
 
-/* Gives the memory of whole granules back to the worker. */
-static void unmap(struct window *w, uint64_t address, uint64_t size, bool address_too)
+/* Gives whole granules back to the worker, which takes their memory away. */
+static void unmap(struct window *w, uint64_t address, uint64_t size)
 {
 	int device = (int)(w - windows);
 
@@ -219,7 +219,7 @@ static void unmap(struct window *w, uint64_t address, uint64_t size, bool addres
 	freed_push(&(struct freed){.ticket = last_ticket,
 		.address = address,
 		.size = size,
-		.address_too = address_too,
+		.backed = size,
 		.device = device});
 }
 
@@ -355,7 +355,7 @@ static void block_free(struct block *block)
 	struct window *w = &windows[block->device];
 
 	granules_set(w, block->base, block->size, NULL);
-	unmap(w, block->base, block->size, true);
+	unmap(w, block->base, block->size);
 	free(block);
 }
 
@@ -595,7 +595,8 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 			.id = block->id,
 			.device = block->device,
 			.context = block->context,
-			.async = block->async};
+			.async = block->async,
+			.reserved = block->kind == BLOCK_RESERVED};
 		found = true;
 	} else if (!w && (global = globals_find(address))) {
 		*range = (struct memory_range){.base = global->address,
@@ -651,29 +652,32 @@ void memory_global(int device, CUdeviceptr address, size_t bytes)
 	pthread_mutex_unlock(&memory_lock);
 }
 
-void memory_reset(int device)
+void memory_reset(int device, uint64_t kept)
 {
 	struct window *w = &windows[device];
 	uint64_t count = w->bytes / w->granularity;
-	size_t kept = freed_first;
+	size_t waiting = freed_first;
 
 	pthread_mutex_lock(&memory_lock);
 	for (size_t i = freed_first; i < freed_next; i++)
 		if (freed_list[i].device != device)
-			freed_list[kept++] = freed_list[i];
-	freed_next = kept;
-	for (uint64_t i = 0; w->mapped && i < count; i++) {
+			freed_list[waiting++] = freed_list[i];
+	freed_next = waiting;
+	for (uint64_t i = 0; (w->mapped || w->reservations) && i < count; i++) {
 		struct block *block = w->granule[i];
 
 		if (!block)
 			continue;
-		w->mapped -= block->kind == BLOCK_RESERVED ? 0 : block->size;
+		if (block->kind == BLOCK_RESERVED)
+			w->reservations--;
+		else
+			w->mapped -= block->size;
 		granules_set(w, block->base, block->size, NULL);
 		free(block->slab);
 		free(block);
 	}
 	w->slabs = NULL;
-	w->mapped = 0;
+	w->mapped = kept;
 	w->holes.count = 0;
 	holes_give(&w->holes, 0, count);
 	pthread_mutex_unlock(&memory_lock);
@@ -698,6 +702,7 @@ CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdevicept
 		if (block) {
 			*address = block->base;
 			block->bytes = bytes;
+			w->reservations++;
 		}
 	}
 	pthread_mutex_unlock(&memory_lock);
@@ -715,14 +720,13 @@ CUresult memory_unreserve(CUdeviceptr address, size_t bytes)
 	if (block && block->kind == BLOCK_RESERVED && block->base == address &&
 		block->size == bytes) {
 		granules_set(w, address, bytes, NULL);
-		/* Memory under it may be on its way out still: the addresses wait for that. */
+		w->reservations--;
+		/* Work in flight must not meet the next owner there. */
 		freed_unticketed = 0;
 		post_unmap(block->device, 0, 0, ++last_ticket);
-		w->mapped += bytes; /* freed_done takes it off again */
 		freed_push(&(struct freed){.ticket = last_ticket,
 			.address = address,
 			.size = bytes,
-			.address_too = true,
 			.device = block->device});
 		free(block);
 		status = CUDA_SUCCESS;
@@ -750,26 +754,4 @@ void memory_unpromise(int device, size_t bytes)
 	pthread_mutex_lock(&memory_lock);
 	windows[device].mapped -= bytes;
 	pthread_mutex_unlock(&memory_lock);
-}
-
-CUresult memory_map(int device, CUdeviceptr address, size_t bytes)
-{
-	CUresult status;
-
-	pthread_mutex_lock(&memory_lock);
-	status = post_leased_map(&windows[device], address, bytes);
-	pthread_mutex_unlock(&memory_lock);
-	return status;
-}
-
-CUresult memory_unmap(CUdeviceptr address, size_t bytes)
-{
-	struct window *w;
-
-	pthread_mutex_lock(&memory_lock);
-	w = window_of(address);
-	if (w)
-		unmap(w, address, bytes, false);
-	pthread_mutex_unlock(&memory_lock);
-	return w ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

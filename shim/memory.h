@@ -24,6 +24,7 @@ struct memory_range {
 	uint16_t context; /* that was current when it was made */
 	bool async;	  /* from a pool */
 	bool global;	  /* a module's variable */
+	bool reserved;	  /* cuMemAddressReserve's: what is mapped there, vmm.c knows */
 };
 
 /* After vcudaOpen: takes the windows over. */
@@ -42,8 +43,9 @@ bool memory_in_window(CUdeviceptr address, int *device);
 void memory_global(int device, CUdeviceptr address, size_t bytes);
 /* Waits until the worker has unmapped everything that was freed. */
 CUresult memory_settle(void);
-/* The context is gone (reset): everything that was taken on the device. */
-void memory_reset(int device);
+/* The context is gone (reset): everything that was taken on the device, but for KEPT promised
+ * bytes. */
+void memory_reset(int device, uint64_t kept);
 
 /* --- for memory that processes share (ipc.c) --- */
 /* Another process's memory of BYTES (granules) that the agent knows by NAME, at an address of
@@ -53,12 +55,8 @@ CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdevic
 /* --- for the VMM interface (vmm.c) --- */
 CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdeviceptr *address);
 CUresult memory_unreserve(CUdeviceptr address, size_t bytes);
-/* Counts BYTES against the lease (OUT_OF_MEMORY), until they are mapped and unmapped again, or
- * are unpromised. */
+/* Counts BYTES against the lease (OUT_OF_MEMORY) until they are unpromised. */
 CUresult memory_promise(int device, size_t bytes);
 void memory_unpromise(int device, size_t bytes);
-/* Promised before. */
-CUresult memory_map(int device, CUdeviceptr address, size_t bytes);
-CUresult memory_unmap(CUdeviceptr address, size_t bytes);
 
 #endif

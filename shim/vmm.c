@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Virtual memory management: address ranges in the device's window, memory that is named before
- * it has a place.  Such memory comes into being when it is mapped (vcudaMemMap puts fresh
- * memory there), so it can be mapped once at a time and only as a whole, and what it held is
- * gone when it is unmapped: CUDA keeps it as long as the handle lives.  What needs that is
- * refused.  A handle may ask to be shareable (PyTorch's allocator does); sharing it is refused.
+ * Virtual memory management: address ranges in the device's window, and memory with a name,
+ * which can be mapped into them in pieces, again, and more than once.  Everything is a post:
+ * addresses and names are chosen here, and out of memory is told by cuMemCreate, from the
+ * lease.  The worker maps for the memory's own device, read and write.  A handle may ask to be
+ * shareable (PyTorch's allocator does); sharing it is refused.
  */
+#include "shim/vmm.h"
+
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
 #include "shim/context.h"
 #include "shim/engine.h"
 #include "shim/handle.h"
@@ -20,27 +25,122 @@ struct vmm_memory {
 	size_t size;
 	int device;
 	unsigned references; /* the app's: create, retain */
-	CUdeviceptr mapped;  /* 0: nowhere */
-	bool was_mapped;     /* a second time would show other contents */
+	unsigned mappings;
 	CUmemAllocationProp prop;
-	struct vmm_memory *next; /* of the mapped ones */
 };
 
+struct vmm_mapping {
+	CUdeviceptr base;
+	size_t size;
+	struct vmm_memory *memory;
+};
+
+/* Order of locks: this, then memory.c's. */
 static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vmm_memory *mapped;
+static struct vmm_mapping *mappings; /* by address */
+static size_t mapping_count, mapping_room;
+static uint64_t vmm_bytes[OPEN_DEVICES]; /* of memory that is not gone */
 
 static struct vmm_memory *memory_of(CUmemGenericAllocationHandle handle)
 {
 	return shim_object_of(handle, KIND_CUmemGenericAllocationHandle);
 }
 
+/* The first mapping that ends behind ADDRESS. */
+static size_t mapping_from(CUdeviceptr address)
+{
+	size_t low = 0, high = mapping_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (mappings[middle].base + mappings[middle].size <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static struct vmm_memory *mapped_at(CUdeviceptr address)
 {
-	struct vmm_memory *m = mapped;
+	size_t i = mapping_from(address);
 
-	while (m && address - m->mapped >= m->size)
-		m = m->next;
-	return m;
+	return i < mapping_count && mappings[i].base <= address ? mappings[i].memory : NULL;
+}
+
+/* The mappings from the I-th on that cover [ptr, ptr + size) without a gap; 0: they do not.
+ * WHOLE: and reach no further. */
+static size_t covering(size_t i, CUdeviceptr ptr, size_t size, bool whole)
+{
+	CUdeviceptr at = ptr;
+	size_t n = 0;
+
+	for (; i + n < mapping_count && at < ptr + size; n++) {
+		const struct vmm_mapping *m = &mappings[i + n];
+
+		if (m->base > at || (whole && (m->base < at || m->base + m->size > ptr + size)))
+			return 0;
+		at = m->base + m->size;
+	}
+	return at >= ptr + size ? n : 0;
+}
+
+static bool mapping_insert(size_t i, const struct vmm_mapping *mapping)
+{
+	if (mapping_count == mapping_room) {
+		size_t room = mapping_room ? 2 * mapping_room : 64;
+		struct vmm_mapping *list = realloc(mappings, room * sizeof(*list));
+
+		if (!list)
+			return false;
+		mappings = list;
+		mapping_room = room;
+	}
+	memmove(mappings + i + 1, mappings + i, (mapping_count - i) * sizeof(*mappings));
+	mappings[i] = *mapping;
+	mapping_count++;
+	return true;
+}
+
+/* With the lock held. */
+static void memory_done(struct vmm_memory *m)
+{
+	struct shim_call call;
+	struct wire_vcudaVmmRelease *body;
+
+	if (m->references || m->mappings)
+		return;
+	body = shim_begin(&call, OP_vcudaVmmRelease, sizeof(*body));
+	body->memory = m->handle;
+	shim_post(&call);
+	/* What is made next comes to the worker after this. */
+	vmm_bytes[m->device] -= m->size;
+	memory_unpromise(m->device, m->size);
+	shim_unmint(m->handle);
+	free(m);
+}
+
+uint64_t vmm_reset(int device)
+{
+	uint64_t kept;
+	size_t n = 0;
+
+	pthread_mutex_lock(&vmm_lock);
+	for (size_t i = 0; i < mapping_count; i++) {
+		struct vmm_memory *m = mappings[i].memory;
+
+		if (m->device != device) {
+			mappings[n++] = mappings[i];
+			continue;
+		}
+		m->mappings--;
+		memory_done(m);
+	}
+	mapping_count = n;
+	kept = vmm_bytes[device];
+	pthread_mutex_unlock(&vmm_lock);
+	return kept;
 }
 
 static CUresult prop_check(const CUmemAllocationProp *prop)
@@ -74,19 +174,22 @@ CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignmen
 
 CUresult hand_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-	CUresult status = CUDA_SUCCESS;
+	CUresult status = CUDA_ERROR_INVALID_VALUE; /* unmap first */
+	size_t i;
 
 	pthread_mutex_lock(&vmm_lock);
-	for (struct vmm_memory *m = mapped; m; m = m->next)
-		if (m->mapped - ptr < size)
-			status = CUDA_ERROR_INVALID_VALUE; /* unmap first */
+	i = mapping_from(ptr);
+	if (i == mapping_count || mappings[i].base - ptr >= size)
+		status = memory_unreserve(ptr, size);
 	pthread_mutex_unlock(&vmm_lock);
-	return status ? status : memory_unreserve(ptr, size);
+	return status;
 }
 
 CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
+	struct shim_call call;
+	struct wire_vcudaVmmCreate *body;
 	struct vmm_memory *m;
 	CUresult status = prop_check(prop);
 
@@ -96,38 +199,39 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return status;
 	if (!size || size % devices[prop->location.id].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* PyTorch expects to be told here, not by cuMemMap. */
-	status = memory_promise(prop->location.id, size);
-	if (status)
-		return status;
 	m = calloc(1, sizeof(*m));
-	if (!m) {
-		memory_unpromise(prop->location.id, size);
+	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	m->size = size;
 	m->device = prop->location.id;
 	m->references = 1;
 	m->prop = *prop;
+	status = memory_promise(m->device, size);
+	if (status) {
+		free(m);
+		return status;
+	}
 	m->handle = shim_mint(KIND_CUmemGenericAllocationHandle, m);
 	if (!m->handle) {
 		memory_unpromise(m->device, size);
 		free(m);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*handle = m->handle;
-	return CUDA_SUCCESS;
-}
-
-/* With the lock held. */
-static void memory_done(struct vmm_memory *m)
-{
-	if (m->references || m->mapped)
-		return;
-	if (!m->was_mapped)
-		memory_unpromise(m->device, m->size);
-	shim_unmint(m->handle);
-	free(m);
+	body = shim_begin(&call, OP_vcudaVmmCreate, sizeof(*body));
+	body->memory = m->handle;
+	body->device = m->device;
+	body->bytes = size;
+	status = shim_post(&call);
+	pthread_mutex_lock(&vmm_lock);
+	vmm_bytes[m->device] += size;
+	if (status) {
+		m->references = 0;
+		memory_done(m);
+	} else {
+		*handle = m->handle;
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return status;
 }
 
 CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)
@@ -147,38 +251,47 @@ CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)
 	return status;
 }
 
+/* With the lock held, and everything checked. */
+static CUresult map(CUdeviceptr ptr, size_t size, size_t offset, struct vmm_memory *m, size_t i)
+{
+	struct shim_call call;
+	struct wire_vcudaVmmMap *body;
+	CUresult status;
+
+	if (!mapping_insert(i, &(struct vmm_mapping){ptr, size, m}))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->mappings++;
+	body = shim_begin(&call, OP_vcudaVmmMap, sizeof(*body));
+	body->memory = m->handle;
+	body->address = ptr;
+	body->bytes = size;
+	body->offset = offset;
+	status = shim_post(&call);
+	return status;
+}
+
 CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	struct memory_range range;
 	struct vmm_memory *m;
 	CUresult status;
+	size_t i;
 
-	if (flags || !size)
+	if (flags || !size || ptr + size < ptr || !memory_find(ptr, &range) ||
+		!range.reserved || ptr + size > range.base + range.bytes ||
+		(ptr | size | offset) % devices[range.device].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm_lock);
 	m = memory_of(handle);
-	if (!m || !memory_find(ptr, &range) || ptr + size < ptr ||
-		ptr + size > range.base + range.bytes ||
-		ptr % devices[range.device].open.granularity) {
+	i = mapping_from(ptr);
+	if (!m || !m->references || size > m->size || offset > m->size - size ||
+		(i < mapping_count && mappings[i].base < ptr + size))
 		status = CUDA_ERROR_INVALID_VALUE;
-	} else if (offset || size != m->size || m->mapped || m->was_mapped ||
-		   range.device != m->device) {
-		status = CUDA_ERROR_NOT_SUPPORTED; /* see the top of this file */
-	} else {
-		status = CUDA_SUCCESS;
-		for (const struct vmm_memory *o = mapped; o; o = o->next)
-			if (o->mapped < ptr + size && ptr < o->mapped + o->size)
-				status = CUDA_ERROR_INVALID_VALUE;
-		if (!status)
-			status = memory_map(m->device, ptr, size);
-		if (!status) {
-			m->mapped = ptr;
-			m->was_mapped = true;
-			m->next = mapped;
-			mapped = m;
-		}
-	}
+	else if (range.device != m->device)
+		status = CUDA_ERROR_NOT_SUPPORTED; /* another device's window */
+	else
+		status = map(ptr, size, offset, m, i);
 	pthread_mutex_unlock(&vmm_lock);
 	return status;
 }
@@ -186,54 +299,51 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 /* One or more whole mappings. */
 CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
-	CUresult status = CUDA_SUCCESS;
-	size_t covered = 0;
+	struct shim_call call;
+	struct wire_vcudaVmmUnmap *body;
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
+	size_t i, n;
 
 	if (!size || ptr + size < ptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm_lock);
-	for (const struct vmm_memory *m = mapped; m; m = m->next) {
-		if (m->mapped >= ptr + size || m->mapped + m->size <= ptr)
-			continue;
-		if (m->mapped < ptr || m->mapped + m->size > ptr + size)
-			status = CUDA_ERROR_INVALID_VALUE;
-		covered += m->size;
-	}
-	if (covered != size)
-		status = CUDA_ERROR_INVALID_VALUE;
-	for (struct vmm_memory **at = &mapped; !status && *at;) {
-		struct vmm_memory *m = *at;
-
-		if (m->mapped < ptr || m->mapped >= ptr + size) {
-			at = &m->next;
-			continue;
+	i = mapping_from(ptr);
+	n = covering(i, ptr, size, true);
+	if (n) {
+		body = shim_begin(&call, OP_vcudaVmmUnmap, sizeof(*body));
+		body->device = mappings[i].memory->device;
+		body->address = ptr;
+		body->bytes = size;
+		status = shim_post(&call);
+		for (size_t k = i; k < i + n; k++) {
+			mappings[k].memory->mappings--;
+			memory_done(mappings[k].memory);
 		}
-		*at = m->next;
-		status = memory_unmap(m->mapped, m->size);
-		m->mapped = 0;
-		memory_done(m);
+		mapping_count -= n;
+		memmove(mappings + i, mappings + i + n,
+			(mapping_count - i) * sizeof(*mappings));
 	}
 	pthread_mutex_unlock(&vmm_lock);
 	return status;
 }
 
-/* The worker maps for the memory's own device, read and write; nothing else can be had. */
+/* Mapped is readable and writable for the memory's own device; nothing else can be had. */
 CUresult hand_cuMemSetAccess(
 	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	CUresult status = CUDA_SUCCESS;
-	const struct vmm_memory *m;
+	size_t i;
 
-	if (!desc || !count || !size)
+	if (!desc || !count || !size || ptr + size < ptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm_lock);
-	m = mapped_at(ptr);
-	if (!m)
+	i = mapping_from(ptr);
+	if (!covering(i, ptr, size, false))
 		status = CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; !status && i < count; i++)
-		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			desc[i].location.id != m->device ||
-			desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+	for (size_t k = 0; !status && k < count; k++)
+		if (desc[k].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			desc[k].location.id != mappings[i].memory->device ||
+			desc[k].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			status = CUDA_ERROR_NOT_SUPPORTED;
 	pthread_mutex_unlock(&vmm_lock);
 	return status;

@@ -63,7 +63,7 @@ struct wire_vcudaMemUnmap {
 };
 _Static_assert(sizeof(struct wire_vcudaMemUnmap) == 32, "");
 
-/* vcuda.api:22: call 5 */
+/* vcuda.api:32: call 5 */
 struct wire_vcudaModuleLoad {
 	uint64_t module; /* KIND_CUmodule, minted by the shim */
 	struct wire_run digest; /* 32 x byte */
@@ -80,7 +80,7 @@ struct wire_vcudaModuleLoad_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaModuleLoad_reply) == 16, "");
 
-/* vcuda.api:27: post 6 */
+/* vcuda.api:37: post 6 */
 struct wire_vcudaModuleData {
 	struct wire_run digest; /* 32 x byte */
 	uint64_t size;
@@ -88,13 +88,13 @@ struct wire_vcudaModuleData {
 };
 _Static_assert(sizeof(struct wire_vcudaModuleData) == 24, "");
 
-/* vcuda.api:29: post 7 */
+/* vcuda.api:39: post 7 */
 struct wire_vcudaModuleUnload {
 	uint64_t module; /* KIND_CUmodule, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaModuleUnload) == 8, "");
 
-/* vcuda.api:33: call 8 */
+/* vcuda.api:43: call 8 */
 struct wire_vcudaFunctionGet {
 	uint64_t module; /* KIND_KIND_CUmodule */
 	uint64_t function; /* KIND_CUfunction, minted by the shim */
@@ -107,7 +107,7 @@ struct wire_vcudaFunctionGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaFunctionGet_reply) == 152, "");
 
-/* vcuda.api:36: call 9 */
+/* vcuda.api:46: call 9 */
 struct wire_vcudaGlobalGet {
 	uint64_t module; /* KIND_KIND_CUmodule */
 	struct wire_run name; /* NUL-terminated */
@@ -119,7 +119,7 @@ struct wire_vcudaGlobalGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGlobalGet_reply) == 16, "");
 
-/* vcuda.api:40: call 10 */
+/* vcuda.api:50: call 10 */
 struct wire_vcudaModuleNames {
 	uint64_t module; /* KIND_KIND_CUmodule */
 	uint32_t first;
@@ -133,7 +133,7 @@ struct wire_vcudaModuleNames_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaModuleNames_reply) == 16, "");
 
-/* vcuda.api:45: post 16 */
+/* vcuda.api:55: post 16 */
 struct wire_vcudaLaunch {
 	uint64_t function; /* KIND_CUfunction */
 	uint32_t gridX;
@@ -154,7 +154,7 @@ struct wire_vcudaLaunch {
 };
 _Static_assert(sizeof(struct wire_vcudaLaunch) == 80, "");
 
-/* vcuda.api:51: post 17 */
+/* vcuda.api:61: post 17 */
 struct wire_vcudaCopyIn {
 	uint64_t dst;
 	uint64_t pitch;
@@ -166,7 +166,7 @@ struct wire_vcudaCopyIn {
 };
 _Static_assert(sizeof(struct wire_vcudaCopyIn) == 56, "");
 
-/* vcuda.api:56: both 18 */
+/* vcuda.api:66: both 18 */
 struct wire_vcudaCopyOut {
 	struct frame_landing landing;
 	uint64_t src;
@@ -179,7 +179,7 @@ struct wire_vcudaCopyOut {
 };
 _Static_assert(sizeof(struct wire_vcudaCopyOut) == 72, "");
 
-/* vcuda.api:60: post 19 */
+/* vcuda.api:70: post 19 */
 struct wire_vcudaCopy {
 	uint64_t dst;
 	uint64_t dstPitch;
@@ -196,7 +196,7 @@ struct wire_vcudaCopy {
 };
 _Static_assert(sizeof(struct wire_vcudaCopy) == 88, "");
 
-/* vcuda.api:65: post 20 */
+/* vcuda.api:75: post 20 */
 struct wire_vcudaFill {
 	uint64_t dst;
 	uint64_t pitch;
@@ -208,7 +208,7 @@ struct wire_vcudaFill {
 };
 _Static_assert(sizeof(struct wire_vcudaFill) == 48, "");
 
-/* vcuda.api:69: call 24 */
+/* vcuda.api:79: call 24 */
 struct wire_vcudaSync {
 	uint32_t scope;
 	uint32_t pad_0;
@@ -216,7 +216,7 @@ struct wire_vcudaSync {
 };
 _Static_assert(sizeof(struct wire_vcudaSync) == 16, "");
 
-/* vcuda.api:73: call 25 */
+/* vcuda.api:83: call 25 */
 struct wire_vcudaQuery {
 	uint32_t scope;
 	uint32_t pad_0;
@@ -227,20 +227,20 @@ struct wire_vcudaQuery {
 };
 _Static_assert(sizeof(struct wire_vcudaQuery) == 32, "");
 
-/* vcuda.api:77: post 26 */
+/* vcuda.api:87: post 26 */
 struct wire_vcudaHostFunc {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t ticket;
 };
 _Static_assert(sizeof(struct wire_vcudaHostFunc) == 16, "");
 
-/* vcuda.api:78: post 27 */
+/* vcuda.api:88: post 27 */
 struct wire_vcudaHostFuncDone {
 	uint64_t ticket;
 };
 _Static_assert(sizeof(struct wire_vcudaHostFuncDone) == 8, "");
 
-/* vcuda.api:82: call 28 */
+/* vcuda.api:92: call 28 */
 struct wire_vcudaOutput {
 	uint32_t which;
 	uint32_t pad_0;
@@ -253,7 +253,7 @@ struct wire_vcudaOutput_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaOutput_reply) == 16, "");
 
-/* vcuda.api:86: call 32 */
+/* vcuda.api:96: call 32 */
 struct wire_vcudaContextCreate {
 	uint32_t number;
 	int32_t device;
@@ -262,21 +262,21 @@ struct wire_vcudaContextCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaContextCreate) == 16, "");
 
-/* vcuda.api:87: post 33 */
+/* vcuda.api:97: post 33 */
 struct wire_vcudaContextDestroy {
 	uint32_t number;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaContextDestroy) == 8, "");
 
-/* vcuda.api:91: call 34 */
+/* vcuda.api:101: call 34 */
 struct wire_vcudaPrimaryReset {
 	int32_t device;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaPrimaryReset) == 8, "");
 
-/* vcuda.api:94: post 40 */
+/* vcuda.api:104: post 40 */
 struct wire_vcudaStreamCreate {
 	uint64_t stream; /* KIND_CUstream, minted by the shim */
 	uint32_t flags;
@@ -284,13 +284,13 @@ struct wire_vcudaStreamCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaStreamCreate) == 16, "");
 
-/* vcuda.api:95: post 41 */
+/* vcuda.api:105: post 41 */
 struct wire_vcudaStreamDestroy {
 	uint64_t stream; /* KIND_CUstream, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaStreamDestroy) == 8, "");
 
-/* vcuda.api:96: post 42 */
+/* vcuda.api:106: post 42 */
 struct wire_vcudaEventCreate {
 	uint64_t event; /* KIND_CUevent, minted by the shim */
 	uint32_t flags;
@@ -298,13 +298,13 @@ struct wire_vcudaEventCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaEventCreate) == 16, "");
 
-/* vcuda.api:97: post 43 */
+/* vcuda.api:107: post 43 */
 struct wire_vcudaEventDestroy {
 	uint64_t event; /* KIND_CUevent, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaEventDestroy) == 8, "");
 
-/* vcuda.api:101: call 48 */
+/* vcuda.api:111: call 48 */
 struct wire_vcudaNvmlFacts {
 	int32_t device;
 	uint32_t pad_0;
@@ -316,7 +316,7 @@ struct wire_vcudaNvmlFacts_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaNvmlFacts_reply) == 520, "");
 
-/* vcuda.api:103: call 49 */
+/* vcuda.api:113: call 49 */
 struct wire_vcudaNvmlText {
 	int32_t device;
 	uint32_t which;
@@ -327,7 +327,7 @@ struct wire_vcudaNvmlText_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaNvmlText_reply) == 8, "");
 
-/* vcuda.api:107: call 50 */
+/* vcuda.api:117: call 50 */
 struct wire_vcudaCublasOpen {
 	uint64_t handle; /* KIND_cublasHandle, minted by the shim */
 	uint32_t major;
@@ -340,13 +340,60 @@ struct wire_vcudaCublasOpen_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCublasOpen_reply) == 8, "");
 
-/* vcuda.api:109: post 51 */
+/* vcuda.api:119: post 51 */
 struct wire_vcudaCublasClose {
 	uint64_t handle; /* KIND_cublasHandle, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCublasClose) == 8, "");
 
-/* vcuda.api:113: call 65 */
+/* vcuda.api:23: post 56 */
+struct wire_vcudaVmmCreate {
+	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, minted by the shim */
+	int32_t device;
+	uint32_t pad_0;
+	uint64_t bytes;
+};
+_Static_assert(sizeof(struct wire_vcudaVmmCreate) == 24, "");
+
+/* vcuda.api:25: post 57 */
+struct wire_vcudaVmmMap {
+	uint64_t memory;
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t offset;
+};
+_Static_assert(sizeof(struct wire_vcudaVmmMap) == 32, "");
+
+/* vcuda.api:27: post 58 */
+struct wire_vcudaVmmRelease {
+	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaVmmRelease) == 8, "");
+
+/* vcuda.api:28: post 59 */
+struct wire_vcudaVmmUnmap {
+	int32_t device;
+	uint32_t pad_0;
+	uint64_t address;
+	uint64_t bytes;
+};
+_Static_assert(sizeof(struct wire_vcudaVmmUnmap) == 24, "");
+
+/* vcuda.api:121: call 60 */
+struct wire_vcudaCublasEmulation {
+	uint64_t handle;
+	uint32_t which;
+	uint32_t pad_0;
+	uint64_t value;
+};
+_Static_assert(sizeof(struct wire_vcudaCublasEmulation) == 24, "");
+struct wire_vcudaCublasEmulation_reply {
+	uint32_t status;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCublasEmulation_reply) == 8, "");
+
+/* vcuda.api:125: call 65 */
 struct wire_vcudaCudnnOpen {
 	uint64_t handle; /* KIND_cudnnHandle, minted by the shim */
 	uint32_t major;
@@ -361,13 +408,13 @@ struct wire_vcudaCudnnOpen_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnOpen_reply) == 16, "");
 
-/* vcuda.api:115: post 66 */
+/* vcuda.api:127: post 66 */
 struct wire_vcudaCudnnClose {
 	uint64_t handle; /* KIND_cudnnHandle, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnClose) == 8, "");
 
-/* vcuda.api:117: call 67 */
+/* vcuda.api:129: call 67 */
 struct wire_vcudaCudnnVersion {
 	uint32_t major;
 	uint32_t pad_0;
@@ -381,7 +428,7 @@ struct wire_vcudaCudnnVersion_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnVersion_reply) == 16, "");
 
-/* vcuda.api:123: call 68 */
+/* vcuda.api:135: call 68 */
 struct wire_vcudaCudnnAsk {
 	uint64_t handle;
 	uint64_t plan;
@@ -403,13 +450,13 @@ struct wire_vcudaCudnnAsk_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnAsk_reply) == 24, "");
 
-/* vcuda.api:126: post 69 */
+/* vcuda.api:138: post 69 */
 struct wire_vcudaCudnnPlanClose {
 	uint64_t plan; /* KIND_cudnnPlan, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
 
-/* vcuda.api:133: post 75 */
+/* vcuda.api:145: post 75 */
 struct wire_vcudaCaptureBegin {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -419,7 +466,7 @@ struct wire_vcudaCaptureBegin {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
 
-/* vcuda.api:136: call 76 */
+/* vcuda.api:148: call 76 */
 struct wire_vcudaCaptureEnd {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -431,7 +478,7 @@ struct wire_vcudaCaptureEnd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEnd_reply) == 8, "");
 
-/* vcuda.api:138: call 77 */
+/* vcuda.api:150: call 77 */
 struct wire_vcudaCaptureTail {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -448,7 +495,7 @@ struct wire_vcudaCaptureTail_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureTail_reply) == 24, "");
 
-/* vcuda.api:141: post 78 */
+/* vcuda.api:153: post 78 */
 struct wire_vcudaCaptureUpdate {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -458,7 +505,7 @@ struct wire_vcudaCaptureUpdate {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
 
-/* vcuda.api:146: call 79 */
+/* vcuda.api:158: call 79 */
 struct wire_vcudaGraphInstantiate {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
@@ -473,7 +520,7 @@ struct wire_vcudaGraphInstantiate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 16, "");
 
-/* vcuda.api:149: call 80 */
+/* vcuda.api:161: call 80 */
 struct wire_vcudaGraphUpdate {
 	uint64_t exec; /* KIND_KIND_CUgraphExec */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -487,7 +534,7 @@ struct wire_vcudaGraphUpdate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
 
-/* vcuda.api:152: both 81 */
+/* vcuda.api:164: both 81 */
 struct wire_vcudaGraphMake {
 	uint64_t graph; /* KIND_CUgraph, minted by the shim */
 	uint32_t what;
@@ -503,13 +550,13 @@ struct wire_vcudaGraphMake_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
 
-/* vcuda.api:155: post 82 */
+/* vcuda.api:167: post 82 */
 struct wire_vcudaGraphGone {
 	uint64_t handle;
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
 
-/* vcuda.api:157: post 83 */
+/* vcuda.api:169: post 83 */
 struct wire_vcudaGraphAdd {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -521,7 +568,7 @@ struct wire_vcudaGraphAdd {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
 
-/* vcuda.api:160: both 84 */
+/* vcuda.api:172: both 84 */
 struct wire_vcudaGraphSet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -533,7 +580,7 @@ struct wire_vcudaGraphSet {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
 
-/* vcuda.api:162: call 85 */
+/* vcuda.api:174: call 85 */
 struct wire_vcudaGraphGet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -547,7 +594,7 @@ struct wire_vcudaGraphGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
 
-/* vcuda.api:165: call 86 */
+/* vcuda.api:177: call 86 */
 struct wire_vcudaGraphList {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t what;
@@ -561,7 +608,7 @@ struct wire_vcudaGraphList_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
 
-/* vcuda.api:168: post 87 */
+/* vcuda.api:180: post 87 */
 struct wire_vcudaGraphEdges {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t remove;
@@ -570,7 +617,7 @@ struct wire_vcudaGraphEdges {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
 
-/* vcuda.api:170: post 88 */
+/* vcuda.api:182: post 88 */
 struct wire_vcudaGraphRemove {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -578,7 +625,7 @@ struct wire_vcudaGraphRemove {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
 
-/* vcuda.api:172: call 89 */
+/* vcuda.api:184: call 89 */
 struct wire_vcudaGraphDot {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t flags;
@@ -594,7 +641,7 @@ struct wire_vcudaGraphDot_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
 
-/* vcuda.api:177: call 90 */
+/* vcuda.api:189: call 90 */
 struct wire_vcudaLinkCreate {
 	uint64_t state; /* KIND_CUlinkState, minted by the shim */
 	struct wire_run jit; /* jit_bytes x byte */
@@ -603,7 +650,7 @@ struct wire_vcudaLinkCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkCreate) == 24, "");
 
-/* vcuda.api:179: call 91 */
+/* vcuda.api:191: call 91 */
 struct wire_vcudaLinkAdd {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	struct wire_run digest; /* 32 x byte */
@@ -621,7 +668,7 @@ struct wire_vcudaLinkAdd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkAdd_reply) == 16, "");
 
-/* vcuda.api:182: call 92 */
+/* vcuda.api:194: call 92 */
 struct wire_vcudaLinkComplete {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 };
@@ -632,7 +679,7 @@ struct wire_vcudaLinkComplete_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkComplete_reply) == 16, "");
 
-/* vcuda.api:184: call 93 */
+/* vcuda.api:196: call 93 */
 struct wire_vcudaLinkRead {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	uint64_t offset;
@@ -641,13 +688,13 @@ struct wire_vcudaLinkRead {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
 
-/* vcuda.api:186: post 94 */
+/* vcuda.api:198: post 94 */
 struct wire_vcudaLinkDestroy {
 	uint64_t state; /* KIND_CUlinkState, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaLinkDestroy) == 8, "");
 
-/* vcuda.api:191: call 95 */
+/* vcuda.api:203: call 95 */
 struct wire_vcudaIpcExport {
 	int32_t device;
 	uint32_t pad_0;
@@ -661,7 +708,7 @@ struct wire_vcudaIpcExport_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaIpcExport_reply) == 24, "");
 
-/* vcuda.api:193: call 96 */
+/* vcuda.api:205: call 96 */
 struct wire_vcudaIpcImport {
 	int32_t device;
 	struct wire_run name; /* 16 x byte */

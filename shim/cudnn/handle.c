@@ -12,6 +12,8 @@
 #include "protocol/handle.h"
 #include "shim/cudnn/cudnn.h"
 
+static int missing; /* the agent's library; it was told */
+
 cudnnStatus_t hand_cudnnCreate(cudnnHandle_t *handle)
 {
 	struct wire_vcudaCudnnOpen body = {.major = CUDNN_MAJOR};
@@ -51,7 +53,8 @@ cudnnStatus_t hand_cudnnCreate(cudnnHandle_t *handle)
 			"more)",
 			CUDNN_MAJOR);
 		if (reply.status == CUDNN_STATUS_NOT_INITIALIZED)
-			vcuda_front_debug(text);
+			vcuda_front_missing("cudnnCreate",
+				CUDNN_MAJOR == 8 ? "libcudnn.so.8" : "libcudnn.so.9", &missing);
 		else
 			snprintf(text, sizeof(text),
 				"cudnnCreate: status %u of the agent's cuDNN", reply.status);

@@ -43,8 +43,8 @@ def test_helm_install_with_the_software_gpu():
          values={"agent": {"driver": "software", "env": [
              {"name": "VCUDA_SOFTGPU_MEMORY", "value": "8G"},
              {"name": "VCUDA_SOFTGPU_DEVICES", "value": "2"}]}})
-    pods = get("pods", space=SYSTEM)["items"]
-    assert len(pods) == 1 and all(c["ready"] for c in pods[0]["status"]["containerStatuses"]), pods
+    # Of a DaemonSet helm is content with one pod less.
+    kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=60s")
     out = helm("test", "vcuda", "--timeout", "60s")
     assert "Succeeded" in out, out
     # A new policy is not everywhere at once.

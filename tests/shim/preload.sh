@@ -55,7 +55,8 @@ LD_PRELOAD=$preload sh -c 'exit 7'
 [ $? -eq 7 ]
 verdict $? "the exit status is the program's"
 
-# Best of 200 each, in turn: the machine is shared, and its load comes and goes.
+# Best of 200 each, in turn, and up to five times that where it is too much: the machine is shared,
+# and its load comes and goes.
 sample() { # sample LD_PRELOAD: ns that `sh -c true` takes
 	local start
 	start=$(date +%s%N)
@@ -63,9 +64,12 @@ sample() { # sample LD_PRELOAD: ns that `sh -c true` takes
 	echo $(($(date +%s%N) - start))
 }
 plain=999999999 loaded=999999999
-for _ in $(seq 200); do
-	took=$(sample "") && [ "$took" -lt $plain ] && plain=$took
-	took=$(sample "$preload") && [ "$took" -lt $loaded ] && loaded=$took
+for _ in 1 2 3 4 5; do
+	for _ in $(seq 200); do
+		took=$(sample "") && [ "$took" -lt $plain ] && plain=$took
+		took=$(sample "$preload") && [ "$took" -lt $loaded ] && loaded=$took
+	done
+	[ $((loaded - plain)) -lt 1000000 ] && break
 done
 added=$((loaded - plain))
 [ $added -lt 1000000 ]

@@ -1,3 +1,4 @@
+# arm: alone
 # What torch.cuda.memory tells, and that the allocator's memory comes back.
 import gc
 
