@@ -29,7 +29,7 @@ static void capture_mark(struct worker *w, struct worker_stream *stream)
 {
 	CUevent event;
 
-	if (stream->before || stream->work == stream->clean ||
+	if (stream->before || stream->work == stream->clean || capture_of(w, stream) ||
 		fence_event(w, stream->context, &event))
 		return;
 	if (w->cuda.cuEventRecord(event, stream->stream)) {
@@ -43,8 +43,6 @@ static void capture_mark(struct worker *w, struct worker_stream *stream)
 /* Before it can become part of a capture. */
 static void capture_prepare(struct worker *w, struct worker_stream *stream)
 {
-	if (capture_of(w, stream))
-		return;
 	capture_mark(w, stream);
 	if (!(stream->flags & CU_STREAM_NON_BLOCKING))
 		capture_mark(w, &w->legacy[stream->context]);

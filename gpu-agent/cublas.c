@@ -131,6 +131,49 @@ CUresult serve_vcudaCublasClose(struct worker *w, struct request *r)
 	return cublas_result(status);
 }
 
+/* A setter that the library has. */
+#define EMULATE(NAME, VALUE) (l->NAME ? l->NAME(s->handle, VALUE) : CUBLAS_STATUS_NOT_SUPPORTED)
+
+CUresult serve_vcudaCublasEmulation(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCublasEmulation *req = (const void *)r->body;
+	struct wire_vcudaCublasEmulation_reply *answer = (void *)r->answer;
+	struct cublas_served *s = worker_handle(w, r, req->handle, KIND_cublasHandle);
+	const struct cublas_library *l;
+	int value = (int)req->value;
+	cublasStatus_t status;
+
+	if (!s)
+		return r->refused;
+	l = s->library;
+	switch (req->which) {
+	case CUBLAS_EMULATION_STRATEGY:
+		status = EMULATE(cublasSetEmulationStrategy, value);
+		break;
+	case CUBLAS_EMULATION_SPECIAL_VALUES:
+		status = EMULATE(cublasSetEmulationSpecialValuesSupport,
+			(cudaEmulationSpecialValuesSupport)value);
+		break;
+	case CUBLAS_EMULATION_MANTISSA_CONTROL:
+		status = EMULATE(cublasSetFixedPointEmulationMantissaControl,
+			(cudaEmulationMantissaControl)value);
+		break;
+	case CUBLAS_EMULATION_MAX_BITS:
+		status = EMULATE(cublasSetFixedPointEmulationMaxMantissaBitCount, value);
+		break;
+	case CUBLAS_EMULATION_BIT_OFFSET:
+		status = EMULATE(cublasSetFixedPointEmulationMantissaBitOffset, value);
+		break;
+	case CUBLAS_EMULATION_BIT_COUNT:
+		status = EMULATE(cublasSetFixedPointEmulationMantissaBitCountPointer,
+			(int *)(uintptr_t)req->value);
+		break;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	answer->status = (uint32_t)status;
+	return CUDA_SUCCESS;
+}
+
 /* The state's numbers, set where they differ. A library that lacks a setter has the default. */
 static cublasStatus_t cublas_set(struct cublas_served *s, const struct cublas_state *state)
 {

@@ -229,8 +229,9 @@ CUresult cudnn_serve(struct worker *w, struct request *r)
 		sizeof(*body) + (uint64_t)body->plain_bytes + 4 * (uint64_t)body->key_words;
 	cudnnStatus_t status;
 
-	if (need > r->header.body || body->plain_bytes % 8 || !body->key_words ||
-		body->key_words > CUDNN_KEY_WORDS || body->plain_bytes > CUDNN_PLAIN_MAX)
+	if (need > r->header.body || body->plain_bytes % 8 ||
+		body->key_words < CUDNN_KEY_HEAD || body->key_words > CUDNN_KEY_WORDS ||
+		body->plain_bytes > CUDNN_PLAIN_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	f.served = cudnn_use(w, r, body->handle, body->stream);
 	if (!f.served)
@@ -241,7 +242,8 @@ CUresult cudnn_serve(struct worker *w, struct request *r)
 	f.plain_end = f.plain + body->plain_bytes;
 	f.key = (const uint32_t *)(const void *)f.plain_end;
 	f.key_end = f.key + body->key_words;
-	f.present = *f.key++;
+	f.present = f.key[0];
+	f.key += CUDNN_KEY_HEAD;
 
 	status = cudnn_run_of(r->header.op)(&f);
 	status = f.stopped ? f.status : cudnn_nine(f.served, status);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -48,7 +49,7 @@ static const char *const allowed[] = {
 
 struct child_environment {
 	char *list[ENVIRON_MAX + 8];
-	char libraries[(1 + AGENT_LIBRARIES) * AGENT_PATH + 32];
+	char libraries[(2 + AGENT_LIBRARIES) * AGENT_PATH + 32];
 	char gpus[HANDOFF_DEVICES * 6 + 32];
 };
 
@@ -86,6 +87,8 @@ static void add_libraries(struct child_environment *env, const struct agent_conf
 	for (int i = 0; i < AGENT_LIBRARIES; i++)
 		add_folders(env, config->libraries[i]);
 	add_folders(env, config->library_path);
+	if (getenv("LD_LIBRARY_PATH")) /* the agent's own, behind what is configured */
+		add_folders(env, getenv("LD_LIBRARY_PATH"));
 }
 
 static void make_environment(struct child_environment *env, const struct agent_config *config)

@@ -8,6 +8,7 @@
 #define VCUDA_PROTOCOL_CUBLAS_H
 
 #include <cuComplex.h>
+#include <cuda.h>
 #include <driver_types.h>
 #include <library_types.h>
 #include <stdint.h>
@@ -25,6 +26,11 @@ typedef int cublasAtomicsMode_t;
 typedef int cublasMath_t;
 typedef int cublasComputeType_t;
 typedef int cublasGemmAlgo_t;
+typedef int cublasEmulationStrategy_t;
+#if CUDA_VERSION < 13000
+typedef int cudaEmulationSpecialValuesSupport;
+typedef int cudaEmulationMantissaControl;
+#endif
 typedef void (*cublasLogCallback)(const char *message);
 
 enum {
@@ -48,6 +54,17 @@ enum {
 	CUBLAS_COMPUTE_32I = 72,
 	CUBLAS_COMPUTE_32I_PEDANTIC = 73,
 	CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT = 79,
+};
+
+/* What a handle knows about emulated floats: set at once, since hardly any program does. */
+enum cublas_emulation {
+	CUBLAS_EMULATION_STRATEGY,
+	CUBLAS_EMULATION_SPECIAL_VALUES,
+	CUBLAS_EMULATION_MANTISSA_CONTROL,
+	CUBLAS_EMULATION_MAX_BITS,
+	CUBLAS_EMULATION_BIT_OFFSET,
+	CUBLAS_EMULATION_BIT_COUNT, /* an address on the device */
+	CUBLAS_EMULATIONS
 };
 
 /* First in the body of every call of cublas.api. The worker sets what differs from what its

@@ -8,7 +8,9 @@
  *
  * plain:  an address or a scalar: 8 bytes (a float in the first four).
  *	   ints: their count in 8 bytes, then 4 bytes each, padded to 8.
- * key:    32-bit words. The first: which pointers are there (bit i: the i-th, in order).
+ * key:    32-bit words. The first: which pointers are there (bit i: the i-th, in order). The
+ *	   second: the low four bits of all addresses, together: what succeeded with aligned
+ *	   ones may not with others.
  *	   An int, an enum, a float: a word; what has 64 bits: two, the lower first.
  *	   A descriptor: kind << 16 | words, then its words (0: NULL). Its ints, where it has
  *	   some (sequence lengths, as many as batch), are the plain part's next item.
@@ -33,6 +35,7 @@ _Static_assert(sizeof(struct cudnn_body) == 24, "");
 
 #define CUDNN_PLAIN_MAX (24u * 1024) /* bytes: some thousand sequence lengths */
 #define CUDNN_KEY_WORDS 2048u	     /* a call with two dozen descriptors has some 500 */
+#define CUDNN_KEY_HEAD 2u	     /* words before the first item */
 #define CUDNN_POINTERS 32u	     /* pointers of one call */
 #define CUDNN_OUTS 24u		     /* numbers that come back; weights bring two tensors */
 #define CUDNN_PERFS 16u		     /* results of a search */

@@ -82,9 +82,9 @@ enum launch_flag {
 	LAUNCH_COOPERATIVE = 1,
 };
 
-/* vcudaStreamCreate's flags, beside CUDA's: its copies, and waiting for it, come to their turn though
- * a host function holds back what was posted before. Host functions of graphs need it: the app's
- * memory is filled for them, and read after them, while their stream stands still. */
+/* vcudaStreamCreate's flags, beside CUDA's: its copies, and waiting for it, come to their turn
+ * though a host function holds back what was posted before. Host functions of graphs need it:
+ * the app's memory is filled for them, and read after them, while their stream stands still. */
 #define STREAM_AHEAD (1u << 31)
 
 /* vcudaSync and vcudaQuery */

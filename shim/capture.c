@@ -2,9 +2,8 @@
  *
  * Streams that capture: see capture.h.
  */
-#include "shim/capture.h"
+#include "shim/capture_state.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,28 +11,12 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine.h"
-#include "shim/graph.h"
 #include "shim/handle.h"
 #include "shim/order.h"
 #include "shim/session.h"
 
-struct capture {
-	struct capture *next;
-	struct graph *graph;
-	struct stream *origin;
-	struct context *context;
-	CUstreamCaptureMode mode;
-	pthread_t thread;
-	uint64_t id;
-	bool existing; /* the graph was there before */
-	bool invalid;
-	/* What GetCaptureInfo handed out last. */
-	CUgraphNode *tail;
-	CUgraphEdgeData *edges;
-};
-
 _Atomic uint32_t capture_open;
-static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct capture *captures;
 static uint64_t last_id;
 static _Thread_local uint8_t thread_mode __attribute__((tls_model("initial-exec")));
@@ -53,7 +36,7 @@ static struct capture *capture_of(const struct stream *stream)
 	return stream && stream->capture ? capture_find(stream->capture) : NULL;
 }
 
-static struct capture *capture_of_number(uint64_t number)
+struct capture *capture_of_number(uint64_t number)
 {
 	return number ? capture_of(shim_object_of(number, KIND_CUstream)) : NULL;
 }
@@ -73,7 +56,7 @@ static void capture_blocking(void *object, void *argument)
 		blocking->found = capture_of(stream);
 }
 
-static struct capture *capture_around_legacy(const struct context *context)
+struct capture *capture_around_legacy(const struct context *context)
 {
 	struct blocking blocking = {.context = context};
 
@@ -327,8 +310,7 @@ void capture_reset(struct context *context)
 
 /* ---- the calls ---- */
 
-/* Whether the edges say no more than before and behind. */
-static bool edges_plain(const CUgraphEdgeData *data, size_t n)
+bool capture_edges_plain(const CUgraphEdgeData *data, size_t n)
 {
 	static const CUgraphEdgeData none;
 
@@ -419,53 +401,13 @@ CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!edges_plain(dependencyData, numDependencies))
+	if (!capture_edges_plain(dependencyData, numDependencies))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	status = graph_numbers(graph, dependencies, numDependencies, &after);
 	if (!status)
 		status = capture_begin(hStream, mode, graph, after, numDependencies);
 	free(after);
 	return status;
-}
-
-CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
-	const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
-{
-	struct wire_vcudaCaptureUpdate *body;
-	struct shim_call call;
-	struct graph *graph;
-	uint64_t stream;
-	uint32_t *after;
-	CUresult status;
-
-	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!edges_plain(dependencyData, numDependencies))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	status = stream_number(hStream, &stream);
-	if (status)
-		return status;
-	graph = capture_graph(stream);
-	if (!graph)
-		return CUDA_ERROR_ILLEGAL_STATE;
-	status = graph_numbers(graph, dependencies, numDependencies, &after);
-	if (status)
-		return status;
-	body = shim_begin(&call, OP_vcudaCaptureUpdate, sizeof(*body));
-	body->stream = stream;
-	body->graph = graph->handle;
-	body->flags = flags;
-	body->count = (uint32_t)numDependencies;
-	shim_put(&call, &body->after, after, numDependencies * sizeof(*after));
-	free(after);
-	return shim_post(&call);
-}
-
-CUresult hand_cuStreamUpdateCaptureDependencies(
-	CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
-{
-	return hand_cuStreamUpdateCaptureDependencies_v2(
-		hStream, dependencies, NULL, numDependencies, flags);
 }
 
 CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
@@ -538,126 +480,6 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	else if (!existing)
 		graph_free(graph); /* the worker's is gone too */
 	return status;
-}
-
-CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-	uint64_t number;
-	struct capture *c;
-	CUresult status = stream_plain(hStream, &number);
-
-	if (!captureStatus)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (status)
-		return status;
-	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-	if (!capture_any())
-		return CUDA_SUCCESS;
-	pthread_mutex_lock(&capture_lock);
-	c = capture_of_number(number);
-	if (c)
-		*captureStatus = c->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-					    : CU_STREAM_CAPTURE_STATUS_ACTIVE;
-	else if (!number && capture_around_legacy(context_current()))
-		status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	pthread_mutex_unlock(&capture_lock);
-	return status;
-}
-
-/* Asks what the stream's next node will wait for; kept with the capture until it is asked
- * again.
- */
-static CUresult capture_tail(struct capture *c, uint64_t stream, size_t *total)
-{
-	const struct wire_vcudaCaptureTail_reply *reply;
-	CUgraphNode *tail = NULL;
-	size_t have = 0;
-	CUresult status;
-
-	*total = 0;
-	do {
-		struct wire_vcudaCaptureTail *body;
-		const uint32_t *numbers;
-		struct shim_call call;
-		size_t bytes;
-
-		body = shim_begin(&call, OP_vcudaCaptureTail, sizeof(*body));
-		body->stream = stream;
-		body->graph = c->graph->handle;
-		body->first = (uint32_t)have;
-		reply = shim_wait(&call, sizeof(*reply));
-		if (reply) {
-			numbers = shim_run(&call, &reply->list, &bytes);
-			*total = reply->total < GRAPH_NODES_MAX ? reply->total : 0;
-			c->graph->count = reply->nodes < GRAPH_NODES_MAX ? reply->nodes : 0;
-			if (!tail)
-				tail = calloc(*total + 1, sizeof(CUgraphNode));
-			for (size_t i = 0; tail && numbers && i < bytes / 4 && have < *total;
-				i++)
-				tail[have++] = graph_node_name(c->graph, numbers[i]);
-			if (!tail || (have < *total && !bytes))
-				call.status = CUDA_ERROR_OUT_OF_MEMORY;
-		}
-		status = shim_end(&call);
-	} while (!status && have < *total);
-	if (status) {
-		free(tail);
-		return status;
-	}
-	free(c->tail);
-	free(c->edges);
-	c->tail = tail;
-	c->edges = calloc(*total + 1, sizeof(*c->edges));
-	return c->edges ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
-	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-	const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
-	size_t *numDependencies_out)
-{
-	uint64_t number;
-	struct capture *c;
-	size_t total = 0;
-	CUresult status = hand_cuStreamIsCapturing(hStream, captureStatus_out);
-
-	if (status || *captureStatus_out != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-		return status;
-	stream_plain(hStream, &number);
-	pthread_mutex_lock(&capture_lock);
-	c = capture_of_number(number);
-	if (c && id_out)
-		*id_out = c->id;
-	if (c && graph_out)
-		*graph_out = (CUgraph)(uintptr_t)c->graph->handle;
-	pthread_mutex_unlock(&capture_lock);
-	if (!c || (!dependencies_out && !numDependencies_out))
-		return CUDA_SUCCESS;
-	status = capture_tail(c, number, &total);
-	if (status)
-		return status;
-	if (dependencies_out)
-		*dependencies_out = c->tail;
-	if (edgeData_out)
-		*edgeData_out = c->edges;
-	if (numDependencies_out)
-		*numDependencies_out = total;
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
-	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-	const CUgraphNode **dependencies_out, size_t *numDependencies_out)
-{
-	return hand_cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out,
-		dependencies_out, NULL, numDependencies_out);
-}
-
-CUresult hand_cuStreamGetCaptureInfo(
-	CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
-{
-	return hand_cuStreamGetCaptureInfo_v3(
-		hStream, captureStatus_out, id_out, NULL, NULL, NULL, NULL);
 }
 
 CUresult hand_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

@@ -13,6 +13,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/capture.h"
 #include "shim/context.h"
+#include "shim/copy.h"
 #include "shim/engine.h"
 #include "shim/graph.h"
 #include "shim/output.h"
@@ -271,19 +272,8 @@ static bool copy_out_later(struct rows *r, uint64_t stream, CUresult *status)
 
 /* ---- one slice, whatever the direction ---- */
 
-enum side { SIDE_HOST, SIDE_DEVICE };
-
-/* What CUDA's descriptors say, checked. Slices are slice_pitch bytes apart. */
-struct shape {
-	enum side src_side, dst_side;
-	uint64_t src, dst;
-	size_t src_pitch, dst_pitch;
-	size_t src_slice, dst_slice;
-	size_t width, height, depth;
-};
-
 /* Bytes from the first to behind the last. False: overflow. */
-static bool shape_extent(const struct shape *s, size_t pitch, size_t slice, size_t *extent)
+static bool copy_extent(const struct shape *s, size_t pitch, size_t slice, size_t *extent)
 {
 	size_t rows, slices;
 
@@ -293,11 +283,11 @@ static bool shape_extent(const struct shape *s, size_t pitch, size_t slice, size
 	       !__builtin_add_overflow(*extent, s->width, extent);
 }
 
-static bool device_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice)
+bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice)
 {
 	size_t extent;
 
-	return shape_extent(s, pitch, slice, &extent) && memory_inside(at, extent);
+	return copy_extent(s, pitch, slice, &extent) && memory_inside(at, extent);
 }
 
 static CUresult copy_device(const struct shape *s, uint64_t stream)
@@ -339,8 +329,7 @@ static CUresult copy_host(const struct shape *s, uint64_t stream)
 	return status;
 }
 
-/* One row, one slice: their distances are of no matter. */
-static void shape_tidy(struct shape *s)
+void copy_tidy(struct shape *s)
 {
 	if (s->height == 1)
 		s->src_pitch = s->dst_pitch = s->width;
@@ -350,8 +339,7 @@ static void shape_tidy(struct shape *s)
 	}
 }
 
-/* A copy with the app on one side. */
-static struct part_copy shape_app(const struct shape *s)
+struct part_copy copy_app(const struct shape *s)
 {
 	bool in = s->src_side == SIDE_HOST;
 
@@ -371,7 +359,7 @@ static struct part_copy shape_app(const struct shape *s)
 static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64_t stream,
 	CUstream hStream, bool async)
 {
-	struct part_copy copy = shape_app(s);
+	struct part_copy copy = copy_app(s);
 	struct host_range range;
 
 	if (!async || s->src_side == s->dst_side ||
@@ -380,7 +368,7 @@ static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64
 	return part_copy_captured(graph, s->src_side == SIDE_HOST, &copy, hStream);
 }
 
-static CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
+CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 {
 	struct graph *graph;
 	uint64_t stream;
@@ -388,12 +376,10 @@ static CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 
 	if (status || !s->width || !s->height || !s->depth)
 		return status;
-	shape_tidy(s);
-	if (s->dst_side == SIDE_DEVICE &&
-		!device_side_ok(s, s->dst, s->dst_pitch, s->dst_slice))
+	copy_tidy(s);
+	if (s->dst_side == SIDE_DEVICE && !copy_side_ok(s, s->dst, s->dst_pitch, s->dst_slice))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (s->src_side == SIDE_DEVICE &&
-		!device_side_ok(s, s->src, s->src_pitch, s->src_slice))
+	if (s->src_side == SIDE_DEVICE && !copy_side_ok(s, s->src, s->src_pitch, s->src_slice))
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((s->dst_side == SIDE_HOST && !s->dst) || (s->src_side == SIDE_HOST && !s->src))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -430,7 +416,7 @@ static CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 	return status;
 }
 
-static enum side side_of(uint64_t address)
+enum side copy_side_of(uint64_t address)
 {
 	int device;
 
@@ -500,13 +486,15 @@ CUresult hand_cuMemcpyDtoDAsync_v2(
 
 CUresult hand_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream null_stream)
 {
-	return copy_flat(side_of(dst), dst, side_of(src), src, ByteCount, null_stream, false);
+	return copy_flat(
+		copy_side_of(dst), dst, copy_side_of(src), src, ByteCount, null_stream, false);
 }
 
 CUresult hand_cuMemcpyAsync(
 	CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-	return copy_flat(side_of(dst), dst, side_of(src), src, ByteCount, hStream, true);
+	return copy_flat(
+		copy_side_of(dst), dst, copy_side_of(src), src, ByteCount, hStream, true);
 }
 
 CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
@@ -523,193 +511,4 @@ CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 	if (!context_of(dstContext) || !context_of(srcContext))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return hand_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
-}
-
-/* ---- descriptors ---- */
-
-/* One side of a descriptor: where its first byte is, and how rows and slices follow. */
-static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
-	size_t rows, size_t x, size_t y, size_t z, const struct shape *s, enum side *side,
-	uint64_t *at, size_t *pitch_out, size_t *slice_out)
-{
-	size_t need, offset;
-
-	if (type == CU_MEMORYTYPE_ARRAY)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE &&
-		type != CU_MEMORYTYPE_UNIFIED)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_add_overflow(x, s->width, &need))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!pitch)
-		pitch = need;
-	if (pitch < need && (s->height > 1 || s->depth > 1))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (rows < y + s->height) {
-		if (rows && s->depth > 1)
-			return CUDA_ERROR_INVALID_VALUE;
-		rows = y + s->height;
-	}
-	if (__builtin_mul_overflow(pitch, rows, slice_out) ||
-		__builtin_mul_overflow(*slice_out, z, &offset))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_mul_overflow(pitch, y, &need) ||
-		__builtin_add_overflow(offset, need, &offset) ||
-		__builtin_add_overflow(offset, x, &offset))
-		return CUDA_ERROR_INVALID_VALUE;
-	*pitch_out = pitch;
-	*at = type == CU_MEMORYTYPE_HOST ? address_of(host) : device;
-	if (!*at)
-		return s->width && s->height && s->depth ? CUDA_ERROR_INVALID_VALUE
-							 : CUDA_SUCCESS;
-	*side = type == CU_MEMORYTYPE_HOST     ? SIDE_HOST
-		: type == CU_MEMORYTYPE_DEVICE ? SIDE_DEVICE
-					       : side_of(*at);
-	*at += offset;
-	return CUDA_SUCCESS;
-}
-
-static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
-{
-	struct shape s = {.depth = 1};
-	CUresult status;
-
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	s.width = p->WidthInBytes;
-	s.height = p->Height;
-	status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch, 0,
-		p->srcXInBytes, p->srcY, 0, &s, &s.src_side, &s.src, &s.src_pitch,
-		&s.src_slice);
-	if (!status)
-		status = side_read(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch, 0,
-			p->dstXInBytes, p->dstY, 0, &s, &s.dst_side, &s.dst, &s.dst_pitch,
-			&s.dst_slice);
-	return status ? status : copy_shape(&s, stream, async);
-}
-
-static CUresult shape_3d(const CUDA_MEMCPY3D *p, struct shape *s)
-{
-	CUresult status;
-
-	if (!p || p->srcLOD || p->dstLOD)
-		return CUDA_ERROR_INVALID_VALUE;
-	*s = (struct shape){.width = p->WidthInBytes, .height = p->Height, .depth = p->Depth};
-	status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch,
-		p->srcHeight, p->srcXInBytes, p->srcY, p->srcZ, s, &s->src_side, &s->src,
-		&s->src_pitch, &s->src_slice);
-	if (!status)
-		status = side_read(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch,
-			p->dstHeight, p->dstXInBytes, p->dstY, p->dstZ, s, &s->dst_side,
-			&s->dst, &s->dst_pitch, &s->dst_slice);
-	return status;
-}
-
-static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
-{
-	struct shape s;
-	CUresult status = shape_3d(p, &s);
-
-	return status ? status : copy_shape(&s, stream, async);
-}
-
-CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,
-	struct part_copy *app)
-{
-	struct shape s;
-	CUresult status = shape_3d(copy, &s);
-
-	if (status)
-		return status;
-	if (!s.width || !s.height || !s.depth || !s.src || !s.dst)
-		return CUDA_ERROR_INVALID_VALUE;
-	shape_tidy(&s);
-	if ((s.dst_side == SIDE_DEVICE &&
-		    !device_side_ok(&s, s.dst, s.dst_pitch, s.dst_slice)) ||
-		(s.src_side == SIDE_DEVICE &&
-			!device_side_ok(&s, s.src, s.src_pitch, s.src_slice)))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (s.src_side == SIDE_HOST && s.dst_side == SIDE_HOST)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (s.src_side == SIDE_HOST || s.dst_side == SIDE_HOST) {
-		*way = s.src_side == SIDE_HOST ? COPY_WAY_IN : COPY_WAY_OUT;
-		*app = shape_app(&s);
-		return CUDA_SUCCESS;
-	}
-	*way = COPY_WAY_INSIDE;
-	*inside = (struct graph_copy){.dst = s.dst,
-		.dst_pitch = s.dst_pitch,
-		.dst_slice = s.dst_slice,
-		.src = s.src,
-		.src_pitch = s.src_pitch,
-		.src_slice = s.src_slice,
-		.width = s.width,
-		.height = s.height,
-		.depth = s.depth};
-	return CUDA_SUCCESS;
-}
-
-static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
-{
-	CUDA_MEMCPY3D c;
-
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	c = (CUDA_MEMCPY3D){.srcXInBytes = p->srcXInBytes,
-		.srcY = p->srcY,
-		.srcZ = p->srcZ,
-		.srcLOD = p->srcLOD,
-		.srcMemoryType = p->srcMemoryType,
-		.srcHost = p->srcHost,
-		.srcDevice = p->srcDevice,
-		.srcPitch = p->srcPitch,
-		.srcHeight = p->srcHeight,
-		.dstXInBytes = p->dstXInBytes,
-		.dstY = p->dstY,
-		.dstZ = p->dstZ,
-		.dstLOD = p->dstLOD,
-		.dstMemoryType = p->dstMemoryType,
-		.dstHost = p->dstHost,
-		.dstDevice = p->dstDevice,
-		.dstPitch = p->dstPitch,
-		.dstHeight = p->dstHeight,
-		.WidthInBytes = p->WidthInBytes,
-		.Height = p->Height,
-		.Depth = p->Depth};
-	return copy_3d(&c, stream, async);
-}
-
-CUresult hand_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy, CUstream null_stream)
-{
-	return copy_2d(pCopy, null_stream, false);
-}
-
-CUresult hand_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy, CUstream null_stream)
-{
-	return copy_2d(pCopy, null_stream, false);
-}
-
-CUresult hand_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-{
-	return copy_2d(pCopy, hStream, true);
-}
-
-CUresult hand_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy, CUstream null_stream)
-{
-	return copy_3d(pCopy, null_stream, false);
-}
-
-CUresult hand_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
-{
-	return copy_3d(pCopy, hStream, true);
-}
-
-CUresult hand_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy, CUstream null_stream)
-{
-	return copy_3d_peer(pCopy, null_stream, false);
-}
-
-CUresult hand_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
-{
-	return copy_3d_peer(pCopy, hStream, true);
 }

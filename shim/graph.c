@@ -195,6 +195,7 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	clone->count = graph->count;
 	clone->original = graph->handle;
+	clone->pruned = graph->pruned;
 	status = parts_copy(&clone->parts, &graph->parts) ? CUDA_SUCCESS
 							  : CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < clone->parts.count; i++)

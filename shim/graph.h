@@ -28,7 +28,6 @@ enum part_kind {
 	PART_OUT,    /* to it, behind one */
 	PART_HOST,   /* a host function: callback.c */
 	PART_RECORD, /* an event that a launch records */
-	PART_MEMORY, /* device memory that lives as long as the graph */
 };
 
 /* A copy with one side in the app's memory. */
@@ -44,7 +43,7 @@ struct part {
 	_Atomic uint32_t refs;
 	enum part_kind kind;
 	struct part_copy copy; /* IN, OUT */
-	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed; MEMORY */
+	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed */
 	size_t bytes;
 	uint64_t number; /* HOST: ticket; RECORD: event */
 };
@@ -80,6 +79,7 @@ struct graph {
 	bool edges_known;
 	struct parts parts;
 	bool capturing;
+	bool pruned;	      /* nodes are gone: the count says nothing */
 	uint64_t original;    /* of a clone */
 	struct graph *parent; /* a child graph; NULL: the app's own */
 	struct graph *children, *sibling;
@@ -128,8 +128,8 @@ bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument);
 /* callback.c: a part for a host node's function. */
 CUresult callback_node_new(CUhostFn function, void *argument, struct part **part);
 
-/* copy.c: a copy between device and device (*INSIDE), or with the app. NOT_SUPPORTED: the app
- * on both sides, or arrays. */
+/* copy_described.c: a copy between device and device (*INSIDE), or with the app. NOT_SUPPORTED:
+ * the app on both sides, or arrays. */
 enum copy_way { COPY_WAY_INSIDE, COPY_WAY_IN, COPY_WAY_OUT };
 CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,
 	struct part_copy *app);

@@ -197,6 +197,11 @@ CUresult hand_cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNod
 
 	if (!graph || !numNodes)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* How many there are is all that most programs ask. */
+	if (!nodes && !graph->capturing && !graph->pruned) {
+		*numNodes = graph->count;
+		return CUDA_SUCCESS;
+	}
 	list.room = *numNodes;
 	status = graph_know_types(graph);
 	if (status)
@@ -438,6 +443,7 @@ CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)
 		i--;
 	}
 	graph->types[number] = GRAPH_NO_NODE;
+	graph->pruned = true;
 	graph->nodes[number] = NULL;
 	graph->edges_known = false;
 	graph_node_free(node);

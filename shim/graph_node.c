@@ -114,6 +114,11 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 	return kernel_pack(f, k, p->bytes + sizeof(*kernel), f->info.param_bytes);
 }
 
+bool node_context_ok(CUcontext ctx)
+{
+	return !ctx || context_of(ctx) == context_current();
+}
+
 /* ---- the others ---- */
 
 CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy)

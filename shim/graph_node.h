@@ -16,6 +16,8 @@ struct node_params {
 	struct graph *child; /* GRAPH */
 };
 
+/* A graph is of the context that it is built in: NULL, or the current one. */
+bool node_context_ok(CUcontext ctx);
 /* Checks and packs; whatever comes of it, node_add, node_set or node_params_free ends it. */
 CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS *k);
 CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy);

@@ -48,8 +48,8 @@ CUresult memory_settle(void);
 void memory_reset(int device, uint64_t kept);
 
 /* --- for memory that processes share (ipc.c) --- */
-/* Another process's memory of BYTES (granules) that the agent knows by NAME, at an address of our
- * own; it goes by memory_give. */
+/* Another process's memory of BYTES (granules) that the agent knows by NAME, at an address of
+ * our own; it goes by memory_give. */
 CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdeviceptr *address);
 
 /* --- for the VMM interface (vmm.c) --- */

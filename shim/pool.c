@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "protocol/generated/cuda_hand.h"
+#include "shim/capture.h"
 #include "shim/context.h"
 #include "shim/engine.h"
 #include "shim/handle.h"
@@ -251,6 +252,9 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 
 	if (!dptr || !bytes)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* A graph that owned the memory would have to keep it between launches. */
+	if (!status)
+		status = capture_refuse(stream);
 	if (status)
 		return status;
 	pthread_mutex_lock(&pool_lock);
@@ -292,6 +296,8 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
 
+	if (!status)
+		status = capture_refuse(stream);
 	if (status)
 		return status;
 	pthread_mutex_lock(&pool_lock);

@@ -33,5 +33,6 @@ cp -L "$cache"/cuda-12.9/lib/libcudart.so.12 "$cache"/cuda-13.0/lib/libcudart.so
 [ -d "$build/cublaslt" ] && mkdir -p "$folder/cublaslt" && cp -r "$build"/cublaslt/. "$folder/cublaslt/"
 [ -d "$build/cudnn" ] && mkdir -p "$folder/cudnn" && cp -r "$build"/cudnn/. "$folder/cudnn/"
 [ -d "$build/bench" ] && cp -r "$build"/bench/. "$folder/bench/"
-strip --strip-debug "$folder"/bin/* "$folder"/lib/*.so 2>/dev/null || true
+strip --strip-debug "$folder"/bin/* "$folder"/lib/*.so "$folder"/{cublas,cublaslt,cudnn,programs}/*/* \
+	2>/dev/null || true
 du -sh "$folder" | awk '{print "dist: " $2 ", " $1}'

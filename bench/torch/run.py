@@ -141,14 +141,15 @@ class Bench:
         if self.left() < 20:
             row["error"] = "not run: the time given is used up"
             return row
-        native, remote = self.arm(), self.arm(delay)
+        arms = []
         try:
-            for arm in (native, remote):
+            arms = native, remote = self.arm(), self.arm(delay)
+            for arm in arms:
                 row[f"{arm.name.split('+')[0]}_setup"] = arm.order(
                     120, do="setup", name=workload.name, small=self.options.small)
             used = self.stack.cpu_seconds()
             for pair in range(self.options.pairs + 1):
-                times = [arm.order(60, do="run") for arm in (native, remote)]
+                times = [arm.order(60, do="run") for arm in arms]
                 if pair:  # the first is for warming up
                     row["pairs"].append([t["seconds"] for t in times])
                     row.setdefault("client_cpu", []).append([t["cpu"] for t in times])
@@ -160,14 +161,26 @@ class Bench:
             if not delay:
                 row["counts"] = remote.order(60, do="count")
                 self.count(row)
-            for arm in (native, remote):
+            for arm in arms:
                 arm.order(30, do="drop")
         except stack.Failed as error:
             row["error"] = str(error)
-            for arm in (native, remote):  # what it was doing is not known
+            for arm in arms:  # what it was doing is not known
                 arm.end()
         self.judge(row)
+        self.save()
         return row
+
+    def save(self):
+        """Everything measured so far: a run that is stopped leaves it."""
+        if not self.options.json:
+            return
+        with open(self.options.json, "w") as file:
+            json.dump({"when": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
+                       "hello": self.hello, "pairs": self.options.pairs,
+                       "small": self.options.small, "client_cores": self.stack.client,
+                       "agent_cores": self.stack.server, "check": self.options.check,
+                       "rows": self.rows}, file, indent=1)
 
     def count(self, row):
         calls = {name: call["count"] for name, call in row["counts"].get("calls", {}).items()}
@@ -266,6 +279,7 @@ class Bench:
                     measured = self.round_trip(delay)
                 row = self.measure(BY_NAME[name], delay)
                 row["round_trip_us"] = measured
+                self.save()
                 self.tell(line_of(row))
             if delay in self.arms:
                 self.arms.pop(delay).end()
@@ -425,7 +439,7 @@ def libraries(options):
 
 def main():
     options = options_of()
-    bench = None
+    bench = stopped = None
     start = time.monotonic()
     try:
         with stack.Stack(options.dist, options.driver, options.log, libraries(options),
@@ -446,24 +460,20 @@ def main():
             finally:
                 bench.close()
     except stack.Failed as error:
-        sys.exit(f"bench/torch: {error}")
+        stopped = str(error)
     except KeyboardInterrupt:
-        print("bench/torch: stopped; what was measured:", file=sys.stderr)
+        stopped = "stopped"
+    if stopped:
+        print(f"bench/torch: {stopped}", file=sys.stderr)
     if bench is None:
         return 1
     report(options, bench, served, time.monotonic() - start)
-    return any(row.get("verdict") == "fail" for row in bench.rows)
+    return bool(stopped) or any(row.get("verdict") == "fail" for row in bench.rows)
 
 
 def report(options, bench, served, seconds):
     hello = bench.hello
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"when": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
-                       "hello": hello, "pairs": options.pairs, "small": options.small,
-                       "client_cores": served.client, "agent_cores": served.server,
-                       "seconds": seconds, "check": options.check, "rows": bench.rows}, file,
-                      indent=1)
+    bench.save()
     if options.profile:
         return
     native, remote = hello.get("native", {}), hello.get("remote", {})

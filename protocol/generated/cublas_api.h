@@ -30,6 +30,30 @@ cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode);
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
 cublasStatus_t cublasGetSmCountTarget(cublasHandle_t handle, int *smCountTarget);
 cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int smCountTarget);
+cublasStatus_t cublasGetEmulationStrategy(cublasHandle_t handle,
+		cublasEmulationStrategy_t *emulationStrategy);
+cublasStatus_t cublasSetEmulationStrategy(cublasHandle_t handle,
+		cublasEmulationStrategy_t emulationStrategy);
+cublasStatus_t cublasGetEmulationSpecialValuesSupport(cublasHandle_t handle,
+		cudaEmulationSpecialValuesSupport *mask);
+cublasStatus_t cublasSetEmulationSpecialValuesSupport(cublasHandle_t handle,
+		cudaEmulationSpecialValuesSupport mask);
+cublasStatus_t cublasGetFixedPointEmulationMantissaControl(cublasHandle_t handle,
+		cudaEmulationMantissaControl *mantissaControl);
+cublasStatus_t cublasSetFixedPointEmulationMantissaControl(cublasHandle_t handle,
+		cudaEmulationMantissaControl mantissaControl);
+cublasStatus_t cublasGetFixedPointEmulationMaxMantissaBitCount(cublasHandle_t handle,
+		int *maxMantissaBitCount);
+cublasStatus_t cublasSetFixedPointEmulationMaxMantissaBitCount(cublasHandle_t handle,
+		int maxMantissaBitCount);
+cublasStatus_t cublasGetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle,
+		int *mantissaBitOffset);
+cublasStatus_t cublasSetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle,
+		int mantissaBitOffset);
+cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle,
+		int **mantissaBitCount);
+cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle,
+		int *mantissaBitCount);
 const char *cublasGetStatusName(cublasStatus_t status);
 const char *cublasGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr,

@@ -26,6 +26,30 @@ cublasStatus_t hand_cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode)
 cublasStatus_t hand_cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
 cublasStatus_t hand_cublasGetSmCountTarget(cublasHandle_t handle, int *smCountTarget);
 cublasStatus_t hand_cublasSetSmCountTarget(cublasHandle_t handle, int smCountTarget);
+cublasStatus_t hand_cublasGetEmulationStrategy(cublasHandle_t handle,
+		cublasEmulationStrategy_t *emulationStrategy);
+cublasStatus_t hand_cublasSetEmulationStrategy(cublasHandle_t handle,
+		cublasEmulationStrategy_t emulationStrategy);
+cublasStatus_t hand_cublasGetEmulationSpecialValuesSupport(cublasHandle_t handle,
+		cudaEmulationSpecialValuesSupport *mask);
+cublasStatus_t hand_cublasSetEmulationSpecialValuesSupport(cublasHandle_t handle,
+		cudaEmulationSpecialValuesSupport mask);
+cublasStatus_t hand_cublasGetFixedPointEmulationMantissaControl(cublasHandle_t handle,
+		cudaEmulationMantissaControl *mantissaControl);
+cublasStatus_t hand_cublasSetFixedPointEmulationMantissaControl(cublasHandle_t handle,
+		cudaEmulationMantissaControl mantissaControl);
+cublasStatus_t hand_cublasGetFixedPointEmulationMaxMantissaBitCount(cublasHandle_t handle,
+		int *maxMantissaBitCount);
+cublasStatus_t hand_cublasSetFixedPointEmulationMaxMantissaBitCount(cublasHandle_t handle,
+		int maxMantissaBitCount);
+cublasStatus_t hand_cublasGetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle,
+		int *mantissaBitOffset);
+cublasStatus_t hand_cublasSetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle,
+		int mantissaBitOffset);
+cublasStatus_t hand_cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle,
+		int **mantissaBitCount);
+cublasStatus_t hand_cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle,
+		int *mantissaBitCount);
 const char *hand_cublasGetStatusName(cublasStatus_t status);
 const char *hand_cublasGetStatusString(cublasStatus_t status);
 cublasStatus_t hand_cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr,

@@ -134,37 +134,37 @@ VCUDA_EXPORT cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int sm
 	return hand_cublasSetSmCountTarget(handle, smCountTarget);
 }
 
-/* cublas.api:28: refused */
-cublasStatus_t cublasGetEmulationStrategy(void);
-VCUDA_EXPORT cublasStatus_t cublasGetEmulationStrategy(void)
+/* cublas.api:28: local */
+VCUDA_EXPORT cublasStatus_t cublasGetEmulationStrategy(cublasHandle_t handle,
+		cublasEmulationStrategy_t *emulationStrategy)
 {
-	return cublas_refused(CALL_cublasGetEmulationStrategy, "cublasGetEmulationStrategy",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasGetEmulationStrategy);
+	return hand_cublasGetEmulationStrategy(handle, emulationStrategy);
 }
 
-/* cublas.api:29: refused */
-cublasStatus_t cublasSetEmulationStrategy(void);
-VCUDA_EXPORT cublasStatus_t cublasSetEmulationStrategy(void)
+/* cublas.api:30: local */
+VCUDA_EXPORT cublasStatus_t cublasSetEmulationStrategy(cublasHandle_t handle,
+		cublasEmulationStrategy_t emulationStrategy)
 {
-	return cublas_refused(CALL_cublasSetEmulationStrategy, "cublasSetEmulationStrategy",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasSetEmulationStrategy);
+	return hand_cublasSetEmulationStrategy(handle, emulationStrategy);
 }
 
-/* cublas.api:50: local */
+/* cublas.api:52: local */
 VCUDA_EXPORT const char *cublasGetStatusName(cublasStatus_t status)
 {
 	cublas_count(CALL_cublasGetStatusName);
 	return hand_cublasGetStatusName(status);
 }
 
-/* cublas.api:51: local */
+/* cublas.api:53: local */
 VCUDA_EXPORT const char *cublasGetStatusString(cublasStatus_t status)
 {
 	cublas_count(CALL_cublasGetStatusString);
 	return hand_cublasGetStatusString(status);
 }
 
-/* cublas.api:52: local */
+/* cublas.api:54: local */
 VCUDA_EXPORT cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr,
 		const char *logFileName)
 {
@@ -172,21 +172,21 @@ VCUDA_EXPORT cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, 
 	return hand_cublasLoggerConfigure(logIsOn, logToStdOut, logToStdErr, logFileName);
 }
 
-/* cublas.api:54: local */
+/* cublas.api:56: local */
 VCUDA_EXPORT cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallback)
 {
 	cublas_count(CALL_cublasSetLoggerCallback);
 	return hand_cublasSetLoggerCallback(userCallback);
 }
 
-/* cublas.api:55: local */
+/* cublas.api:57: local */
 VCUDA_EXPORT cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback)
 {
 	cublas_count(CALL_cublasGetLoggerCallback);
 	return hand_cublasGetLoggerCallback(userCallback);
 }
 
-/* cublas.api:56: local */
+/* cublas.api:58: local */
 VCUDA_EXPORT cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, int incx,
 		void *devicePtr, int incy)
 {
@@ -194,7 +194,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, 
 	return hand_cublasSetVector(n, elemSize, x, incx, devicePtr, incy);
 }
 
-/* cublas.api:56: local */
+/* cublas.api:58: local */
 VCUDA_EXPORT cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, const void *x,
 		int64_t incx, void *devicePtr, int64_t incy)
 {
@@ -202,7 +202,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, cons
 	return hand_cublasSetVector(n, elemSize, x, incx, devicePtr, incy);
 }
 
-/* cublas.api:58: local */
+/* cublas.api:60: local */
 VCUDA_EXPORT cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, int incx,
 		void *y, int incy)
 {
@@ -210,7 +210,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, 
 	return hand_cublasGetVector(n, elemSize, x, incx, y, incy);
 }
 
-/* cublas.api:58: local */
+/* cublas.api:60: local */
 VCUDA_EXPORT cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, const void *x,
 		int64_t incx, void *y, int64_t incy)
 {
@@ -218,7 +218,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, cons
 	return hand_cublasGetVector(n, elemSize, x, incx, y, incy);
 }
 
-/* cublas.api:59: local */
+/* cublas.api:61: local */
 VCUDA_EXPORT cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, const void *A,
 		int lda, void *B, int ldb)
 {
@@ -226,7 +226,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, co
 	return hand_cublasSetMatrix(rows, cols, elemSize, A, lda, B, ldb);
 }
 
-/* cublas.api:59: local */
+/* cublas.api:61: local */
 VCUDA_EXPORT cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize,
 		const void *A, int64_t lda, void *B, int64_t ldb)
 {
@@ -234,7 +234,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64
 	return hand_cublasSetMatrix(rows, cols, elemSize, A, lda, B, ldb);
 }
 
-/* cublas.api:61: local */
+/* cublas.api:63: local */
 VCUDA_EXPORT cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, const void *A,
 		int lda, void *B, int ldb)
 {
@@ -242,7 +242,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, co
 	return hand_cublasGetMatrix(rows, cols, elemSize, A, lda, B, ldb);
 }
 
-/* cublas.api:61: local */
+/* cublas.api:63: local */
 VCUDA_EXPORT cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize,
 		const void *A, int64_t lda, void *B, int64_t ldb)
 {
@@ -250,7 +250,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64
 	return hand_cublasGetMatrix(rows, cols, elemSize, A, lda, B, ldb);
 }
 
-/* cublas.api:63: local */
+/* cublas.api:65: local */
 VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void *hostPtr,
 		int incx, void *devicePtr, int incy, cudaStream_t stream)
 {
@@ -258,7 +258,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void
 	return hand_cublasSetVectorAsync(n, elemSize, hostPtr, incx, devicePtr, incy, stream);
 }
 
-/* cublas.api:63: local */
+/* cublas.api:65: local */
 VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize,
 		const void *hostPtr, int64_t incx, void *devicePtr, int64_t incy,
 		cudaStream_t stream)
@@ -267,7 +267,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize,
 	return hand_cublasSetVectorAsync(n, elemSize, hostPtr, incx, devicePtr, incy, stream);
 }
 
-/* cublas.api:65: local */
+/* cublas.api:67: local */
 VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void *devicePtr,
 		int incx, void *hostPtr, int incy, cudaStream_t stream)
 {
@@ -275,7 +275,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void
 	return hand_cublasGetVectorAsync(n, elemSize, devicePtr, incx, hostPtr, incy, stream);
 }
 
-/* cublas.api:65: local */
+/* cublas.api:67: local */
 VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize,
 		const void *devicePtr, int64_t incx, void *hostPtr, int64_t incy,
 		cudaStream_t stream)
@@ -284,7 +284,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize,
 	return hand_cublasGetVectorAsync(n, elemSize, devicePtr, incx, hostPtr, incy, stream);
 }
 
-/* cublas.api:67: local */
+/* cublas.api:69: local */
 VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSize,
 		const void *A, int lda, void *B, int ldb, cudaStream_t stream)
 {
@@ -292,7 +292,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSiz
 	return hand_cublasSetMatrixAsync(rows, cols, elemSize, A, lda, B, ldb, stream);
 }
 
-/* cublas.api:67: local */
+/* cublas.api:69: local */
 VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols,
 		int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
 		cudaStream_t stream)
@@ -301,7 +301,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols,
 	return hand_cublasSetMatrixAsync(rows, cols, elemSize, A, lda, B, ldb, stream);
 }
 
-/* cublas.api:69: local */
+/* cublas.api:71: local */
 VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSize,
 		const void *A, int lda, void *B, int ldb, cudaStream_t stream)
 {
@@ -309,7 +309,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSiz
 	return hand_cublasGetMatrixAsync(rows, cols, elemSize, A, lda, B, ldb, stream);
 }
 
-/* cublas.api:69: local */
+/* cublas.api:71: local */
 VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols,
 		int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
 		cudaStream_t stream)
@@ -318,14 +318,14 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols,
 	return hand_cublasGetMatrixAsync(rows, cols, elemSize, A, lda, B, ldb, stream);
 }
 
-/* cublas.api:71: local */
+/* cublas.api:73: local */
 VCUDA_EXPORT void cublasXerbla(const char *srName, int info)
 {
 	cublas_count(CALL_cublasXerbla);
 	hand_cublasXerbla(srName, info);
 }
 
-/* cublas.api:72: learned */
+/* cublas.api:74: learned */
 VCUDA_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *result, cudaDataType resultType,
 		cudaDataType executionType)
@@ -350,7 +350,7 @@ VCUDA_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const voi
 	return status;
 }
 
-/* cublas.api:72: learned */
+/* cublas.api:74: learned */
 VCUDA_EXPORT cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
 		cudaDataType executionType)
@@ -361,7 +361,7 @@ VCUDA_EXPORT cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, co
 		executionType);
 }
 
-/* cublas.api:75: learned */
+/* cublas.api:77: learned */
 VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *result)
 {
@@ -382,7 +382,7 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const f
 	return status;
 }
 
-/* cublas.api:75: learned */
+/* cublas.api:77: learned */
 VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *result)
 {
@@ -391,7 +391,7 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasSnrm2_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:77: learned */
+/* cublas.api:79: learned */
 VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *result)
 {
@@ -412,7 +412,7 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const d
 	return status;
 }
 
-/* cublas.api:77: learned */
+/* cublas.api:79: learned */
 VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *result)
 {
@@ -421,7 +421,7 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDnrm2_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:79: learned */
+/* cublas.api:81: learned */
 VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, float *result)
 {
@@ -442,7 +442,7 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:79: learned */
+/* cublas.api:81: learned */
 VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, float *result)
 {
@@ -451,7 +451,7 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasScnrm2_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:81: learned */
+/* cublas.api:83: learned */
 VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
@@ -472,7 +472,7 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:81: learned */
+/* cublas.api:83: learned */
 VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, double *result)
 {
@@ -481,7 +481,7 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasDznrm2_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:83: learned */
+/* cublas.api:85: learned */
 VCUDA_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
 		void *result, cudaDataType resultType, cudaDataType executionType)
@@ -509,7 +509,7 @@ VCUDA_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void
 	return status;
 }
 
-/* cublas.api:83: learned */
+/* cublas.api:85: learned */
 VCUDA_EXPORT cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
 		int64_t incy, void *result, cudaDataType resultType, cudaDataType executionType)
@@ -520,7 +520,7 @@ VCUDA_EXPORT cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, con
 		resultType, executionType);
 }
 
-/* cublas.api:87: learned */
+/* cublas.api:89: learned */
 VCUDA_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
 		void *result, cudaDataType resultType, cudaDataType executionType)
@@ -548,7 +548,7 @@ VCUDA_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const voi
 	return status;
 }
 
-/* cublas.api:87: learned */
+/* cublas.api:89: learned */
 VCUDA_EXPORT cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
 		int64_t incy, void *result, cudaDataType resultType, cudaDataType executionType)
@@ -559,7 +559,7 @@ VCUDA_EXPORT cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, co
 		resultType, executionType);
 }
 
-/* cublas.api:91: learned */
+/* cublas.api:93: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, const float *y, int incy, float *result)
 {
@@ -582,7 +582,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const fl
 	return status;
 }
 
-/* cublas.api:91: learned */
+/* cublas.api:93: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, const float *y, int64_t incy, float *result)
 {
@@ -591,7 +591,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, c
 	return cublasSdot_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:93: learned */
+/* cublas.api:95: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, const double *y, int incy, double *result)
 {
@@ -614,7 +614,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const do
 	return status;
 }
 
-/* cublas.api:93: learned */
+/* cublas.api:95: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, const double *y, int64_t incy, double *result)
 {
@@ -623,7 +623,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, c
 	return cublasDdot_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:95: learned */
+/* cublas.api:97: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
@@ -646,7 +646,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const c
 	return status;
 }
 
-/* cublas.api:95: learned */
+/* cublas.api:97: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy,
 		cuComplex *result)
@@ -656,7 +656,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCdotu_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:97: learned */
+/* cublas.api:99: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
@@ -679,7 +679,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const c
 	return status;
 }
 
-/* cublas.api:97: learned */
+/* cublas.api:99: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy,
 		cuComplex *result)
@@ -689,7 +689,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCdotc_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:99: learned */
+/* cublas.api:101: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
 		cuDoubleComplex *result)
@@ -713,7 +713,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:99: learned */
+/* cublas.api:101: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy,
 		cuDoubleComplex *result)
@@ -723,7 +723,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZdotu_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:101: learned */
+/* cublas.api:103: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
 		cuDoubleComplex *result)
@@ -747,7 +747,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:101: learned */
+/* cublas.api:103: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy,
 		cuDoubleComplex *result)
@@ -757,7 +757,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZdotc_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:103: learned */
+/* cublas.api:105: learned */
 VCUDA_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha,
 		cudaDataType alphaType, void *x, cudaDataType xType, int incx,
 		cudaDataType executionType)
@@ -778,7 +778,7 @@ VCUDA_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const voi
 		0);
 }
 
-/* cublas.api:103: learned */
+/* cublas.api:105: learned */
 VCUDA_EXPORT cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
 		cudaDataType alphaType, void *x, cudaDataType xType, int64_t incx,
 		cudaDataType executionType)
@@ -789,7 +789,7 @@ VCUDA_EXPORT cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, co
 		executionType);
 }
 
-/* cublas.api:106: learned */
+/* cublas.api:108: learned */
 VCUDA_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha,
 		float *x, int incx)
 {
@@ -806,7 +806,7 @@ VCUDA_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const f
 		NULL, 0);
 }
 
-/* cublas.api:106: learned */
+/* cublas.api:108: learned */
 VCUDA_EXPORT cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, float *x, int64_t incx)
 {
@@ -815,7 +815,7 @@ VCUDA_EXPORT cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasSscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:108: learned */
+/* cublas.api:110: learned */
 VCUDA_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const double *alpha,
 		double *x, int incx)
 {
@@ -832,7 +832,7 @@ VCUDA_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const d
 		NULL, 0);
 }
 
-/* cublas.api:108: learned */
+/* cublas.api:110: learned */
 VCUDA_EXPORT cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, double *x, int64_t incx)
 {
@@ -841,7 +841,7 @@ VCUDA_EXPORT cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasDscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:110: learned */
+/* cublas.api:112: learned */
 VCUDA_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
 		cuComplex *x, int incx)
 {
@@ -858,7 +858,7 @@ VCUDA_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const c
 		NULL, 0);
 }
 
-/* cublas.api:110: learned */
+/* cublas.api:112: learned */
 VCUDA_EXPORT cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *alpha, cuComplex *x, int64_t incx)
 {
@@ -867,7 +867,7 @@ VCUDA_EXPORT cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:112: learned */
+/* cublas.api:114: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const float *alpha,
 		cuComplex *x, int incx)
 {
@@ -884,7 +884,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const 
 		NULL, 0);
 }
 
-/* cublas.api:112: learned */
+/* cublas.api:114: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, cuComplex *x, int64_t incx)
 {
@@ -893,7 +893,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCsscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:114: learned */
+/* cublas.api:116: learned */
 VCUDA_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *alpha, cuDoubleComplex *x, int incx)
 {
@@ -910,7 +910,7 @@ VCUDA_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 		NULL, 0);
 }
 
-/* cublas.api:114: learned */
+/* cublas.api:116: learned */
 VCUDA_EXPORT cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *alpha, cuDoubleComplex *x, int64_t incx)
 {
@@ -919,7 +919,7 @@ VCUDA_EXPORT cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:116: learned */
+/* cublas.api:118: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const double *alpha,
 		cuDoubleComplex *x, int incx)
 {
@@ -936,7 +936,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const 
 		NULL, 0);
 }
 
-/* cublas.api:116: learned */
+/* cublas.api:118: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, cuDoubleComplex *x, int64_t incx)
 {
@@ -945,7 +945,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZdscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:118: learned */
+/* cublas.api:120: learned */
 VCUDA_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha,
 		cudaDataType alphaType, const void *x, cudaDataType xType, int incx, void *y,
 		cudaDataType yType, int incy, cudaDataType executiontype)
@@ -969,7 +969,7 @@ VCUDA_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const voi
 		0);
 }
 
-/* cublas.api:118: learned */
+/* cublas.api:120: learned */
 VCUDA_EXPORT cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
 		cudaDataType alphaType, const void *x, cudaDataType xType, int64_t incx,
 		void *y, cudaDataType yType, int64_t incy, cudaDataType executiontype)
@@ -980,7 +980,7 @@ VCUDA_EXPORT cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, co
 		(int)incy, executiontype);
 }
 
-/* cublas.api:121: learned */
+/* cublas.api:123: learned */
 VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha,
 		const float *x, int incx, float *y, int incy)
 {
@@ -999,7 +999,7 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const f
 		NULL, 0);
 }
 
-/* cublas.api:121: learned */
+/* cublas.api:123: learned */
 VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, const float *x, int64_t incx, float *y, int64_t incy)
 {
@@ -1008,7 +1008,7 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasSaxpy_v2(handle, (int)n, alpha, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:123: learned */
+/* cublas.api:125: learned */
 VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const double *alpha,
 		const double *x, int incx, double *y, int incy)
 {
@@ -1027,7 +1027,7 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const d
 		NULL, 0);
 }
 
-/* cublas.api:123: learned */
+/* cublas.api:125: learned */
 VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, const double *x, int64_t incx, double *y, int64_t incy)
 {
@@ -1036,7 +1036,7 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasDaxpy_v2(handle, (int)n, alpha, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:125: learned */
+/* cublas.api:127: learned */
 VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
 		const cuComplex *x, int incx, cuComplex *y, int incy)
 {
@@ -1055,7 +1055,7 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const c
 		NULL, 0);
 }
 
-/* cublas.api:125: learned */
+/* cublas.api:127: learned */
 VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, cuComplex *y,
 		int64_t incy)
@@ -1065,7 +1065,7 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCaxpy_v2(handle, (int)n, alpha, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:127: learned */
+/* cublas.api:129: learned */
 VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *y, int incy)
@@ -1085,7 +1085,7 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 		NULL, 0);
 }
 
-/* cublas.api:127: learned */
+/* cublas.api:129: learned */
 VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *y, int64_t incy)
@@ -1095,7 +1095,7 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZaxpy_v2(handle, (int)n, alpha, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:129: learned */
+/* cublas.api:131: learned */
 VCUDA_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
@@ -1115,7 +1115,7 @@ VCUDA_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const voi
 		0);
 }
 
-/* cublas.api:129: learned */
+/* cublas.api:131: learned */
 VCUDA_EXPORT cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy)
 {
@@ -1124,7 +1124,7 @@ VCUDA_EXPORT cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, co
 	return cublasCopyEx(handle, (int)n, x, xType, (int)incx, y, yType, (int)incy);
 }
 
-/* cublas.api:131: learned */
+/* cublas.api:133: learned */
 VCUDA_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *y, int incy)
 {
@@ -1142,7 +1142,7 @@ VCUDA_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const f
 		NULL, 0);
 }
 
-/* cublas.api:131: learned */
+/* cublas.api:133: learned */
 VCUDA_EXPORT cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *y, int64_t incy)
 {
@@ -1151,7 +1151,7 @@ VCUDA_EXPORT cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasScopy_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:133: learned */
+/* cublas.api:135: learned */
 VCUDA_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *y, int incy)
 {
@@ -1169,7 +1169,7 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const d
 		NULL, 0);
 }
 
-/* cublas.api:133: learned */
+/* cublas.api:135: learned */
 VCUDA_EXPORT cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *y, int64_t incy)
 {
@@ -1178,7 +1178,7 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDcopy_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:135: learned */
+/* cublas.api:137: learned */
 VCUDA_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, cuComplex *y, int incy)
 {
@@ -1196,7 +1196,7 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const c
 		NULL, 0);
 }
 
-/* cublas.api:135: learned */
+/* cublas.api:137: learned */
 VCUDA_EXPORT cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, cuComplex *y, int64_t incy)
 {
@@ -1205,7 +1205,7 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCcopy_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:137: learned */
+/* cublas.api:139: learned */
 VCUDA_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy)
 {
@@ -1223,7 +1223,7 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 		NULL, 0);
 }
 
-/* cublas.api:137: learned */
+/* cublas.api:139: learned */
 VCUDA_EXPORT cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy)
 {
@@ -1232,7 +1232,7 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZcopy_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:139: learned */
+/* cublas.api:141: learned */
 VCUDA_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy)
 {
@@ -1250,7 +1250,7 @@ VCUDA_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *
 		NULL, 0);
 }
 
-/* cublas.api:139: learned */
+/* cublas.api:141: learned */
 VCUDA_EXPORT cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy)
 {
@@ -1259,7 +1259,7 @@ VCUDA_EXPORT cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasSswap_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:141: learned */
+/* cublas.api:143: learned */
 VCUDA_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy)
 {
@@ -1277,7 +1277,7 @@ VCUDA_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double 
 		NULL, 0);
 }
 
-/* cublas.api:141: learned */
+/* cublas.api:143: learned */
 VCUDA_EXPORT cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy)
 {
@@ -1286,7 +1286,7 @@ VCUDA_EXPORT cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDswap_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:143: learned */
+/* cublas.api:145: learned */
 VCUDA_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy)
 {
@@ -1304,7 +1304,7 @@ VCUDA_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuCompl
 		NULL, 0);
 }
 
-/* cublas.api:143: learned */
+/* cublas.api:145: learned */
 VCUDA_EXPORT cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy)
 {
@@ -1313,7 +1313,7 @@ VCUDA_EXPORT cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasCswap_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:145: learned */
+/* cublas.api:147: learned */
 VCUDA_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy)
 {
@@ -1331,7 +1331,7 @@ VCUDA_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubl
 		NULL, 0);
 }
 
-/* cublas.api:145: learned */
+/* cublas.api:147: learned */
 VCUDA_EXPORT cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy)
 {
@@ -1340,7 +1340,7 @@ VCUDA_EXPORT cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZswap_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:147: learned */
+/* cublas.api:149: learned */
 VCUDA_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
@@ -1360,7 +1360,7 @@ VCUDA_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 		0);
 }
 
-/* cublas.api:147: learned */
+/* cublas.api:149: learned */
 VCUDA_EXPORT cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy)
 {
@@ -1369,7 +1369,7 @@ VCUDA_EXPORT cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, vo
 	return cublasSwapEx(handle, (int)n, x, xType, (int)incx, y, yType, (int)incy);
 }
 
-/* cublas.api:149: learned */
+/* cublas.api:151: learned */
 VCUDA_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, int *result)
 {
@@ -1390,7 +1390,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:149: learned */
+/* cublas.api:151: learned */
 VCUDA_EXPORT cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, int64_t *result)
 {
@@ -1407,7 +1407,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:151: learned */
+/* cublas.api:153: learned */
 VCUDA_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, int *result)
 {
@@ -1428,7 +1428,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:151: learned */
+/* cublas.api:153: learned */
 VCUDA_EXPORT cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n,
 		const double *x, int64_t incx, int64_t *result)
 {
@@ -1445,7 +1445,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:153: learned */
+/* cublas.api:155: learned */
 VCUDA_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, int *result)
 {
@@ -1466,7 +1466,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:153: learned */
+/* cublas.api:155: learned */
 VCUDA_EXPORT cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, int64_t *result)
 {
@@ -1483,7 +1483,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:155: learned */
+/* cublas.api:157: learned */
 VCUDA_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
@@ -1504,7 +1504,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:155: learned */
+/* cublas.api:157: learned */
 VCUDA_EXPORT cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, int64_t *result)
 {
@@ -1521,7 +1521,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:157: learned */
+/* cublas.api:159: learned */
 VCUDA_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, int *result)
 {
@@ -1543,7 +1543,7 @@ VCUDA_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const vo
 	return status;
 }
 
-/* cublas.api:157: learned */
+/* cublas.api:159: learned */
 VCUDA_EXPORT cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, int64_t *result)
 {
@@ -1560,7 +1560,7 @@ VCUDA_EXPORT cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, c
 	return status;
 }
 
-/* cublas.api:159: learned */
+/* cublas.api:161: learned */
 VCUDA_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, int *result)
 {
@@ -1581,7 +1581,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:159: learned */
+/* cublas.api:161: learned */
 VCUDA_EXPORT cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, int64_t *result)
 {
@@ -1598,7 +1598,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:161: learned */
+/* cublas.api:163: learned */
 VCUDA_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, int *result)
 {
@@ -1619,7 +1619,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:161: learned */
+/* cublas.api:163: learned */
 VCUDA_EXPORT cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n,
 		const double *x, int64_t incx, int64_t *result)
 {
@@ -1636,7 +1636,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:163: learned */
+/* cublas.api:165: learned */
 VCUDA_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, int *result)
 {
@@ -1657,7 +1657,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:163: learned */
+/* cublas.api:165: learned */
 VCUDA_EXPORT cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, int64_t *result)
 {
@@ -1674,7 +1674,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:165: learned */
+/* cublas.api:167: learned */
 VCUDA_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
@@ -1695,7 +1695,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:165: learned */
+/* cublas.api:167: learned */
 VCUDA_EXPORT cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, int64_t *result)
 {
@@ -1712,7 +1712,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:167: learned */
+/* cublas.api:169: learned */
 VCUDA_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, int *result)
 {
@@ -1734,7 +1734,7 @@ VCUDA_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const vo
 	return status;
 }
 
-/* cublas.api:167: learned */
+/* cublas.api:169: learned */
 VCUDA_EXPORT cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, int64_t *result)
 {
@@ -1751,7 +1751,7 @@ VCUDA_EXPORT cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, c
 	return status;
 }
 
-/* cublas.api:169: learned */
+/* cublas.api:171: learned */
 VCUDA_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *result, cudaDataType resultType,
 		cudaDataType executiontype)
@@ -1776,7 +1776,7 @@ VCUDA_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const voi
 	return status;
 }
 
-/* cublas.api:169: learned */
+/* cublas.api:171: learned */
 VCUDA_EXPORT cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
 		cudaDataType executiontype)
@@ -1787,7 +1787,7 @@ VCUDA_EXPORT cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, co
 		executiontype);
 }
 
-/* cublas.api:172: learned */
+/* cublas.api:174: learned */
 VCUDA_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *result)
 {
@@ -1808,7 +1808,7 @@ VCUDA_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const f
 	return status;
 }
 
-/* cublas.api:172: learned */
+/* cublas.api:174: learned */
 VCUDA_EXPORT cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *result)
 {
@@ -1817,7 +1817,7 @@ VCUDA_EXPORT cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasSasum_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:174: learned */
+/* cublas.api:176: learned */
 VCUDA_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *result)
 {
@@ -1838,7 +1838,7 @@ VCUDA_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const d
 	return status;
 }
 
-/* cublas.api:174: learned */
+/* cublas.api:176: learned */
 VCUDA_EXPORT cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *result)
 {
@@ -1847,7 +1847,7 @@ VCUDA_EXPORT cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDasum_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:176: learned */
+/* cublas.api:178: learned */
 VCUDA_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, float *result)
 {
@@ -1868,7 +1868,7 @@ VCUDA_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:176: learned */
+/* cublas.api:178: learned */
 VCUDA_EXPORT cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, float *result)
 {
@@ -1877,7 +1877,7 @@ VCUDA_EXPORT cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasScasum_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:178: learned */
+/* cublas.api:180: learned */
 VCUDA_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
@@ -1898,7 +1898,7 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:178: learned */
+/* cublas.api:180: learned */
 VCUDA_EXPORT cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, double *result)
 {
@@ -1907,7 +1907,7 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasDzasum_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:180: learned */
+/* cublas.api:182: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy, const float *c, const float *s)
 {
@@ -1927,7 +1927,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x
 		NULL, 0);
 }
 
-/* cublas.api:180: learned */
+/* cublas.api:182: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy, const float *c, const float *s)
 {
@@ -1936,7 +1936,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, f
 	return cublasSrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:182: learned */
+/* cublas.api:184: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy, const double *c, const double *s)
 {
@@ -1956,7 +1956,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *
 		NULL, 0);
 }
 
-/* cublas.api:182: learned */
+/* cublas.api:184: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy, const double *c, const double *s)
 {
@@ -1965,7 +1965,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, d
 	return cublasDrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:184: learned */
+/* cublas.api:186: learned */
 VCUDA_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy, const float *c, const cuComplex *s)
 {
@@ -1985,7 +1985,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComple
 		NULL, 0);
 }
 
-/* cublas.api:184: learned */
+/* cublas.api:186: learned */
 VCUDA_EXPORT cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy, const float *c, const cuComplex *s)
 {
@@ -1994,7 +1994,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, c
 	return cublasCrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:186: learned */
+/* cublas.api:188: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy, const float *c, const float *s)
 {
@@ -2014,7 +2014,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuCompl
 		NULL, 0);
 }
 
-/* cublas.api:186: learned */
+/* cublas.api:188: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy, const float *c, const float *s)
 {
@@ -2023,7 +2023,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasCsrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:188: learned */
+/* cublas.api:190: learned */
 VCUDA_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy, const double *c,
 		const cuDoubleComplex *s)
@@ -2044,7 +2044,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDouble
 		NULL, 0);
 }
 
-/* cublas.api:188: learned */
+/* cublas.api:190: learned */
 VCUDA_EXPORT cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy,
 		const double *c, const cuDoubleComplex *s)
@@ -2054,7 +2054,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:191: learned */
+/* cublas.api:193: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy, const double *c, const double *s)
 {
@@ -2074,7 +2074,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubl
 		NULL, 0);
 }
 
-/* cublas.api:191: learned */
+/* cublas.api:193: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy,
 		const double *c, const double *s)
@@ -2084,7 +2084,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZdrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:194: learned */
+/* cublas.api:196: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
 		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
@@ -2109,7 +2109,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 		0);
 }
 
-/* cublas.api:194: learned */
+/* cublas.api:196: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy,
 		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
@@ -2120,7 +2120,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, voi
 		csType, executiontype);
 }
 
-/* cublas.api:198: learned */
+/* cublas.api:200: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c,
 		float *s)
 {
@@ -2144,7 +2144,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, floa
 	return status;
 }
 
-/* cublas.api:200: learned */
+/* cublas.api:202: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b,
 		double *c, double *s)
 {
@@ -2168,7 +2168,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, dou
 	return status;
 }
 
-/* cublas.api:202: learned */
+/* cublas.api:204: learned */
 VCUDA_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, cuComplex *b,
 		float *c, cuComplex *s)
 {
@@ -2192,7 +2192,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, 
 	return status;
 }
 
-/* cublas.api:204: learned */
+/* cublas.api:206: learned */
 VCUDA_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex *a,
 		cuDoubleComplex *b, double *c, cuDoubleComplex *s)
 {
@@ -2216,7 +2216,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComple
 	return status;
 }
 
-/* cublas.api:206: learned */
+/* cublas.api:208: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
 		cudaDataType abType, void *c, void *s, cudaDataType csType,
 		cudaDataType executiontype)
@@ -2244,7 +2244,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b
 	return status;
 }
 
-/* cublas.api:210: learned */
+/* cublas.api:212: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy, const float *param)
 {
@@ -2263,7 +2263,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *
 		NULL, 0);
 }
 
-/* cublas.api:210: learned */
+/* cublas.api:212: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy, const float *param)
 {
@@ -2272,7 +2272,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasSrotm_v2(handle, (int)n, x, (int)incx, y, (int)incy, param);
 }
 
-/* cublas.api:212: learned */
+/* cublas.api:214: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy, const double *param)
 {
@@ -2291,7 +2291,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double 
 		NULL, 0);
 }
 
-/* cublas.api:212: learned */
+/* cublas.api:214: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy, const double *param)
 {
@@ -2300,7 +2300,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDrotm_v2(handle, (int)n, x, (int)incx, y, (int)incy, param);
 }
 
-/* cublas.api:214: learned */
+/* cublas.api:216: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
 		const void *param, cudaDataType paramType, cudaDataType executiontype)
@@ -2324,7 +2324,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 		0);
 }
 
-/* cublas.api:214: learned */
+/* cublas.api:216: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy,
 		const void *param, cudaDataType paramType, cudaDataType executiontype)
@@ -2335,7 +2335,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, vo
 		paramType, executiontype);
 }
 
-/* cublas.api:217: learned */
+/* cublas.api:219: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, float *d2,
 		float *x1, const float *y1, float *param)
 {
@@ -2360,7 +2360,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, fl
 	return status;
 }
 
-/* cublas.api:219: learned */
+/* cublas.api:221: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, double *d2,
 		double *x1, const double *y1, double *param)
 {
@@ -2385,7 +2385,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, d
 	return status;
 }
 
-/* cublas.api:221: learned */
+/* cublas.api:223: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type,
 		void *d2, cudaDataType d2Type, void *x1, cudaDataType x1Type, const void *y1,
 		cudaDataType y1Type, void *param, cudaDataType paramType,
@@ -2418,7 +2418,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaD
 	return status;
 }
 
-/* cublas.api:227: learned */
+/* cublas.api:229: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const float *A, int lda, const float *x,
 		int incx, const float *beta, float *y, int incy)
@@ -2443,7 +2443,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:227: learned */
+/* cublas.api:229: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
 		const float *x, int64_t incx, const float *beta, float *y, int64_t incy)
@@ -2455,7 +2455,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOpera
 		beta, y, (int)incy);
 }
 
-/* cublas.api:230: learned */
+/* cublas.api:232: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const double *alpha, const double *A, int lda, const double *x,
 		int incx, const double *beta, double *y, int incy)
@@ -2480,7 +2480,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:230: learned */
+/* cublas.api:232: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
 		const double *x, int64_t incx, const double *beta, double *y, int64_t incy)
@@ -2492,7 +2492,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOpera
 		beta, y, (int)incy);
 }
 
-/* cublas.api:233: learned */
+/* cublas.api:235: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuComplex *alpha, const cuComplex *A, int lda,
 		const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -2517,7 +2517,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:233: learned */
+/* cublas.api:235: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -2530,7 +2530,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOpera
 		beta, y, (int)incy);
 }
 
-/* cublas.api:236: learned */
+/* cublas.api:238: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -2556,7 +2556,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:236: learned */
+/* cublas.api:238: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
 		int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -2569,7 +2569,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOpera
 		beta, y, (int)incy);
 }
 
-/* cublas.api:240: learned */
+/* cublas.api:242: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const float *alpha, const float *A, int lda,
 		const float *x, int incx, const float *beta, float *y, int incy)
@@ -2596,7 +2596,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:240: learned */
+/* cublas.api:242: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const float *alpha,
 		const float *A, int64_t lda, const float *x, int64_t incx, const float *beta,
@@ -2609,7 +2609,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, x, (int)incx, beta, y, (int)incy);
 }
 
-/* cublas.api:243: learned */
+/* cublas.api:245: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const double *alpha, const double *A, int lda,
 		const double *x, int incx, const double *beta, double *y, int incy)
@@ -2636,7 +2636,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:243: learned */
+/* cublas.api:245: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const double *alpha,
 		const double *A, int64_t lda, const double *x, int64_t incx, const double *beta,
@@ -2649,7 +2649,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, x, (int)incx, beta, y, (int)incy);
 }
 
-/* cublas.api:246: learned */
+/* cublas.api:248: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y,
@@ -2677,7 +2677,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:246: learned */
+/* cublas.api:248: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx,
@@ -2690,7 +2690,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, x, (int)incx, beta, y, (int)incy);
 }
 
-/* cublas.api:249: learned */
+/* cublas.api:251: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
@@ -2718,7 +2718,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:249: learned */
+/* cublas.api:251: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -2731,7 +2731,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, x, (int)incx, beta, y, (int)incy);
 }
 
-/* cublas.api:253: learned */
+/* cublas.api:255: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
 		float *x, int incx)
@@ -2753,7 +2753,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:253: learned */
+/* cublas.api:255: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
 		int64_t lda, float *x, int64_t incx)
@@ -2763,7 +2763,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasStrmv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:256: learned */
+/* cublas.api:258: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
 		double *x, int incx)
@@ -2785,7 +2785,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:256: learned */
+/* cublas.api:258: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
 		int64_t lda, double *x, int64_t incx)
@@ -2795,7 +2795,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDtrmv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:259: learned */
+/* cublas.api:261: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
 		int lda, cuComplex *x, int incx)
@@ -2817,7 +2817,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:259: learned */
+/* cublas.api:261: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
 		int64_t lda, cuComplex *x, int64_t incx)
@@ -2827,7 +2827,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasCtrmv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:262: learned */
+/* cublas.api:264: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
 		int lda, cuDoubleComplex *x, int incx)
@@ -2849,7 +2849,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:262: learned */
+/* cublas.api:264: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -2859,7 +2859,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZtrmv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:265: learned */
+/* cublas.api:267: learned */
 VCUDA_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
 		int lda, float *x, int incx)
@@ -2882,7 +2882,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:265: learned */
+/* cublas.api:267: learned */
 VCUDA_EXPORT cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const float *A, int64_t lda, float *x, int64_t incx)
@@ -2893,7 +2893,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:268: learned */
+/* cublas.api:270: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
 		int lda, double *x, int incx)
@@ -2916,7 +2916,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:268: learned */
+/* cublas.api:270: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const double *A, int64_t lda, double *x, int64_t incx)
@@ -2927,7 +2927,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:271: learned */
+/* cublas.api:273: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuComplex *A, int lda, cuComplex *x, int incx)
@@ -2950,7 +2950,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:271: learned */
+/* cublas.api:273: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx)
@@ -2961,7 +2961,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:274: learned */
+/* cublas.api:276: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
@@ -2984,7 +2984,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:274: learned */
+/* cublas.api:276: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -2995,7 +2995,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:277: learned */
+/* cublas.api:279: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
 		float *x, int incx)
@@ -3016,7 +3016,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:277: learned */
+/* cublas.api:279: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
 		float *x, int64_t incx)
@@ -3026,7 +3026,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasStpmv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:279: learned */
+/* cublas.api:281: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
 		double *x, int incx)
@@ -3047,7 +3047,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:279: learned */
+/* cublas.api:281: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
 		double *x, int64_t incx)
@@ -3057,7 +3057,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDtpmv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:281: learned */
+/* cublas.api:283: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
 		cuComplex *x, int incx)
@@ -3078,7 +3078,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:281: learned */
+/* cublas.api:283: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
 		cuComplex *x, int64_t incx)
@@ -3088,7 +3088,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasCtpmv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:284: learned */
+/* cublas.api:286: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
@@ -3109,7 +3109,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:284: learned */
+/* cublas.api:286: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx)
@@ -3119,7 +3119,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZtpmv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:287: learned */
+/* cublas.api:289: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
 		float *x, int incx)
@@ -3141,7 +3141,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:287: learned */
+/* cublas.api:289: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
 		int64_t lda, float *x, int64_t incx)
@@ -3151,7 +3151,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasStrsv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:290: learned */
+/* cublas.api:292: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
 		double *x, int incx)
@@ -3173,7 +3173,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:290: learned */
+/* cublas.api:292: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
 		int64_t lda, double *x, int64_t incx)
@@ -3183,7 +3183,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDtrsv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:293: learned */
+/* cublas.api:295: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
 		int lda, cuComplex *x, int incx)
@@ -3205,7 +3205,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:293: learned */
+/* cublas.api:295: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
 		int64_t lda, cuComplex *x, int64_t incx)
@@ -3215,7 +3215,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasCtrsv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:296: learned */
+/* cublas.api:298: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
 		int lda, cuDoubleComplex *x, int incx)
@@ -3237,7 +3237,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:296: learned */
+/* cublas.api:298: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3247,7 +3247,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZtrsv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:299: learned */
+/* cublas.api:301: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
 		float *x, int incx)
@@ -3268,7 +3268,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:299: learned */
+/* cublas.api:301: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
 		float *x, int64_t incx)
@@ -3278,7 +3278,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasStpsv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:301: learned */
+/* cublas.api:303: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
 		double *x, int incx)
@@ -3299,7 +3299,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:301: learned */
+/* cublas.api:303: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
 		double *x, int64_t incx)
@@ -3309,7 +3309,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDtpsv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:303: learned */
+/* cublas.api:305: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
 		cuComplex *x, int incx)
@@ -3330,7 +3330,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:303: learned */
+/* cublas.api:305: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
 		cuComplex *x, int64_t incx)
@@ -3340,7 +3340,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasCtpsv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:306: learned */
+/* cublas.api:308: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
@@ -3361,7 +3361,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:306: learned */
+/* cublas.api:308: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx)
@@ -3371,7 +3371,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZtpsv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:309: learned */
+/* cublas.api:311: learned */
 VCUDA_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
 		int lda, float *x, int incx)
@@ -3394,7 +3394,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:309: learned */
+/* cublas.api:311: learned */
 VCUDA_EXPORT cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const float *A, int64_t lda, float *x, int64_t incx)
@@ -3405,7 +3405,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:312: learned */
+/* cublas.api:314: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
 		int lda, double *x, int incx)
@@ -3428,7 +3428,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:312: learned */
+/* cublas.api:314: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const double *A, int64_t lda, double *x, int64_t incx)
@@ -3439,7 +3439,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:315: learned */
+/* cublas.api:317: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuComplex *A, int lda, cuComplex *x, int incx)
@@ -3462,7 +3462,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:315: learned */
+/* cublas.api:317: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx)
@@ -3473,7 +3473,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:318: learned */
+/* cublas.api:320: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
@@ -3496,7 +3496,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:318: learned */
+/* cublas.api:320: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3507,7 +3507,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:321: learned */
+/* cublas.api:323: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *A, int lda, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -3531,7 +3531,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:321: learned */
+/* cublas.api:323: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *A, int64_t lda, const float *x,
 		int64_t incx, const float *beta, float *y, int64_t incy)
@@ -3542,7 +3542,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:324: learned */
+/* cublas.api:326: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *A, int lda, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -3566,7 +3566,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:324: learned */
+/* cublas.api:326: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *A, int64_t lda, const double *x,
 		int64_t incx, const double *beta, double *y, int64_t incy)
@@ -3577,7 +3577,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:327: learned */
+/* cublas.api:329: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -3601,7 +3601,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:327: learned */
+/* cublas.api:329: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -3613,7 +3613,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:330: learned */
+/* cublas.api:332: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -3638,7 +3638,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:330: learned */
+/* cublas.api:332: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -3650,7 +3650,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:334: learned */
+/* cublas.api:336: learned */
 VCUDA_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -3674,7 +3674,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:334: learned */
+/* cublas.api:336: learned */
 VCUDA_EXPORT cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -3686,7 +3686,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:337: learned */
+/* cublas.api:339: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -3711,7 +3711,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:337: learned */
+/* cublas.api:339: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -3723,7 +3723,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:341: learned */
+/* cublas.api:343: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const float *alpha, const float *A, int lda, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -3748,7 +3748,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:341: learned */
+/* cublas.api:343: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const float *alpha, const float *A, int64_t lda,
 		const float *x, int64_t incx, const float *beta, float *y, int64_t incy)
@@ -3760,7 +3760,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillM
 		beta, y, (int)incy);
 }
 
-/* cublas.api:344: learned */
+/* cublas.api:346: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const double *alpha, const double *A, int lda, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -3785,7 +3785,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:344: learned */
+/* cublas.api:346: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const double *alpha, const double *A, int64_t lda,
 		const double *x, int64_t incx, const double *beta, double *y, int64_t incy)
@@ -3797,7 +3797,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillM
 		beta, y, (int)incy);
 }
 
-/* cublas.api:347: learned */
+/* cublas.api:349: learned */
 VCUDA_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -3822,7 +3822,7 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:347: learned */
+/* cublas.api:349: learned */
 VCUDA_EXPORT cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -3835,7 +3835,7 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillM
 		beta, y, (int)incy);
 }
 
-/* cublas.api:350: learned */
+/* cublas.api:352: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -3861,7 +3861,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:350: learned */
+/* cublas.api:352: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
 		int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -3874,7 +3874,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillM
 		beta, y, (int)incy);
 }
 
-/* cublas.api:354: learned */
+/* cublas.api:356: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *AP, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -3897,7 +3897,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:354: learned */
+/* cublas.api:356: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *AP, const float *x, int64_t incx,
 		const float *beta, float *y, int64_t incy)
@@ -3908,7 +3908,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:357: learned */
+/* cublas.api:359: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *AP, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -3931,7 +3931,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:357: learned */
+/* cublas.api:359: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *AP, const double *x, int64_t incx,
 		const double *beta, double *y, int64_t incy)
@@ -3942,7 +3942,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:360: learned */
+/* cublas.api:362: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int incx,
 		const cuComplex *beta, cuComplex *y, int incy)
@@ -3965,7 +3965,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:360: learned */
+/* cublas.api:362: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *AP, const cuComplex *x,
 		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy)
@@ -3976,7 +3976,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:363: learned */
+/* cublas.api:365: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4000,7 +4000,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:363: learned */
+/* cublas.api:365: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -4012,7 +4012,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:367: learned */
+/* cublas.api:369: learned */
 VCUDA_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *A, int lda)
@@ -4035,7 +4035,7 @@ VCUDA_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:367: learned */
+/* cublas.api:369: learned */
 VCUDA_EXPORT cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
 		float *A, int64_t lda)
@@ -4047,7 +4047,7 @@ VCUDA_EXPORT cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, i
 		(int)lda);
 }
 
-/* cublas.api:370: learned */
+/* cublas.api:372: learned */
 VCUDA_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *A, int lda)
@@ -4070,7 +4070,7 @@ VCUDA_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:370: learned */
+/* cublas.api:372: learned */
 VCUDA_EXPORT cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *A, int64_t lda)
@@ -4082,7 +4082,7 @@ VCUDA_EXPORT cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, i
 		(int)lda);
 }
 
-/* cublas.api:373: learned */
+/* cublas.api:375: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4105,7 +4105,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:373: learned */
+/* cublas.api:375: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
 		int64_t incy, cuComplex *A, int64_t lda)
@@ -4117,7 +4117,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, 
 		(int)lda);
 }
 
-/* cublas.api:376: learned */
+/* cublas.api:378: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4140,7 +4140,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:376: learned */
+/* cublas.api:378: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
 		int64_t incy, cuComplex *A, int64_t lda)
@@ -4152,7 +4152,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, 
 		(int)lda);
 }
 
-/* cublas.api:379: learned */
+/* cublas.api:381: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4175,7 +4175,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:379: learned */
+/* cublas.api:381: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4187,7 +4187,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, 
 		(int)lda);
 }
 
-/* cublas.api:382: learned */
+/* cublas.api:384: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4210,7 +4210,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:382: learned */
+/* cublas.api:384: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4222,7 +4222,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, 
 		(int)lda);
 }
 
-/* cublas.api:385: learned */
+/* cublas.api:387: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, float *A, int lda)
 {
@@ -4242,7 +4242,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:385: learned */
+/* cublas.api:387: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, float *A,
 		int64_t lda)
@@ -4252,7 +4252,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasSsyr_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:387: learned */
+/* cublas.api:389: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, double *A, int lda)
 {
@@ -4272,7 +4272,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:387: learned */
+/* cublas.api:389: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, double *A,
 		int64_t lda)
@@ -4282,7 +4282,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasDsyr_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:389: learned */
+/* cublas.api:391: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
@@ -4302,7 +4302,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:389: learned */
+/* cublas.api:391: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		cuComplex *A, int64_t lda)
@@ -4312,7 +4312,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasCsyr_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:391: learned */
+/* cublas.api:393: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *A, int lda)
@@ -4333,7 +4333,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:391: learned */
+/* cublas.api:393: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *A, int64_t lda)
@@ -4343,7 +4343,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasZsyr_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:394: learned */
+/* cublas.api:396: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
@@ -4363,7 +4363,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:394: learned */
+/* cublas.api:396: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
 		int64_t lda)
@@ -4373,7 +4373,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasCher_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:396: learned */
+/* cublas.api:398: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *A,
 		int lda)
@@ -4394,7 +4394,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:396: learned */
+/* cublas.api:398: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *A, int64_t lda)
@@ -4404,7 +4404,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasZher_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:399: learned */
+/* cublas.api:401: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, float *AP)
 {
@@ -4423,7 +4423,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:399: learned */
+/* cublas.api:401: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, float *AP)
 {
@@ -4432,7 +4432,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasSspr_v2(handle, uplo, (int)n, alpha, x, (int)incx, AP);
 }
 
-/* cublas.api:401: learned */
+/* cublas.api:403: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, double *AP)
 {
@@ -4451,7 +4451,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:401: learned */
+/* cublas.api:403: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, double *AP)
 {
@@ -4460,7 +4460,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasDspr_v2(handle, uplo, (int)n, alpha, x, (int)incx, AP);
 }
 
-/* cublas.api:403: learned */
+/* cublas.api:405: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const cuComplex *x, int incx, cuComplex *AP)
 {
@@ -4479,7 +4479,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:403: learned */
+/* cublas.api:405: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const cuComplex *x, int64_t incx, cuComplex *AP)
 {
@@ -4488,7 +4488,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasChpr_v2(handle, uplo, (int)n, alpha, x, (int)incx, AP);
 }
 
-/* cublas.api:405: learned */
+/* cublas.api:407: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *AP)
 {
@@ -4507,7 +4507,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:405: learned */
+/* cublas.api:407: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *AP)
@@ -4517,7 +4517,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasZhpr_v2(handle, uplo, (int)n, alpha, x, (int)incx, AP);
 }
 
-/* cublas.api:407: learned */
+/* cublas.api:409: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *A, int lda)
@@ -4540,7 +4540,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:407: learned */
+/* cublas.api:409: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, const float *y,
 		int64_t incy, float *A, int64_t lda)
@@ -4551,7 +4551,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:410: learned */
+/* cublas.api:412: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *A, int lda)
@@ -4574,7 +4574,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:410: learned */
+/* cublas.api:412: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *A, int64_t lda)
@@ -4585,7 +4585,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:413: learned */
+/* cublas.api:415: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4608,7 +4608,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:413: learned */
+/* cublas.api:415: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda)
@@ -4619,7 +4619,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:416: learned */
+/* cublas.api:418: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4642,7 +4642,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:416: learned */
+/* cublas.api:418: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4653,7 +4653,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:419: learned */
+/* cublas.api:421: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4676,7 +4676,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:419: learned */
+/* cublas.api:421: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda)
@@ -4687,7 +4687,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:422: learned */
+/* cublas.api:424: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4710,7 +4710,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:422: learned */
+/* cublas.api:424: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4721,7 +4721,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:425: learned */
+/* cublas.api:427: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *AP)
@@ -4743,7 +4743,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:425: learned */
+/* cublas.api:427: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, const float *y,
 		int64_t incy, float *AP)
@@ -4753,7 +4753,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasSspr2_v2(handle, uplo, (int)n, alpha, x, (int)incx, y, (int)incy, AP);
 }
 
-/* cublas.api:428: learned */
+/* cublas.api:430: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *AP)
@@ -4775,7 +4775,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:428: learned */
+/* cublas.api:430: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *AP)
@@ -4785,7 +4785,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDspr2_v2(handle, uplo, (int)n, alpha, x, (int)incx, y, (int)incy, AP);
 }
 
-/* cublas.api:431: learned */
+/* cublas.api:433: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *AP)
@@ -4807,7 +4807,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:431: learned */
+/* cublas.api:433: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *AP)
@@ -4817,7 +4817,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasChpr2_v2(handle, uplo, (int)n, alpha, x, (int)incx, y, (int)incy, AP);
 }
 
-/* cublas.api:434: learned */
+/* cublas.api:436: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *AP)
@@ -4839,7 +4839,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:434: learned */
+/* cublas.api:436: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *AP)
@@ -4849,7 +4849,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZhpr2_v2(handle, uplo, (int)n, alpha, x, (int)incx, y, (int)incy, AP);
 }
 
-/* cublas.api:437: learned */
+/* cublas.api:439: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const float *const Aarray[], int lda,
 		const float *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -4876,7 +4876,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasSgemvBatched, NULL, 0);
 }
 
-/* cublas.api:437: learned */
+/* cublas.api:439: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const float *const Aarray[], int64_t lda, const float *const xarray[],
@@ -4890,7 +4890,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:441: learned */
+/* cublas.api:443: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const double *alpha, const double *const Aarray[], int lda,
 		const double *const xarray[], int incx, const double *beta,
@@ -4917,7 +4917,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasDgemvBatched, NULL, 0);
 }
 
-/* cublas.api:441: learned */
+/* cublas.api:443: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const double *alpha,
 		const double *const Aarray[], int64_t lda, const double *const xarray[],
@@ -4931,7 +4931,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:445: learned */
+/* cublas.api:447: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
 		const cuComplex *const xarray[], int incx, const cuComplex *beta,
@@ -4958,7 +4958,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasCgemvBatched, NULL, 0);
 }
 
-/* cublas.api:445: learned */
+/* cublas.api:447: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *const Aarray[], int64_t lda, const cuComplex *const xarray[],
@@ -4972,7 +4972,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:449: learned */
+/* cublas.api:451: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int lda,
@@ -5000,7 +5000,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasZgemvBatched, NULL, 0);
 }
 
-/* cublas.api:449: learned */
+/* cublas.api:451: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int64_t lda,
@@ -5015,7 +5015,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:453: learned */
+/* cublas.api:455: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, void *const yarray[],
@@ -5042,7 +5042,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOp
 		KEY_cublasHSHgemvBatched, NULL, 0);
 }
 
-/* cublas.api:453: learned */
+/* cublas.api:455: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5056,7 +5056,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:457: learned */
+/* cublas.api:459: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -5083,7 +5083,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOp
 		KEY_cublasHSSgemvBatched, NULL, 0);
 }
 
-/* cublas.api:457: learned */
+/* cublas.api:459: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5097,7 +5097,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:461: learned */
+/* cublas.api:463: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, void *const yarray[],
@@ -5124,7 +5124,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOp
 		KEY_cublasTSTgemvBatched, NULL, 0);
 }
 
-/* cublas.api:461: learned */
+/* cublas.api:463: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5138,7 +5138,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:465: learned */
+/* cublas.api:467: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -5165,7 +5165,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOp
 		KEY_cublasTSSgemvBatched, NULL, 0);
 }
 
-/* cublas.api:465: learned */
+/* cublas.api:467: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5179,7 +5179,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:469: learned */
+/* cublas.api:471: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const float *A,
 		int lda, long long int strideA, const float *x, int incx, long long int stridex,
@@ -5209,7 +5209,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasSgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:469: learned */
+/* cublas.api:471: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const float *A, int64_t lda, long long int strideA, const float *x,
@@ -5223,7 +5223,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle,
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:473: learned */
+/* cublas.api:475: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const double *alpha, const double *A,
 		int lda, long long int strideA, const double *x, int incx,
@@ -5254,7 +5254,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasDgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:473: learned */
+/* cublas.api:475: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, long long int strideA, const double *x,
@@ -5268,7 +5268,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle,
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:477: learned */
+/* cublas.api:479: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const cuComplex *alpha,
 		const cuComplex *A, int lda, long long int strideA, const cuComplex *x,
@@ -5299,7 +5299,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasCgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:477: learned */
+/* cublas.api:479: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, long long int strideA, const cuComplex *x,
@@ -5313,7 +5313,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle,
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:481: learned */
+/* cublas.api:483: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, long long int strideA,
@@ -5345,7 +5345,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasZgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:481: learned */
+/* cublas.api:483: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, long long int strideA,
@@ -5360,7 +5360,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle,
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:486: learned */
+/* cublas.api:488: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -5390,7 +5390,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasHSHgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:486: learned */
+/* cublas.api:488: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
@@ -5404,7 +5404,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:490: learned */
+/* cublas.api:492: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -5434,7 +5434,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasHSSgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:490: learned */
+/* cublas.api:492: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
@@ -5448,7 +5448,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:494: learned */
+/* cublas.api:496: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -5478,7 +5478,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasTSTgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:494: learned */
+/* cublas.api:496: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
@@ -5492,7 +5492,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:498: learned */
+/* cublas.api:500: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -5522,7 +5522,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasTSSgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:498: learned */
+/* cublas.api:500: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
@@ -5536,7 +5536,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:502: learned */
+/* cublas.api:504: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
@@ -5564,7 +5564,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:502: learned */
+/* cublas.api:504: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -5577,7 +5577,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:505: learned */
+/* cublas.api:507: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const double *alpha,
 		const double *A, int lda, const double *B, int ldb, const double *beta,
@@ -5605,7 +5605,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:505: learned */
+/* cublas.api:507: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -5618,7 +5618,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:508: learned */
+/* cublas.api:510: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -5646,7 +5646,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:508: learned */
+/* cublas.api:510: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
@@ -5659,7 +5659,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:512: learned */
+/* cublas.api:514: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -5687,7 +5687,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation
 		NULL, 0);
 }
 
-/* cublas.api:512: learned */
+/* cublas.api:514: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
@@ -5700,7 +5700,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperat
 		B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:516: learned */
+/* cublas.api:518: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -5731,7 +5731,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperati
 		NULL, 0);
 }
 
-/* cublas.api:516: learned */
+/* cublas.api:518: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -5745,7 +5745,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOper
 		(int)lda, B, Btype, (int)ldb, beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:520: learned */
+/* cublas.api:522: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -5773,7 +5773,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:520: learned */
+/* cublas.api:522: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -5787,7 +5787,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:524: learned */
+/* cublas.api:526: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -5815,7 +5815,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation
 		NULL, 0);
 }
 
-/* cublas.api:524: learned */
+/* cublas.api:526: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -5829,7 +5829,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperat
 		B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:528: learned */
+/* cublas.api:530: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
 		int lda, const void *B, int ldb, const void *beta, void *C, int ldc)
@@ -5856,7 +5856,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:528: learned */
+/* cublas.api:530: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
 		const void *A, int64_t lda, const void *B, int64_t ldb, const void *beta,
@@ -5869,7 +5869,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperatio
 		B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:531: learned */
+/* cublas.api:533: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -5900,7 +5900,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation
 		NULL, 0);
 }
 
-/* cublas.api:531: learned */
+/* cublas.api:533: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const void *B,
@@ -5914,7 +5914,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperat
 		(int)lda, B, Btype, (int)ldb, beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:535: learned */
+/* cublas.api:537: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
 		cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
@@ -5948,7 +5948,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_
 		0);
 }
 
-/* cublas.api:535: learned */
+/* cublas.api:537: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const void *B,
@@ -5962,7 +5962,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperati
 		(int)lda, B, Btype, (int)ldb, beta, C, Ctype, (int)ldc, computeType, algo);
 }
 
-/* cublas.api:540: learned */
+/* cublas.api:542: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -5993,7 +5993,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation
 		NULL, 0);
 }
 
-/* cublas.api:540: learned */
+/* cublas.api:542: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -6007,7 +6007,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperat
 		(int)lda, B, Btype, (int)ldb, beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:544: learned */
+/* cublas.api:546: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *beta, float *C, int ldc)
@@ -6031,7 +6031,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:544: learned */
+/* cublas.api:546: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *beta, float *C, int64_t ldc)
@@ -6042,7 +6042,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:547: learned */
+/* cublas.api:549: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *beta, double *C, int ldc)
@@ -6066,7 +6066,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:547: learned */
+/* cublas.api:549: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *beta, double *C, int64_t ldc)
@@ -6077,7 +6077,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:550: learned */
+/* cublas.api:552: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc)
@@ -6101,7 +6101,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:550: learned */
+/* cublas.api:552: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *beta, cuComplex *C,
@@ -6113,7 +6113,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:553: learned */
+/* cublas.api:555: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
@@ -6138,7 +6138,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:553: learned */
+/* cublas.api:555: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
@@ -6150,7 +6150,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:556: learned */
+/* cublas.api:558: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
 		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
@@ -6177,7 +6177,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:556: learned */
+/* cublas.api:558: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
@@ -6189,7 +6189,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMo
 		beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:560: learned */
+/* cublas.api:562: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
 		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
@@ -6216,7 +6216,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:560: learned */
+/* cublas.api:562: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
@@ -6228,7 +6228,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFill
 		beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:564: learned */
+/* cublas.api:566: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const cuComplex *A,
 		int lda, const float *beta, cuComplex *C, int ldc)
@@ -6252,7 +6252,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:564: learned */
+/* cublas.api:566: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const cuComplex *A, int64_t lda, const float *beta, cuComplex *C, int64_t ldc)
@@ -6263,7 +6263,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:567: learned */
+/* cublas.api:569: learned */
 VCUDA_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha,
 		const cuDoubleComplex *A, int lda, const double *beta, cuDoubleComplex *C,
@@ -6288,7 +6288,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:567: learned */
+/* cublas.api:569: learned */
 VCUDA_EXPORT cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const cuDoubleComplex *A, int64_t lda, const double *beta, cuDoubleComplex *C,
@@ -6300,7 +6300,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:570: learned */
+/* cublas.api:572: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
 		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
@@ -6327,7 +6327,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:570: learned */
+/* cublas.api:572: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
@@ -6339,7 +6339,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMo
 		beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:573: learned */
+/* cublas.api:575: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
 		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
@@ -6366,7 +6366,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:573: learned */
+/* cublas.api:575: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
@@ -6378,7 +6378,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFill
 		beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:576: learned */
+/* cublas.api:578: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -6404,7 +6404,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:576: learned */
+/* cublas.api:578: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -6416,7 +6416,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:579: learned */
+/* cublas.api:581: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -6442,7 +6442,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:579: learned */
+/* cublas.api:581: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -6454,7 +6454,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:582: learned */
+/* cublas.api:584: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -6481,7 +6481,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:582: learned */
+/* cublas.api:584: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -6493,7 +6493,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:586: learned */
+/* cublas.api:588: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6520,7 +6520,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:586: learned */
+/* cublas.api:588: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -6532,7 +6532,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:590: learned */
+/* cublas.api:592: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
@@ -6559,7 +6559,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:590: learned */
+/* cublas.api:592: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -6571,7 +6571,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:594: learned */
+/* cublas.api:596: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6598,7 +6598,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:594: learned */
+/* cublas.api:596: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -6610,7 +6610,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:598: learned */
+/* cublas.api:600: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -6636,7 +6636,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:598: learned */
+/* cublas.api:600: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -6648,7 +6648,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:601: learned */
+/* cublas.api:603: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -6674,7 +6674,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:601: learned */
+/* cublas.api:603: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -6686,7 +6686,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:604: learned */
+/* cublas.api:606: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -6713,7 +6713,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:604: learned */
+/* cublas.api:606: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -6725,7 +6725,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:608: learned */
+/* cublas.api:610: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6752,7 +6752,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:608: learned */
+/* cublas.api:610: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -6764,7 +6764,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:612: learned */
+/* cublas.api:614: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
@@ -6791,7 +6791,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:612: learned */
+/* cublas.api:614: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -6803,7 +6803,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:615: learned */
+/* cublas.api:617: learned */
 VCUDA_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6830,7 +6830,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:615: learned */
+/* cublas.api:617: learned */
 VCUDA_EXPORT cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -6842,7 +6842,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:619: learned */
+/* cublas.api:621: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -6868,7 +6868,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:619: learned */
+/* cublas.api:621: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const float *alpha, const float *A,
 		int64_t lda, const float *B, int64_t ldb, const float *beta, float *C,
@@ -6880,7 +6880,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:622: learned */
+/* cublas.api:624: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -6906,7 +6906,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:622: learned */
+/* cublas.api:624: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -6918,7 +6918,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:625: learned */
+/* cublas.api:627: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
@@ -6945,7 +6945,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:625: learned */
+/* cublas.api:627: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -6957,7 +6957,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:629: learned */
+/* cublas.api:631: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6984,7 +6984,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:629: learned */
+/* cublas.api:631: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -6996,7 +6996,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:633: learned */
+/* cublas.api:635: learned */
 VCUDA_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
@@ -7023,7 +7023,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:633: learned */
+/* cublas.api:635: learned */
 VCUDA_EXPORT cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7035,7 +7035,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:637: learned */
+/* cublas.api:639: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7062,7 +7062,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:637: learned */
+/* cublas.api:639: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7074,7 +7074,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:641: learned */
+/* cublas.api:643: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *A, int lda, float *B, int ldb)
@@ -7099,7 +7099,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:641: learned */
+/* cublas.api:643: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda, float *B,
@@ -7111,7 +7111,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb);
 }
 
-/* cublas.api:644: learned */
+/* cublas.api:646: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *A, int lda, double *B, int ldb)
@@ -7136,7 +7136,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:644: learned */
+/* cublas.api:646: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
@@ -7148,7 +7148,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb);
 }
 
-/* cublas.api:647: learned */
+/* cublas.api:649: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B,
@@ -7174,7 +7174,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:647: learned */
+/* cublas.api:649: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -7186,7 +7186,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb);
 }
 
-/* cublas.api:650: learned */
+/* cublas.api:652: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -7212,7 +7212,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:650: learned */
+/* cublas.api:652: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
@@ -7224,7 +7224,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb);
 }
 
-/* cublas.api:653: learned */
+/* cublas.api:655: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *A, int lda, const float *B, int ldb,
@@ -7252,7 +7252,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:653: learned */
+/* cublas.api:655: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
@@ -7264,7 +7264,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:656: learned */
+/* cublas.api:658: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *A, int lda, const double *B, int ldb,
@@ -7292,7 +7292,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:656: learned */
+/* cublas.api:658: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
@@ -7304,7 +7304,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:660: learned */
+/* cublas.api:662: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B,
@@ -7332,7 +7332,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:660: learned */
+/* cublas.api:662: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -7344,7 +7344,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:664: learned */
+/* cublas.api:666: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -7372,7 +7372,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:664: learned */
+/* cublas.api:666: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
@@ -7385,7 +7385,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:668: learned */
+/* cublas.api:670: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha,
 		const void *const Aarray[], int lda, const void *const Barray[], int ldb,
@@ -7414,7 +7414,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasHgemmBatched, NULL, 0);
 }
 
-/* cublas.api:668: learned */
+/* cublas.api:670: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *const Aarray[], int64_t lda,
@@ -7428,7 +7428,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:672: learned */
+/* cublas.api:674: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *const Aarray[], int lda, const float *const Barray[], int ldb,
@@ -7457,7 +7457,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasSgemmBatched, NULL, 0);
 }
 
-/* cublas.api:672: learned */
+/* cublas.api:674: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const float *alpha, const float *const Aarray[], int64_t lda,
@@ -7471,7 +7471,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:676: learned */
+/* cublas.api:678: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const double *alpha,
 		const double *const Aarray[], int lda, const double *const Barray[], int ldb,
@@ -7500,7 +7500,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasDgemmBatched, NULL, 0);
 }
 
-/* cublas.api:676: learned */
+/* cublas.api:678: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const double *alpha, const double *const Aarray[], int64_t lda,
@@ -7514,7 +7514,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:680: learned */
+/* cublas.api:682: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
@@ -7544,7 +7544,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasCgemmBatched, NULL, 0);
 }
 
-/* cublas.api:680: learned */
+/* cublas.api:682: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
@@ -7558,7 +7558,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:684: learned */
+/* cublas.api:686: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
@@ -7588,7 +7588,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle,
 		KEY_cublasCgemm3mBatched, NULL, 0);
 }
 
-/* cublas.api:684: learned */
+/* cublas.api:686: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
@@ -7602,7 +7602,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle,
 		Aarray, (int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:688: learned */
+/* cublas.api:690: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int lda,
@@ -7632,7 +7632,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasZgemmBatched, NULL, 0);
 }
 
-/* cublas.api:688: learned */
+/* cublas.api:690: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
@@ -7647,7 +7647,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:693: learned */
+/* cublas.api:695: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const void *alpha, const void *A, int lda, long long int strideA, const void *B,
@@ -7680,7 +7680,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasHgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:693: learned */
+/* cublas.api:695: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *A, int64_t lda, long long int strideA,
@@ -7695,7 +7695,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:698: learned */
+/* cublas.api:700: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const float *alpha, const float *A, int lda, long long int strideA,
@@ -7728,7 +7728,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasSgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:698: learned */
+/* cublas.api:700: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const float *alpha, const float *A, int64_t lda,
@@ -7744,7 +7744,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:703: learned */
+/* cublas.api:705: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const double *alpha, const double *A, int lda, long long int strideA,
@@ -7777,7 +7777,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasDgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:703: learned */
+/* cublas.api:705: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const double *alpha, const double *A, int64_t lda,
@@ -7793,7 +7793,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:708: learned */
+/* cublas.api:710: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
@@ -7826,7 +7826,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasCgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:708: learned */
+/* cublas.api:710: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -7842,7 +7842,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:713: learned */
+/* cublas.api:715: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
@@ -7875,7 +7875,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 		KEY_cublasCgemm3mStridedBatched, NULL, 0);
 }
 
-/* cublas.api:713: learned */
+/* cublas.api:715: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -7891,7 +7891,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle
 		(int)batchCount);
 }
 
-/* cublas.api:718: learned */
+/* cublas.api:720: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -7925,7 +7925,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasZgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:718: learned */
+/* cublas.api:720: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -7941,7 +7941,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:723: learned */
+/* cublas.api:725: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha,
 		const void *const Aarray[], cudaDataType Atype, int lda,
@@ -7977,7 +7977,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOpe
 		KEY_cublasGemmBatchedEx, NULL, 0);
 }
 
-/* cublas.api:723: learned */
+/* cublas.api:725: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *const Aarray[], cudaDataType Atype,
@@ -7993,7 +7993,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle,
 		(int)batchCount, computeType, algo);
 }
 
-/* cublas.api:729: learned */
+/* cublas.api:731: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const void *alpha, const void *A, cudaDataType Atype, int lda,
@@ -8033,7 +8033,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 		KEY_cublasGemmStridedBatchedEx, NULL, 0);
 }
 
-/* cublas.api:729: learned */
+/* cublas.api:731: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -8050,7 +8050,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle,
 		(int)ldc, strideC, (int)batchCount, computeType, algo);
 }
 
-/* cublas.api:737: learned */
+/* cublas.api:739: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int m_array[], const int n_array[], const int k_array[],
@@ -8065,7 +8065,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched(cublasHandle_t handle,
 		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:743: learned */
+/* cublas.api:745: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched_64(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
@@ -8080,7 +8080,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched_64(cublasHandle_t handle,
 		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:749: learned */
+/* cublas.api:751: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int m_array[], const int n_array[], const int k_array[],
@@ -8095,7 +8095,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched(cublasHandle_t handle,
 		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:755: learned */
+/* cublas.api:757: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched_64(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
@@ -8110,7 +8110,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched_64(cublasHandle_t handle,
 		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:761: learned */
+/* cublas.api:763: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int m_array[], const int n_array[], const int k_array[],
@@ -8127,7 +8127,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle,
 		computeType);
 }
 
-/* cublas.api:768: learned */
+/* cublas.api:770: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx_64(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
@@ -8144,7 +8144,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx_64(cublasHandle_t handle,
 		computeType);
 }
 
-/* cublas.api:775: learned */
+/* cublas.api:777: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
 		int lda, const float *beta, const float *B, int ldb, float *C, int ldc)
@@ -8170,7 +8170,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:775: learned */
+/* cublas.api:777: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const float *alpha,
 		const float *A, int64_t lda, const float *beta, const float *B, int64_t ldb,
@@ -8182,7 +8182,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:778: learned */
+/* cublas.api:780: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const double *alpha, const double *A,
 		int lda, const double *beta, const double *B, int ldb, double *C, int ldc)
@@ -8208,7 +8208,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:778: learned */
+/* cublas.api:780: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, const double *beta, const double *B, int64_t ldb,
@@ -8220,7 +8220,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:781: learned */
+/* cublas.api:783: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb,
@@ -8247,7 +8247,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:781: learned */
+/* cublas.api:783: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *beta, const cuComplex *B,
@@ -8259,7 +8259,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:785: learned */
+/* cublas.api:787: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
@@ -8286,7 +8286,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:785: learned */
+/* cublas.api:787: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
@@ -8298,7 +8298,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:789: learned */
+/* cublas.api:791: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *const A[], int lda, float *const B[],
@@ -8325,7 +8325,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasStrsmBatched, NULL, 0);
 }
 
-/* cublas.api:789: learned */
+/* cublas.api:791: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *const A[], int64_t lda,
@@ -8338,7 +8338,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:793: learned */
+/* cublas.api:795: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *const A[], int lda, double *const B[],
@@ -8365,7 +8365,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasDtrsmBatched, NULL, 0);
 }
 
-/* cublas.api:793: learned */
+/* cublas.api:795: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *const A[], int64_t lda,
@@ -8378,7 +8378,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:797: learned */
+/* cublas.api:799: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *const A[], int lda,
@@ -8405,7 +8405,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasCtrsmBatched, NULL, 0);
 }
 
-/* cublas.api:797: learned */
+/* cublas.api:799: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *const A[],
@@ -8418,7 +8418,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:801: learned */
+/* cublas.api:803: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *const A[], int lda,
@@ -8445,7 +8445,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasZtrsmBatched, NULL, 0);
 }
 
-/* cublas.api:801: learned */
+/* cublas.api:803: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha,
@@ -8459,7 +8459,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:805: learned */
+/* cublas.api:807: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const float *A, int lda, const float *x, int incx, float *C, int ldc)
 {
@@ -8481,7 +8481,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:805: learned */
+/* cublas.api:807: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const float *A, int64_t lda, const float *x, int64_t incx,
 		float *C, int64_t ldc)
@@ -8493,7 +8493,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:807: learned */
+/* cublas.api:809: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const double *A, int lda, const double *x, int incx, double *C, int ldc)
 {
@@ -8515,7 +8515,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:807: learned */
+/* cublas.api:809: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const double *A, int64_t lda, const double *x,
 		int64_t incx, double *C, int64_t ldc)
@@ -8527,7 +8527,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:809: learned */
+/* cublas.api:811: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex *C,
 		int ldc)
@@ -8550,7 +8550,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:809: learned */
+/* cublas.api:811: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuComplex *A, int64_t lda, const cuComplex *x,
 		int64_t incx, cuComplex *C, int64_t ldc)
@@ -8562,7 +8562,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:812: learned */
+/* cublas.api:814: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *C, int ldc)
@@ -8585,7 +8585,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:812: learned */
+/* cublas.api:814: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *C, int64_t ldc)
@@ -8597,7 +8597,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:815: learned */
+/* cublas.api:817: learned */
 VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, float *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -8618,7 +8618,7 @@ VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasSmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:817: learned */
+/* cublas.api:819: learned */
 VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, double *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -8639,7 +8639,7 @@ VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasDmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:819: learned */
+/* cublas.api:821: learned */
 VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, cuComplex *const Ainv[], int lda_inv,
 		int *info, int batchSize)
@@ -8660,7 +8660,7 @@ VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasCmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:821: learned */
+/* cublas.api:823: learned */
 VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, cuDoubleComplex *const Ainv[],
 		int lda_inv, int *info, int batchSize)
@@ -8681,7 +8681,7 @@ VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasZmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:824: learned */
+/* cublas.api:826: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int n,
 		float *const Aarray[], int lda, float *const TauArray[], int *info,
 		int batchSize)
@@ -8706,7 +8706,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:826: learned */
+/* cublas.api:828: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int n,
 		double *const Aarray[], int lda, double *const TauArray[], int *info,
 		int batchSize)
@@ -8731,7 +8731,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:828: learned */
+/* cublas.api:830: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuComplex *const Aarray[], int lda, cuComplex *const TauArray[], int *info,
 		int batchSize)
@@ -8756,7 +8756,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:830: learned */
+/* cublas.api:832: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuDoubleComplex *const Aarray[], int lda, cuDoubleComplex *const TauArray[],
 		int *info, int batchSize)
@@ -8781,7 +8781,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:833: learned */
+/* cublas.api:835: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, float *const Aarray[], int lda, float *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -8810,7 +8810,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:836: learned */
+/* cublas.api:838: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, double *const Aarray[], int lda, double *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -8839,7 +8839,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:839: learned */
+/* cublas.api:841: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuComplex *const Aarray[], int lda,
 		cuComplex *const Carray[], int ldc, int *info, int *devInfoArray, int batchSize)
@@ -8868,7 +8868,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:842: learned */
+/* cublas.api:844: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuDoubleComplex *const Aarray[], int lda,
 		cuDoubleComplex *const Carray[], int ldc, int *info, int *devInfoArray,
@@ -8898,7 +8898,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:845: learned */
+/* cublas.api:847: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *AP, float *A, int lda)
 {
@@ -8916,7 +8916,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:847: learned */
+/* cublas.api:849: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *AP, double *A, int lda)
 {
@@ -8934,7 +8934,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:849: learned */
+/* cublas.api:851: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *AP, cuComplex *A, int lda)
 {
@@ -8952,7 +8952,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:851: learned */
+/* cublas.api:853: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda)
 {
@@ -8970,7 +8970,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:853: learned */
+/* cublas.api:855: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *A, int lda, float *AP)
 {
@@ -8988,7 +8988,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:855: learned */
+/* cublas.api:857: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *A, int lda, double *AP)
 {
@@ -9006,7 +9006,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:857: learned */
+/* cublas.api:859: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *A, int lda, cuComplex *AP)
 {
@@ -9024,7 +9024,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:859: learned */
+/* cublas.api:861: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP)
 {
@@ -9042,7 +9042,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:861: learned */
+/* cublas.api:863: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, float *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -9061,7 +9061,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, fl
 		KEY_cublasSgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:863: learned */
+/* cublas.api:865: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, double *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -9080,7 +9080,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, do
 		KEY_cublasDgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:865: learned */
+/* cublas.api:867: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 		cuComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -9099,7 +9099,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 		KEY_cublasCgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:867: learned */
+/* cublas.api:869: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 		cuDoubleComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -9118,7 +9118,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 		KEY_cublasZgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:869: learned */
+/* cublas.api:871: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, const int *P, float *const C[], int ldc,
 		int *info, int batchSize)
@@ -9140,7 +9140,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasSgetriBatched, NULL, 0);
 }
 
-/* cublas.api:872: learned */
+/* cublas.api:874: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, const int *P, double *const C[], int ldc,
 		int *info, int batchSize)
@@ -9162,7 +9162,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasDgetriBatched, NULL, 0);
 }
 
-/* cublas.api:875: learned */
+/* cublas.api:877: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, const int *P, cuComplex *const C[],
 		int ldc, int *info, int batchSize)
@@ -9184,7 +9184,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasCgetriBatched, NULL, 0);
 }
 
-/* cublas.api:878: learned */
+/* cublas.api:880: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, const int *P,
 		cuDoubleComplex *const C[], int ldc, int *info, int batchSize)
@@ -9206,7 +9206,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasZgetriBatched, NULL, 0);
 }
 
-/* cublas.api:881: learned */
+/* cublas.api:883: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const float *const Aarray[], int lda, const int *devIpiv,
 		float *const Barray[], int ldb, int *info, int batchSize)
@@ -9234,7 +9234,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:884: learned */
+/* cublas.api:886: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const double *const Aarray[], int lda, const int *devIpiv,
 		double *const Barray[], int ldb, int *info, int batchSize)
@@ -9262,7 +9262,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:887: learned */
+/* cublas.api:889: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuComplex *const Aarray[], int lda, const int *devIpiv,
 		cuComplex *const Barray[], int ldb, int *info, int batchSize)
@@ -9290,7 +9290,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:890: learned */
+/* cublas.api:892: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuDoubleComplex *const Aarray[], int lda,
 		const int *devIpiv, cuDoubleComplex *const Barray[], int ldb, int *info,
@@ -9319,7 +9319,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:893: learned */
+/* cublas.api:895: learned */
 VCUDA_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, cublasOperation_t transc, int m, int n, int k,
 		const unsigned char *A, int A_bias, int lda, const unsigned char *B, int B_bias,
@@ -9351,7 +9351,7 @@ VCUDA_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOpe
 		KEY_cublasUint8gemmBias, NULL, 0);
 }
 
-/* cublas.api:897: refused */
+/* cublas.api:899: refused */
 cublasStatus_t cublasAlloc(void);
 VCUDA_EXPORT cublasStatus_t cublasAlloc(void)
 {
@@ -9359,7 +9359,7 @@ VCUDA_EXPORT cublasStatus_t cublasAlloc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:898: refused */
+/* cublas.api:900: refused */
 cublasStatus_t cublasCaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasCaxpy(void)
 {
@@ -9367,7 +9367,7 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:899: refused */
+/* cublas.api:901: refused */
 cublasStatus_t cublasCbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasCbdmm(void)
 {
@@ -9375,7 +9375,7 @@ VCUDA_EXPORT cublasStatus_t cublasCbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:900: refused */
+/* cublas.api:902: refused */
 cublasStatus_t cublasCcopy(void);
 VCUDA_EXPORT cublasStatus_t cublasCcopy(void)
 {
@@ -9383,7 +9383,7 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:901: refused */
+/* cublas.api:903: refused */
 cublasStatus_t cublasCdotc(void);
 VCUDA_EXPORT cublasStatus_t cublasCdotc(void)
 {
@@ -9391,7 +9391,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:902: refused */
+/* cublas.api:904: refused */
 cublasStatus_t cublasCdotu(void);
 VCUDA_EXPORT cublasStatus_t cublasCdotu(void)
 {
@@ -9399,7 +9399,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:903: refused */
+/* cublas.api:905: refused */
 cublasStatus_t cublasCgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCgbmv(void)
 {
@@ -9407,7 +9407,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:904: refused */
+/* cublas.api:906: refused */
 cublasStatus_t cublasCgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasCgemm(void)
 {
@@ -9415,7 +9415,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:905: refused */
+/* cublas.api:907: refused */
 cublasStatus_t cublasCgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasCgemv(void)
 {
@@ -9423,7 +9423,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:906: refused */
+/* cublas.api:908: refused */
 cublasStatus_t cublasCgerc(void);
 VCUDA_EXPORT cublasStatus_t cublasCgerc(void)
 {
@@ -9431,7 +9431,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:907: refused */
+/* cublas.api:909: refused */
 cublasStatus_t cublasCgeru(void);
 VCUDA_EXPORT cublasStatus_t cublasCgeru(void)
 {
@@ -9439,7 +9439,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:908: refused */
+/* cublas.api:910: refused */
 cublasStatus_t cublasChbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasChbmv(void)
 {
@@ -9447,7 +9447,7 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:909: refused */
+/* cublas.api:911: refused */
 cublasStatus_t cublasChemm(void);
 VCUDA_EXPORT cublasStatus_t cublasChemm(void)
 {
@@ -9455,7 +9455,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:910: refused */
+/* cublas.api:912: refused */
 cublasStatus_t cublasChemv(void);
 VCUDA_EXPORT cublasStatus_t cublasChemv(void)
 {
@@ -9463,7 +9463,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:911: refused */
+/* cublas.api:913: refused */
 cublasStatus_t cublasCher(void);
 VCUDA_EXPORT cublasStatus_t cublasCher(void)
 {
@@ -9471,7 +9471,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:912: refused */
+/* cublas.api:914: refused */
 cublasStatus_t cublasCher2(void);
 VCUDA_EXPORT cublasStatus_t cublasCher2(void)
 {
@@ -9479,7 +9479,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:913: refused */
+/* cublas.api:915: refused */
 cublasStatus_t cublasCher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasCher2k(void)
 {
@@ -9487,7 +9487,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:914: refused */
+/* cublas.api:916: refused */
 cublasStatus_t cublasCherk(void);
 VCUDA_EXPORT cublasStatus_t cublasCherk(void)
 {
@@ -9495,7 +9495,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:915: refused */
+/* cublas.api:917: refused */
 cublasStatus_t cublasChpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasChpmv(void)
 {
@@ -9503,7 +9503,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:916: refused */
+/* cublas.api:918: refused */
 cublasStatus_t cublasChpr(void);
 VCUDA_EXPORT cublasStatus_t cublasChpr(void)
 {
@@ -9511,7 +9511,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:917: refused */
+/* cublas.api:919: refused */
 cublasStatus_t cublasChpr2(void);
 VCUDA_EXPORT cublasStatus_t cublasChpr2(void)
 {
@@ -9519,7 +9519,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:918: refused */
+/* cublas.api:920: refused */
 cublasStatus_t cublasCrot(void);
 VCUDA_EXPORT cublasStatus_t cublasCrot(void)
 {
@@ -9527,7 +9527,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:919: refused */
+/* cublas.api:921: refused */
 cublasStatus_t cublasCrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasCrotg(void)
 {
@@ -9535,7 +9535,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:920: refused */
+/* cublas.api:922: refused */
 cublasStatus_t cublasCscal(void);
 VCUDA_EXPORT cublasStatus_t cublasCscal(void)
 {
@@ -9543,7 +9543,7 @@ VCUDA_EXPORT cublasStatus_t cublasCscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:921: refused */
+/* cublas.api:923: refused */
 cublasStatus_t cublasCsrot(void);
 VCUDA_EXPORT cublasStatus_t cublasCsrot(void)
 {
@@ -9551,7 +9551,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:922: refused */
+/* cublas.api:924: refused */
 cublasStatus_t cublasCsscal(void);
 VCUDA_EXPORT cublasStatus_t cublasCsscal(void)
 {
@@ -9559,7 +9559,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:923: refused */
+/* cublas.api:925: refused */
 cublasStatus_t cublasCswap(void);
 VCUDA_EXPORT cublasStatus_t cublasCswap(void)
 {
@@ -9567,7 +9567,7 @@ VCUDA_EXPORT cublasStatus_t cublasCswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:924: refused */
+/* cublas.api:926: refused */
 cublasStatus_t cublasCsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasCsymm(void)
 {
@@ -9575,7 +9575,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:925: refused */
+/* cublas.api:927: refused */
 cublasStatus_t cublasCsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k(void)
 {
@@ -9583,7 +9583,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:926: refused */
+/* cublas.api:928: refused */
 cublasStatus_t cublasCsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk(void)
 {
@@ -9591,7 +9591,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:927: refused */
+/* cublas.api:929: refused */
 cublasStatus_t cublasCtbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtbmv(void)
 {
@@ -9599,7 +9599,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:928: refused */
+/* cublas.api:930: refused */
 cublasStatus_t cublasCtbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtbsv(void)
 {
@@ -9607,7 +9607,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:929: refused */
+/* cublas.api:931: refused */
 cublasStatus_t cublasCtpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtpmv(void)
 {
@@ -9615,7 +9615,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:930: refused */
+/* cublas.api:932: refused */
 cublasStatus_t cublasCtpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtpsv(void)
 {
@@ -9623,7 +9623,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:931: refused */
+/* cublas.api:933: refused */
 cublasStatus_t cublasCtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrmm(void)
 {
@@ -9631,7 +9631,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:932: refused */
+/* cublas.api:934: refused */
 cublasStatus_t cublasCtrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrmv(void)
 {
@@ -9639,7 +9639,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:933: refused */
+/* cublas.api:935: refused */
 cublasStatus_t cublasCtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrsm(void)
 {
@@ -9647,7 +9647,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:934: refused */
+/* cublas.api:936: refused */
 cublasStatus_t cublasCtrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrsv(void)
 {
@@ -9655,7 +9655,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:935: refused */
+/* cublas.api:937: refused */
 cublasStatus_t cublasDasum(void);
 VCUDA_EXPORT cublasStatus_t cublasDasum(void)
 {
@@ -9663,7 +9663,7 @@ VCUDA_EXPORT cublasStatus_t cublasDasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:936: refused */
+/* cublas.api:938: refused */
 cublasStatus_t cublasDaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasDaxpy(void)
 {
@@ -9671,7 +9671,7 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:937: refused */
+/* cublas.api:939: refused */
 cublasStatus_t cublasDbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasDbdmm(void)
 {
@@ -9679,7 +9679,7 @@ VCUDA_EXPORT cublasStatus_t cublasDbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:938: refused */
+/* cublas.api:940: refused */
 cublasStatus_t cublasDcopy(void);
 VCUDA_EXPORT cublasStatus_t cublasDcopy(void)
 {
@@ -9687,7 +9687,7 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:939: refused */
+/* cublas.api:941: refused */
 cublasStatus_t cublasDdot(void);
 VCUDA_EXPORT cublasStatus_t cublasDdot(void)
 {
@@ -9695,7 +9695,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:940: refused */
+/* cublas.api:942: refused */
 cublasStatus_t cublasDgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDgbmv(void)
 {
@@ -9703,7 +9703,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:941: refused */
+/* cublas.api:943: refused */
 cublasStatus_t cublasDgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasDgemm(void)
 {
@@ -9711,7 +9711,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:942: refused */
+/* cublas.api:944: refused */
 cublasStatus_t cublasDgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasDgemv(void)
 {
@@ -9719,7 +9719,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:943: refused */
+/* cublas.api:945: refused */
 cublasStatus_t cublasDger(void);
 VCUDA_EXPORT cublasStatus_t cublasDger(void)
 {
@@ -9727,7 +9727,7 @@ VCUDA_EXPORT cublasStatus_t cublasDger(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:944: refused */
+/* cublas.api:946: refused */
 cublasStatus_t cublasDnrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasDnrm2(void)
 {
@@ -9735,7 +9735,7 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:945: refused */
+/* cublas.api:947: refused */
 cublasStatus_t cublasDrot(void);
 VCUDA_EXPORT cublasStatus_t cublasDrot(void)
 {
@@ -9743,7 +9743,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:946: refused */
+/* cublas.api:948: refused */
 cublasStatus_t cublasDrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasDrotg(void)
 {
@@ -9751,7 +9751,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:947: refused */
+/* cublas.api:949: refused */
 cublasStatus_t cublasDrotm(void);
 VCUDA_EXPORT cublasStatus_t cublasDrotm(void)
 {
@@ -9759,7 +9759,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:948: refused */
+/* cublas.api:950: refused */
 cublasStatus_t cublasDrotmg(void);
 VCUDA_EXPORT cublasStatus_t cublasDrotmg(void)
 {
@@ -9767,7 +9767,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotmg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:949: refused */
+/* cublas.api:951: refused */
 cublasStatus_t cublasDsbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDsbmv(void)
 {
@@ -9775,7 +9775,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:950: refused */
+/* cublas.api:952: refused */
 cublasStatus_t cublasDscal(void);
 VCUDA_EXPORT cublasStatus_t cublasDscal(void)
 {
@@ -9783,7 +9783,7 @@ VCUDA_EXPORT cublasStatus_t cublasDscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:951: refused */
+/* cublas.api:953: refused */
 cublasStatus_t cublasDspmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDspmv(void)
 {
@@ -9791,7 +9791,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:952: refused */
+/* cublas.api:954: refused */
 cublasStatus_t cublasDspr(void);
 VCUDA_EXPORT cublasStatus_t cublasDspr(void)
 {
@@ -9799,7 +9799,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:953: refused */
+/* cublas.api:955: refused */
 cublasStatus_t cublasDspr2(void);
 VCUDA_EXPORT cublasStatus_t cublasDspr2(void)
 {
@@ -9807,7 +9807,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:954: refused */
+/* cublas.api:956: refused */
 cublasStatus_t cublasDswap(void);
 VCUDA_EXPORT cublasStatus_t cublasDswap(void)
 {
@@ -9815,7 +9815,7 @@ VCUDA_EXPORT cublasStatus_t cublasDswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:955: refused */
+/* cublas.api:957: refused */
 cublasStatus_t cublasDsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasDsymm(void)
 {
@@ -9823,7 +9823,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:956: refused */
+/* cublas.api:958: refused */
 cublasStatus_t cublasDsymv(void);
 VCUDA_EXPORT cublasStatus_t cublasDsymv(void)
 {
@@ -9831,7 +9831,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:957: refused */
+/* cublas.api:959: refused */
 cublasStatus_t cublasDsyr(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyr(void)
 {
@@ -9839,7 +9839,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:958: refused */
+/* cublas.api:960: refused */
 cublasStatus_t cublasDsyr2(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2(void)
 {
@@ -9847,7 +9847,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:959: refused */
+/* cublas.api:961: refused */
 cublasStatus_t cublasDsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k(void)
 {
@@ -9855,7 +9855,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:960: refused */
+/* cublas.api:962: refused */
 cublasStatus_t cublasDsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyrk(void)
 {
@@ -9863,7 +9863,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:961: refused */
+/* cublas.api:963: refused */
 cublasStatus_t cublasDtbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtbmv(void)
 {
@@ -9871,7 +9871,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:962: refused */
+/* cublas.api:964: refused */
 cublasStatus_t cublasDtbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtbsv(void)
 {
@@ -9879,7 +9879,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:963: refused */
+/* cublas.api:965: refused */
 cublasStatus_t cublasDtpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtpmv(void)
 {
@@ -9887,7 +9887,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:964: refused */
+/* cublas.api:966: refused */
 cublasStatus_t cublasDtpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtpsv(void)
 {
@@ -9895,7 +9895,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:965: refused */
+/* cublas.api:967: refused */
 cublasStatus_t cublasDtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrmm(void)
 {
@@ -9903,7 +9903,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:966: refused */
+/* cublas.api:968: refused */
 cublasStatus_t cublasDtrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrmv(void)
 {
@@ -9911,7 +9911,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:967: refused */
+/* cublas.api:969: refused */
 cublasStatus_t cublasDtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrsm(void)
 {
@@ -9919,7 +9919,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:968: refused */
+/* cublas.api:970: refused */
 cublasStatus_t cublasDtrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrsv(void)
 {
@@ -9927,7 +9927,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:969: refused */
+/* cublas.api:971: refused */
 cublasStatus_t cublasDzasum(void);
 VCUDA_EXPORT cublasStatus_t cublasDzasum(void)
 {
@@ -9935,7 +9935,7 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:970: refused */
+/* cublas.api:972: refused */
 cublasStatus_t cublasDznrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasDznrm2(void)
 {
@@ -9943,7 +9943,7 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:971: refused */
+/* cublas.api:973: refused */
 cublasStatus_t cublasFree(void);
 VCUDA_EXPORT cublasStatus_t cublasFree(void)
 {
@@ -9951,7 +9951,7 @@ VCUDA_EXPORT cublasStatus_t cublasFree(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:972: refused */
+/* cublas.api:974: refused */
 cublasStatus_t cublasGetBackdoor(void);
 VCUDA_EXPORT cublasStatus_t cublasGetBackdoor(void)
 {
@@ -9959,7 +9959,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetBackdoor(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:973: refused */
+/* cublas.api:975: refused */
 cublasStatus_t cublasGetEnvironmentMode(void);
 VCUDA_EXPORT cublasStatus_t cublasGetEnvironmentMode(void)
 {
@@ -9967,7 +9967,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetEnvironmentMode(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:974: refused */
+/* cublas.api:976: refused */
 cublasStatus_t cublasGetError(void);
 VCUDA_EXPORT cublasStatus_t cublasGetError(void)
 {
@@ -9975,7 +9975,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetError(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:975: refused */
+/* cublas.api:977: refused */
 cublasStatus_t cublasGetVersion(void);
 VCUDA_EXPORT cublasStatus_t cublasGetVersion(void)
 {
@@ -9983,7 +9983,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVersion(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:976: refused */
+/* cublas.api:978: refused */
 cublasStatus_t cublasIcamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIcamax(void)
 {
@@ -9991,7 +9991,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:977: refused */
+/* cublas.api:979: refused */
 cublasStatus_t cublasIcamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIcamin(void)
 {
@@ -9999,7 +9999,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:978: refused */
+/* cublas.api:980: refused */
 cublasStatus_t cublasIdamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIdamax(void)
 {
@@ -10007,7 +10007,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:979: refused */
+/* cublas.api:981: refused */
 cublasStatus_t cublasIdamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIdamin(void)
 {
@@ -10015,7 +10015,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:980: refused */
+/* cublas.api:982: refused */
 cublasStatus_t cublasInit(void);
 VCUDA_EXPORT cublasStatus_t cublasInit(void)
 {
@@ -10023,7 +10023,7 @@ VCUDA_EXPORT cublasStatus_t cublasInit(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:981: refused */
+/* cublas.api:983: refused */
 cublasStatus_t cublasIsamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIsamax(void)
 {
@@ -10031,7 +10031,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:982: refused */
+/* cublas.api:984: refused */
 cublasStatus_t cublasIsamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIsamin(void)
 {
@@ -10039,7 +10039,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:983: refused */
+/* cublas.api:985: refused */
 cublasStatus_t cublasIzamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIzamax(void)
 {
@@ -10047,7 +10047,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:984: refused */
+/* cublas.api:986: refused */
 cublasStatus_t cublasIzamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIzamin(void)
 {
@@ -10055,7 +10055,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:985: refused */
+/* cublas.api:987: refused */
 cublasStatus_t cublasSasum(void);
 VCUDA_EXPORT cublasStatus_t cublasSasum(void)
 {
@@ -10063,7 +10063,7 @@ VCUDA_EXPORT cublasStatus_t cublasSasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:986: refused */
+/* cublas.api:988: refused */
 cublasStatus_t cublasSaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasSaxpy(void)
 {
@@ -10071,7 +10071,7 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:987: refused */
+/* cublas.api:989: refused */
 cublasStatus_t cublasSbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasSbdmm(void)
 {
@@ -10079,7 +10079,7 @@ VCUDA_EXPORT cublasStatus_t cublasSbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:988: refused */
+/* cublas.api:990: refused */
 cublasStatus_t cublasScasum(void);
 VCUDA_EXPORT cublasStatus_t cublasScasum(void)
 {
@@ -10087,7 +10087,7 @@ VCUDA_EXPORT cublasStatus_t cublasScasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:989: refused */
+/* cublas.api:991: refused */
 cublasStatus_t cublasScnrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasScnrm2(void)
 {
@@ -10095,7 +10095,7 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:990: refused */
+/* cublas.api:992: refused */
 cublasStatus_t cublasScopy(void);
 VCUDA_EXPORT cublasStatus_t cublasScopy(void)
 {
@@ -10103,7 +10103,7 @@ VCUDA_EXPORT cublasStatus_t cublasScopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:991: refused */
+/* cublas.api:993: refused */
 cublasStatus_t cublasSdot(void);
 VCUDA_EXPORT cublasStatus_t cublasSdot(void)
 {
@@ -10111,7 +10111,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:992: refused */
+/* cublas.api:994: refused */
 cublasStatus_t cublasSetBackdoor(void);
 VCUDA_EXPORT cublasStatus_t cublasSetBackdoor(void)
 {
@@ -10119,7 +10119,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetBackdoor(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:993: refused */
+/* cublas.api:995: refused */
 cublasStatus_t cublasSetBackdoorEx(void);
 VCUDA_EXPORT cublasStatus_t cublasSetBackdoorEx(void)
 {
@@ -10127,7 +10127,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetBackdoorEx(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:994: refused */
+/* cublas.api:996: refused */
 cublasStatus_t cublasSetEnvironmentMode(void);
 VCUDA_EXPORT cublasStatus_t cublasSetEnvironmentMode(void)
 {
@@ -10135,7 +10135,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetEnvironmentMode(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:995: refused */
+/* cublas.api:997: refused */
 cublasStatus_t cublasSetKernelStream(void);
 VCUDA_EXPORT cublasStatus_t cublasSetKernelStream(void)
 {
@@ -10143,7 +10143,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetKernelStream(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:996: refused */
+/* cublas.api:998: refused */
 cublasStatus_t cublasSgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasSgbmv(void)
 {
@@ -10151,7 +10151,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:997: refused */
+/* cublas.api:999: refused */
 cublasStatus_t cublasSgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasSgemm(void)
 {
@@ -10159,7 +10159,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:998: refused */
+/* cublas.api:1000: refused */
 cublasStatus_t cublasSgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasSgemv(void)
 {
@@ -10167,7 +10167,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:999: refused */
+/* cublas.api:1001: refused */
 cublasStatus_t cublasSger(void);
 VCUDA_EXPORT cublasStatus_t cublasSger(void)
 {
@@ -10175,7 +10175,7 @@ VCUDA_EXPORT cublasStatus_t cublasSger(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1000: refused */
+/* cublas.api:1002: refused */
 cublasStatus_t cublasShutdown(void);
 VCUDA_EXPORT cublasStatus_t cublasShutdown(void)
 {
@@ -10183,7 +10183,7 @@ VCUDA_EXPORT cublasStatus_t cublasShutdown(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1001: refused */
+/* cublas.api:1003: refused */
 cublasStatus_t cublasSnrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasSnrm2(void)
 {
@@ -10191,7 +10191,7 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1002: refused */
+/* cublas.api:1004: refused */
 cublasStatus_t cublasSrot(void);
 VCUDA_EXPORT cublasStatus_t cublasSrot(void)
 {
@@ -10199,7 +10199,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1003: refused */
+/* cublas.api:1005: refused */
 cublasStatus_t cublasSrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasSrotg(void)
 {
@@ -10207,7 +10207,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1004: refused */
+/* cublas.api:1006: refused */
 cublasStatus_t cublasSrotm(void);
 VCUDA_EXPORT cublasStatus_t cublasSrotm(void)
 {
@@ -10215,7 +10215,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1005: refused */
+/* cublas.api:1007: refused */
 cublasStatus_t cublasSrotmg(void);
 VCUDA_EXPORT cublasStatus_t cublasSrotmg(void)
 {
@@ -10223,7 +10223,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotmg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1006: refused */
+/* cublas.api:1008: refused */
 cublasStatus_t cublasSsbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasSsbmv(void)
 {
@@ -10231,7 +10231,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1007: refused */
+/* cublas.api:1009: refused */
 cublasStatus_t cublasSscal(void);
 VCUDA_EXPORT cublasStatus_t cublasSscal(void)
 {
@@ -10239,7 +10239,7 @@ VCUDA_EXPORT cublasStatus_t cublasSscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1008: refused */
+/* cublas.api:1010: refused */
 cublasStatus_t cublasSspmv(void);
 VCUDA_EXPORT cublasStatus_t cublasSspmv(void)
 {
@@ -10247,7 +10247,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1009: refused */
+/* cublas.api:1011: refused */
 cublasStatus_t cublasSspr(void);
 VCUDA_EXPORT cublasStatus_t cublasSspr(void)
 {
@@ -10255,7 +10255,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1010: refused */
+/* cublas.api:1012: refused */
 cublasStatus_t cublasSspr2(void);
 VCUDA_EXPORT cublasStatus_t cublasSspr2(void)
 {
@@ -10263,7 +10263,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1011: refused */
+/* cublas.api:1013: refused */
 cublasStatus_t cublasSswap(void);
 VCUDA_EXPORT cublasStatus_t cublasSswap(void)
 {
@@ -10271,7 +10271,7 @@ VCUDA_EXPORT cublasStatus_t cublasSswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1012: refused */
+/* cublas.api:1014: refused */
 cublasStatus_t cublasSsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasSsymm(void)
 {
@@ -10279,7 +10279,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1013: refused */
+/* cublas.api:1015: refused */
 cublasStatus_t cublasSsymv(void);
 VCUDA_EXPORT cublasStatus_t cublasSsymv(void)
 {
@@ -10287,7 +10287,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1014: refused */
+/* cublas.api:1016: refused */
 cublasStatus_t cublasSsyr(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyr(void)
 {
@@ -10295,7 +10295,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1015: refused */
+/* cublas.api:1017: refused */
 cublasStatus_t cublasSsyr2(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2(void)
 {
@@ -10303,7 +10303,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1016: refused */
+/* cublas.api:1018: refused */
 cublasStatus_t cublasSsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k(void)
 {
@@ -10311,7 +10311,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1017: refused */
+/* cublas.api:1019: refused */
 cublasStatus_t cublasSsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyrk(void)
 {
@@ -10319,7 +10319,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1018: refused */
+/* cublas.api:1020: refused */
 cublasStatus_t cublasStbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasStbmv(void)
 {
@@ -10327,7 +10327,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1019: refused */
+/* cublas.api:1021: refused */
 cublasStatus_t cublasStbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasStbsv(void)
 {
@@ -10335,7 +10335,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1020: refused */
+/* cublas.api:1022: refused */
 cublasStatus_t cublasStpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasStpmv(void)
 {
@@ -10343,7 +10343,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1021: refused */
+/* cublas.api:1023: refused */
 cublasStatus_t cublasStpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasStpsv(void)
 {
@@ -10351,7 +10351,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1022: refused */
+/* cublas.api:1024: refused */
 cublasStatus_t cublasStrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasStrmm(void)
 {
@@ -10359,7 +10359,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1023: refused */
+/* cublas.api:1025: refused */
 cublasStatus_t cublasStrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasStrmv(void)
 {
@@ -10367,7 +10367,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1024: refused */
+/* cublas.api:1026: refused */
 cublasStatus_t cublasStrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasStrsm(void)
 {
@@ -10375,7 +10375,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1025: refused */
+/* cublas.api:1027: refused */
 cublasStatus_t cublasStrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasStrsv(void)
 {
@@ -10383,21 +10383,21 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1026: refused */
+/* cublas.api:1028: refused */
 cublasStatus_t cublasXtCgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCgemm(void)
 {
 	return cublas_refused(CALL_cublasXtCgemm, "cublasXtCgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1027: refused */
+/* cublas.api:1029: refused */
 cublasStatus_t cublasXtChemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtChemm(void)
 {
 	return cublas_refused(CALL_cublasXtChemm, "cublasXtChemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1028: refused */
+/* cublas.api:1030: refused */
 cublasStatus_t cublasXtCher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCher2k(void)
 {
@@ -10405,14 +10405,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtCher2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1029: refused */
+/* cublas.api:1031: refused */
 cublasStatus_t cublasXtCherk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCherk(void)
 {
 	return cublas_refused(CALL_cublasXtCherk, "cublasXtCherk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1030: refused */
+/* cublas.api:1032: refused */
 cublasStatus_t cublasXtCherkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCherkx(void)
 {
@@ -10420,7 +10420,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtCherkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1031: refused */
+/* cublas.api:1033: refused */
 cublasStatus_t cublasXtCreate(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCreate(void)
 {
@@ -10428,21 +10428,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtCreate(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1032: refused */
+/* cublas.api:1034: refused */
 cublasStatus_t cublasXtCspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCspmm(void)
 {
 	return cublas_refused(CALL_cublasXtCspmm, "cublasXtCspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1033: refused */
+/* cublas.api:1035: refused */
 cublasStatus_t cublasXtCsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsymm(void)
 {
 	return cublas_refused(CALL_cublasXtCsymm, "cublasXtCsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1034: refused */
+/* cublas.api:1036: refused */
 cublasStatus_t cublasXtCsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsyr2k(void)
 {
@@ -10450,14 +10450,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtCsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1035: refused */
+/* cublas.api:1037: refused */
 cublasStatus_t cublasXtCsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtCsyrk, "cublasXtCsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1036: refused */
+/* cublas.api:1038: refused */
 cublasStatus_t cublasXtCsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsyrkx(void)
 {
@@ -10465,21 +10465,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtCsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1037: refused */
+/* cublas.api:1039: refused */
 cublasStatus_t cublasXtCtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCtrmm(void)
 {
 	return cublas_refused(CALL_cublasXtCtrmm, "cublasXtCtrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1038: refused */
+/* cublas.api:1040: refused */
 cublasStatus_t cublasXtCtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCtrsm(void)
 {
 	return cublas_refused(CALL_cublasXtCtrsm, "cublasXtCtrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1039: refused */
+/* cublas.api:1041: refused */
 cublasStatus_t cublasXtDestroy(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDestroy(void)
 {
@@ -10487,7 +10487,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtDestroy(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1040: refused */
+/* cublas.api:1042: refused */
 cublasStatus_t cublasXtDeviceSelect(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDeviceSelect(void)
 {
@@ -10495,28 +10495,28 @@ VCUDA_EXPORT cublasStatus_t cublasXtDeviceSelect(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1041: refused */
+/* cublas.api:1043: refused */
 cublasStatus_t cublasXtDgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDgemm(void)
 {
 	return cublas_refused(CALL_cublasXtDgemm, "cublasXtDgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1042: refused */
+/* cublas.api:1044: refused */
 cublasStatus_t cublasXtDspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDspmm(void)
 {
 	return cublas_refused(CALL_cublasXtDspmm, "cublasXtDspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1043: refused */
+/* cublas.api:1045: refused */
 cublasStatus_t cublasXtDsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsymm(void)
 {
 	return cublas_refused(CALL_cublasXtDsymm, "cublasXtDsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1044: refused */
+/* cublas.api:1046: refused */
 cublasStatus_t cublasXtDsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsyr2k(void)
 {
@@ -10524,14 +10524,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtDsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1045: refused */
+/* cublas.api:1047: refused */
 cublasStatus_t cublasXtDsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtDsyrk, "cublasXtDsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1046: refused */
+/* cublas.api:1048: refused */
 cublasStatus_t cublasXtDsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsyrkx(void)
 {
@@ -10539,21 +10539,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtDsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1047: refused */
+/* cublas.api:1049: refused */
 cublasStatus_t cublasXtDtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDtrmm(void)
 {
 	return cublas_refused(CALL_cublasXtDtrmm, "cublasXtDtrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1048: refused */
+/* cublas.api:1050: refused */
 cublasStatus_t cublasXtDtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDtrsm(void)
 {
 	return cublas_refused(CALL_cublasXtDtrsm, "cublasXtDtrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1049: refused */
+/* cublas.api:1051: refused */
 cublasStatus_t cublasXtGetBlockDim(void);
 VCUDA_EXPORT cublasStatus_t cublasXtGetBlockDim(void)
 {
@@ -10561,7 +10561,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtGetBlockDim(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1050: refused */
+/* cublas.api:1052: refused */
 cublasStatus_t cublasXtGetNumBoards(void);
 VCUDA_EXPORT cublasStatus_t cublasXtGetNumBoards(void)
 {
@@ -10569,7 +10569,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtGetNumBoards(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1051: refused */
+/* cublas.api:1053: refused */
 cublasStatus_t cublasXtGetPinningMemMode(void);
 VCUDA_EXPORT cublasStatus_t cublasXtGetPinningMemMode(void)
 {
@@ -10577,7 +10577,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtGetPinningMemMode(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1052: refused */
+/* cublas.api:1054: refused */
 cublasStatus_t cublasXtMaxBoards(void);
 VCUDA_EXPORT cublasStatus_t cublasXtMaxBoards(void)
 {
@@ -10585,7 +10585,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtMaxBoards(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1053: refused */
+/* cublas.api:1055: refused */
 cublasStatus_t cublasXtSetBlockDim(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetBlockDim(void)
 {
@@ -10593,7 +10593,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetBlockDim(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1054: refused */
+/* cublas.api:1056: refused */
 cublasStatus_t cublasXtSetCpuRatio(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRatio(void)
 {
@@ -10601,7 +10601,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRatio(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1055: refused */
+/* cublas.api:1057: refused */
 cublasStatus_t cublasXtSetCpuRoutine(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRoutine(void)
 {
@@ -10609,7 +10609,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRoutine(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1056: refused */
+/* cublas.api:1058: refused */
 cublasStatus_t cublasXtSetPinningMemMode(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetPinningMemMode(void)
 {
@@ -10617,28 +10617,28 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetPinningMemMode(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1057: refused */
+/* cublas.api:1059: refused */
 cublasStatus_t cublasXtSgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSgemm(void)
 {
 	return cublas_refused(CALL_cublasXtSgemm, "cublasXtSgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1058: refused */
+/* cublas.api:1060: refused */
 cublasStatus_t cublasXtSspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSspmm(void)
 {
 	return cublas_refused(CALL_cublasXtSspmm, "cublasXtSspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1059: refused */
+/* cublas.api:1061: refused */
 cublasStatus_t cublasXtSsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsymm(void)
 {
 	return cublas_refused(CALL_cublasXtSsymm, "cublasXtSsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1060: refused */
+/* cublas.api:1062: refused */
 cublasStatus_t cublasXtSsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsyr2k(void)
 {
@@ -10646,14 +10646,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtSsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1061: refused */
+/* cublas.api:1063: refused */
 cublasStatus_t cublasXtSsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtSsyrk, "cublasXtSsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1062: refused */
+/* cublas.api:1064: refused */
 cublasStatus_t cublasXtSsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsyrkx(void)
 {
@@ -10661,35 +10661,35 @@ VCUDA_EXPORT cublasStatus_t cublasXtSsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1063: refused */
+/* cublas.api:1065: refused */
 cublasStatus_t cublasXtStrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtStrmm(void)
 {
 	return cublas_refused(CALL_cublasXtStrmm, "cublasXtStrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1064: refused */
+/* cublas.api:1066: refused */
 cublasStatus_t cublasXtStrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtStrsm(void)
 {
 	return cublas_refused(CALL_cublasXtStrsm, "cublasXtStrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1065: refused */
+/* cublas.api:1067: refused */
 cublasStatus_t cublasXtZgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZgemm(void)
 {
 	return cublas_refused(CALL_cublasXtZgemm, "cublasXtZgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1066: refused */
+/* cublas.api:1068: refused */
 cublasStatus_t cublasXtZhemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZhemm(void)
 {
 	return cublas_refused(CALL_cublasXtZhemm, "cublasXtZhemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1067: refused */
+/* cublas.api:1069: refused */
 cublasStatus_t cublasXtZher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZher2k(void)
 {
@@ -10697,14 +10697,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtZher2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1068: refused */
+/* cublas.api:1070: refused */
 cublasStatus_t cublasXtZherk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZherk(void)
 {
 	return cublas_refused(CALL_cublasXtZherk, "cublasXtZherk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1069: refused */
+/* cublas.api:1071: refused */
 cublasStatus_t cublasXtZherkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZherkx(void)
 {
@@ -10712,21 +10712,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtZherkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1070: refused */
+/* cublas.api:1072: refused */
 cublasStatus_t cublasXtZspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZspmm(void)
 {
 	return cublas_refused(CALL_cublasXtZspmm, "cublasXtZspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1071: refused */
+/* cublas.api:1073: refused */
 cublasStatus_t cublasXtZsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsymm(void)
 {
 	return cublas_refused(CALL_cublasXtZsymm, "cublasXtZsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1072: refused */
+/* cublas.api:1074: refused */
 cublasStatus_t cublasXtZsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsyr2k(void)
 {
@@ -10734,14 +10734,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtZsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1073: refused */
+/* cublas.api:1075: refused */
 cublasStatus_t cublasXtZsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtZsyrk, "cublasXtZsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1074: refused */
+/* cublas.api:1076: refused */
 cublasStatus_t cublasXtZsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsyrkx(void)
 {
@@ -10749,21 +10749,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtZsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1075: refused */
+/* cublas.api:1077: refused */
 cublasStatus_t cublasXtZtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZtrmm(void)
 {
 	return cublas_refused(CALL_cublasXtZtrmm, "cublasXtZtrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1076: refused */
+/* cublas.api:1078: refused */
 cublasStatus_t cublasXtZtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZtrsm(void)
 {
 	return cublas_refused(CALL_cublasXtZtrsm, "cublasXtZtrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1077: refused */
+/* cublas.api:1079: refused */
 cublasStatus_t cublasZaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasZaxpy(void)
 {
@@ -10771,7 +10771,7 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1078: refused */
+/* cublas.api:1080: refused */
 cublasStatus_t cublasZbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasZbdmm(void)
 {
@@ -10779,7 +10779,7 @@ VCUDA_EXPORT cublasStatus_t cublasZbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1079: refused */
+/* cublas.api:1081: refused */
 cublasStatus_t cublasZcopy(void);
 VCUDA_EXPORT cublasStatus_t cublasZcopy(void)
 {
@@ -10787,7 +10787,7 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1080: refused */
+/* cublas.api:1082: refused */
 cublasStatus_t cublasZdotc(void);
 VCUDA_EXPORT cublasStatus_t cublasZdotc(void)
 {
@@ -10795,7 +10795,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1081: refused */
+/* cublas.api:1083: refused */
 cublasStatus_t cublasZdotu(void);
 VCUDA_EXPORT cublasStatus_t cublasZdotu(void)
 {
@@ -10803,7 +10803,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1082: refused */
+/* cublas.api:1084: refused */
 cublasStatus_t cublasZdrot(void);
 VCUDA_EXPORT cublasStatus_t cublasZdrot(void)
 {
@@ -10811,7 +10811,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1083: refused */
+/* cublas.api:1085: refused */
 cublasStatus_t cublasZdscal(void);
 VCUDA_EXPORT cublasStatus_t cublasZdscal(void)
 {
@@ -10819,7 +10819,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1084: refused */
+/* cublas.api:1086: refused */
 cublasStatus_t cublasZgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZgbmv(void)
 {
@@ -10827,7 +10827,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1085: refused */
+/* cublas.api:1087: refused */
 cublasStatus_t cublasZgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasZgemm(void)
 {
@@ -10835,7 +10835,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1086: refused */
+/* cublas.api:1088: refused */
 cublasStatus_t cublasZgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasZgemv(void)
 {
@@ -10843,7 +10843,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1087: refused */
+/* cublas.api:1089: refused */
 cublasStatus_t cublasZgerc(void);
 VCUDA_EXPORT cublasStatus_t cublasZgerc(void)
 {
@@ -10851,7 +10851,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1088: refused */
+/* cublas.api:1090: refused */
 cublasStatus_t cublasZgeru(void);
 VCUDA_EXPORT cublasStatus_t cublasZgeru(void)
 {
@@ -10859,7 +10859,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1089: refused */
+/* cublas.api:1091: refused */
 cublasStatus_t cublasZhbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZhbmv(void)
 {
@@ -10867,7 +10867,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1090: refused */
+/* cublas.api:1092: refused */
 cublasStatus_t cublasZhemm(void);
 VCUDA_EXPORT cublasStatus_t cublasZhemm(void)
 {
@@ -10875,7 +10875,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1091: refused */
+/* cublas.api:1093: refused */
 cublasStatus_t cublasZhemv(void);
 VCUDA_EXPORT cublasStatus_t cublasZhemv(void)
 {
@@ -10883,7 +10883,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1092: refused */
+/* cublas.api:1094: refused */
 cublasStatus_t cublasZher(void);
 VCUDA_EXPORT cublasStatus_t cublasZher(void)
 {
@@ -10891,7 +10891,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1093: refused */
+/* cublas.api:1095: refused */
 cublasStatus_t cublasZher2(void);
 VCUDA_EXPORT cublasStatus_t cublasZher2(void)
 {
@@ -10899,7 +10899,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1094: refused */
+/* cublas.api:1096: refused */
 cublasStatus_t cublasZher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasZher2k(void)
 {
@@ -10907,7 +10907,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1095: refused */
+/* cublas.api:1097: refused */
 cublasStatus_t cublasZherk(void);
 VCUDA_EXPORT cublasStatus_t cublasZherk(void)
 {
@@ -10915,7 +10915,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1096: refused */
+/* cublas.api:1098: refused */
 cublasStatus_t cublasZhpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZhpmv(void)
 {
@@ -10923,7 +10923,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1097: refused */
+/* cublas.api:1099: refused */
 cublasStatus_t cublasZhpr(void);
 VCUDA_EXPORT cublasStatus_t cublasZhpr(void)
 {
@@ -10931,7 +10931,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1098: refused */
+/* cublas.api:1100: refused */
 cublasStatus_t cublasZhpr2(void);
 VCUDA_EXPORT cublasStatus_t cublasZhpr2(void)
 {
@@ -10939,7 +10939,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1099: refused */
+/* cublas.api:1101: refused */
 cublasStatus_t cublasZrot(void);
 VCUDA_EXPORT cublasStatus_t cublasZrot(void)
 {
@@ -10947,7 +10947,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1100: refused */
+/* cublas.api:1102: refused */
 cublasStatus_t cublasZrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasZrotg(void)
 {
@@ -10955,7 +10955,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1101: refused */
+/* cublas.api:1103: refused */
 cublasStatus_t cublasZscal(void);
 VCUDA_EXPORT cublasStatus_t cublasZscal(void)
 {
@@ -10963,7 +10963,7 @@ VCUDA_EXPORT cublasStatus_t cublasZscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1102: refused */
+/* cublas.api:1104: refused */
 cublasStatus_t cublasZswap(void);
 VCUDA_EXPORT cublasStatus_t cublasZswap(void)
 {
@@ -10971,7 +10971,7 @@ VCUDA_EXPORT cublasStatus_t cublasZswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1103: refused */
+/* cublas.api:1105: refused */
 cublasStatus_t cublasZsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasZsymm(void)
 {
@@ -10979,7 +10979,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1104: refused */
+/* cublas.api:1106: refused */
 cublasStatus_t cublasZsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k(void)
 {
@@ -10987,7 +10987,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1105: refused */
+/* cublas.api:1107: refused */
 cublasStatus_t cublasZsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasZsyrk(void)
 {
@@ -10995,7 +10995,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1106: refused */
+/* cublas.api:1108: refused */
 cublasStatus_t cublasZtbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtbmv(void)
 {
@@ -11003,7 +11003,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1107: refused */
+/* cublas.api:1109: refused */
 cublasStatus_t cublasZtbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtbsv(void)
 {
@@ -11011,7 +11011,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1108: refused */
+/* cublas.api:1110: refused */
 cublasStatus_t cublasZtpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtpmv(void)
 {
@@ -11019,7 +11019,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1109: refused */
+/* cublas.api:1111: refused */
 cublasStatus_t cublasZtpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtpsv(void)
 {
@@ -11027,7 +11027,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1110: refused */
+/* cublas.api:1112: refused */
 cublasStatus_t cublasZtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrmm(void)
 {
@@ -11035,7 +11035,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1111: refused */
+/* cublas.api:1113: refused */
 cublasStatus_t cublasZtrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrmv(void)
 {
@@ -11043,7 +11043,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1112: refused */
+/* cublas.api:1114: refused */
 cublasStatus_t cublasZtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrsm(void)
 {
@@ -11051,7 +11051,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1113: refused */
+/* cublas.api:1115: refused */
 cublasStatus_t cublasZtrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrsv(void)
 {

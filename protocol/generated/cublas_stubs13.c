@@ -134,125 +134,121 @@ VCUDA_EXPORT cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int sm
 	return hand_cublasSetSmCountTarget(handle, smCountTarget);
 }
 
-/* cublas.api:28: refused */
-cublasStatus_t cublasGetEmulationStrategy(void);
-VCUDA_EXPORT cublasStatus_t cublasGetEmulationStrategy(void)
+/* cublas.api:28: local */
+VCUDA_EXPORT cublasStatus_t cublasGetEmulationStrategy(cublasHandle_t handle,
+		cublasEmulationStrategy_t *emulationStrategy)
 {
-	return cublas_refused(CALL_cublasGetEmulationStrategy, "cublasGetEmulationStrategy",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasGetEmulationStrategy);
+	return hand_cublasGetEmulationStrategy(handle, emulationStrategy);
 }
 
-/* cublas.api:29: refused */
-cublasStatus_t cublasSetEmulationStrategy(void);
-VCUDA_EXPORT cublasStatus_t cublasSetEmulationStrategy(void)
+/* cublas.api:30: local */
+VCUDA_EXPORT cublasStatus_t cublasSetEmulationStrategy(cublasHandle_t handle,
+		cublasEmulationStrategy_t emulationStrategy)
 {
-	return cublas_refused(CALL_cublasSetEmulationStrategy, "cublasSetEmulationStrategy",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasSetEmulationStrategy);
+	return hand_cublasSetEmulationStrategy(handle, emulationStrategy);
 }
 
-/* cublas.api:30: refused */
-cublasStatus_t cublasGetEmulationSpecialValuesSupport(void);
-VCUDA_EXPORT cublasStatus_t cublasGetEmulationSpecialValuesSupport(void)
+/* cublas.api:32: local */
+VCUDA_EXPORT cublasStatus_t cublasGetEmulationSpecialValuesSupport(cublasHandle_t handle,
+		cudaEmulationSpecialValuesSupport *mask)
 {
-	return cublas_refused(CALL_cublasGetEmulationSpecialValuesSupport,
-		"cublasGetEmulationSpecialValuesSupport", "emulation controls: not served yet");
+	cublas_count(CALL_cublasGetEmulationSpecialValuesSupport);
+	return hand_cublasGetEmulationSpecialValuesSupport(handle, mask);
 }
 
-/* cublas.api:32: refused */
-cublasStatus_t cublasSetEmulationSpecialValuesSupport(void);
-VCUDA_EXPORT cublasStatus_t cublasSetEmulationSpecialValuesSupport(void)
+/* cublas.api:34: local */
+VCUDA_EXPORT cublasStatus_t cublasSetEmulationSpecialValuesSupport(cublasHandle_t handle,
+		cudaEmulationSpecialValuesSupport mask)
 {
-	return cublas_refused(CALL_cublasSetEmulationSpecialValuesSupport,
-		"cublasSetEmulationSpecialValuesSupport", "emulation controls: not served yet");
+	cublas_count(CALL_cublasSetEmulationSpecialValuesSupport);
+	return hand_cublasSetEmulationSpecialValuesSupport(handle, mask);
 }
 
-/* cublas.api:34: refused */
-cublasStatus_t cublasGetFixedPointEmulationMantissaControl(void);
-VCUDA_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaControl(void)
+/* cublas.api:36: local */
+VCUDA_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaControl(cublasHandle_t handle,
+		cudaEmulationMantissaControl *mantissaControl)
 {
-	return cublas_refused(CALL_cublasGetFixedPointEmulationMantissaControl,
-		"cublasGetFixedPointEmulationMantissaControl",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasGetFixedPointEmulationMantissaControl);
+	return hand_cublasGetFixedPointEmulationMantissaControl(handle, mantissaControl);
 }
 
-/* cublas.api:36: refused */
-cublasStatus_t cublasSetFixedPointEmulationMantissaControl(void);
-VCUDA_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaControl(void)
+/* cublas.api:38: local */
+VCUDA_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaControl(cublasHandle_t handle,
+		cudaEmulationMantissaControl mantissaControl)
 {
-	return cublas_refused(CALL_cublasSetFixedPointEmulationMantissaControl,
-		"cublasSetFixedPointEmulationMantissaControl",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasSetFixedPointEmulationMantissaControl);
+	return hand_cublasSetFixedPointEmulationMantissaControl(handle, mantissaControl);
 }
 
-/* cublas.api:38: refused */
-cublasStatus_t cublasGetFixedPointEmulationMaxMantissaBitCount(void);
-VCUDA_EXPORT cublasStatus_t cublasGetFixedPointEmulationMaxMantissaBitCount(void)
+/* cublas.api:40: local */
+VCUDA_EXPORT cublasStatus_t cublasGetFixedPointEmulationMaxMantissaBitCount(
+		cublasHandle_t handle, int *maxMantissaBitCount)
 {
-	return cublas_refused(CALL_cublasGetFixedPointEmulationMaxMantissaBitCount,
-		"cublasGetFixedPointEmulationMaxMantissaBitCount",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasGetFixedPointEmulationMaxMantissaBitCount);
+	return hand_cublasGetFixedPointEmulationMaxMantissaBitCount(handle,
+		maxMantissaBitCount);
 }
 
-/* cublas.api:40: refused */
-cublasStatus_t cublasSetFixedPointEmulationMaxMantissaBitCount(void);
-VCUDA_EXPORT cublasStatus_t cublasSetFixedPointEmulationMaxMantissaBitCount(void)
+/* cublas.api:42: local */
+VCUDA_EXPORT cublasStatus_t cublasSetFixedPointEmulationMaxMantissaBitCount(
+		cublasHandle_t handle, int maxMantissaBitCount)
 {
-	return cublas_refused(CALL_cublasSetFixedPointEmulationMaxMantissaBitCount,
-		"cublasSetFixedPointEmulationMaxMantissaBitCount",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasSetFixedPointEmulationMaxMantissaBitCount);
+	return hand_cublasSetFixedPointEmulationMaxMantissaBitCount(handle,
+		maxMantissaBitCount);
 }
 
-/* cublas.api:42: refused */
-cublasStatus_t cublasGetFixedPointEmulationMantissaBitOffset(void);
-VCUDA_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitOffset(void)
+/* cublas.api:44: local */
+VCUDA_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle,
+		int *mantissaBitOffset)
 {
-	return cublas_refused(CALL_cublasGetFixedPointEmulationMantissaBitOffset,
-		"cublasGetFixedPointEmulationMantissaBitOffset",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasGetFixedPointEmulationMantissaBitOffset);
+	return hand_cublasGetFixedPointEmulationMantissaBitOffset(handle, mantissaBitOffset);
 }
 
-/* cublas.api:44: refused */
-cublasStatus_t cublasSetFixedPointEmulationMantissaBitOffset(void);
-VCUDA_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitOffset(void)
+/* cublas.api:46: local */
+VCUDA_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle,
+		int mantissaBitOffset)
 {
-	return cublas_refused(CALL_cublasSetFixedPointEmulationMantissaBitOffset,
-		"cublasSetFixedPointEmulationMantissaBitOffset",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasSetFixedPointEmulationMantissaBitOffset);
+	return hand_cublasSetFixedPointEmulationMantissaBitOffset(handle, mantissaBitOffset);
 }
 
-/* cublas.api:46: refused */
-cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(void);
-VCUDA_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(void)
+/* cublas.api:48: local */
+VCUDA_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(
+		cublasHandle_t handle, int **mantissaBitCount)
 {
-	return cublas_refused(CALL_cublasGetFixedPointEmulationMantissaBitCountPointer,
-		"cublasGetFixedPointEmulationMantissaBitCountPointer",
-		"emulation controls: not served yet");
-}
-
-/* cublas.api:48: refused */
-cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(void);
-VCUDA_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(void)
-{
-	return cublas_refused(CALL_cublasSetFixedPointEmulationMantissaBitCountPointer,
-		"cublasSetFixedPointEmulationMantissaBitCountPointer",
-		"emulation controls: not served yet");
+	cublas_count(CALL_cublasGetFixedPointEmulationMantissaBitCountPointer);
+	return hand_cublasGetFixedPointEmulationMantissaBitCountPointer(handle,
+		mantissaBitCount);
 }
 
 /* cublas.api:50: local */
+VCUDA_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(
+		cublasHandle_t handle, int *mantissaBitCount)
+{
+	cublas_count(CALL_cublasSetFixedPointEmulationMantissaBitCountPointer);
+	return hand_cublasSetFixedPointEmulationMantissaBitCountPointer(handle,
+		mantissaBitCount);
+}
+
+/* cublas.api:52: local */
 VCUDA_EXPORT const char *cublasGetStatusName(cublasStatus_t status)
 {
 	cublas_count(CALL_cublasGetStatusName);
 	return hand_cublasGetStatusName(status);
 }
 
-/* cublas.api:51: local */
+/* cublas.api:53: local */
 VCUDA_EXPORT const char *cublasGetStatusString(cublasStatus_t status)
 {
 	cublas_count(CALL_cublasGetStatusString);
 	return hand_cublasGetStatusString(status);
 }
 
-/* cublas.api:52: local */
+/* cublas.api:54: local */
 VCUDA_EXPORT cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr,
 		const char *logFileName)
 {
@@ -260,21 +256,21 @@ VCUDA_EXPORT cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, 
 	return hand_cublasLoggerConfigure(logIsOn, logToStdOut, logToStdErr, logFileName);
 }
 
-/* cublas.api:54: local */
+/* cublas.api:56: local */
 VCUDA_EXPORT cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallback)
 {
 	cublas_count(CALL_cublasSetLoggerCallback);
 	return hand_cublasSetLoggerCallback(userCallback);
 }
 
-/* cublas.api:55: local */
+/* cublas.api:57: local */
 VCUDA_EXPORT cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback)
 {
 	cublas_count(CALL_cublasGetLoggerCallback);
 	return hand_cublasGetLoggerCallback(userCallback);
 }
 
-/* cublas.api:56: local */
+/* cublas.api:58: local */
 VCUDA_EXPORT cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, int incx,
 		void *devicePtr, int incy)
 {
@@ -282,7 +278,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, 
 	return hand_cublasSetVector(n, elemSize, x, incx, devicePtr, incy);
 }
 
-/* cublas.api:56: local */
+/* cublas.api:58: local */
 VCUDA_EXPORT cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, const void *x,
 		int64_t incx, void *devicePtr, int64_t incy)
 {
@@ -290,7 +286,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, cons
 	return hand_cublasSetVector(n, elemSize, x, incx, devicePtr, incy);
 }
 
-/* cublas.api:58: local */
+/* cublas.api:60: local */
 VCUDA_EXPORT cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, int incx,
 		void *y, int incy)
 {
@@ -298,7 +294,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, 
 	return hand_cublasGetVector(n, elemSize, x, incx, y, incy);
 }
 
-/* cublas.api:58: local */
+/* cublas.api:60: local */
 VCUDA_EXPORT cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, const void *x,
 		int64_t incx, void *y, int64_t incy)
 {
@@ -306,7 +302,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, cons
 	return hand_cublasGetVector(n, elemSize, x, incx, y, incy);
 }
 
-/* cublas.api:59: local */
+/* cublas.api:61: local */
 VCUDA_EXPORT cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, const void *A,
 		int lda, void *B, int ldb)
 {
@@ -314,7 +310,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, co
 	return hand_cublasSetMatrix(rows, cols, elemSize, A, lda, B, ldb);
 }
 
-/* cublas.api:59: local */
+/* cublas.api:61: local */
 VCUDA_EXPORT cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize,
 		const void *A, int64_t lda, void *B, int64_t ldb)
 {
@@ -322,7 +318,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64
 	return hand_cublasSetMatrix(rows, cols, elemSize, A, lda, B, ldb);
 }
 
-/* cublas.api:61: local */
+/* cublas.api:63: local */
 VCUDA_EXPORT cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, const void *A,
 		int lda, void *B, int ldb)
 {
@@ -330,7 +326,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, co
 	return hand_cublasGetMatrix(rows, cols, elemSize, A, lda, B, ldb);
 }
 
-/* cublas.api:61: local */
+/* cublas.api:63: local */
 VCUDA_EXPORT cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize,
 		const void *A, int64_t lda, void *B, int64_t ldb)
 {
@@ -338,7 +334,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64
 	return hand_cublasGetMatrix(rows, cols, elemSize, A, lda, B, ldb);
 }
 
-/* cublas.api:63: local */
+/* cublas.api:65: local */
 VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void *hostPtr,
 		int incx, void *devicePtr, int incy, cudaStream_t stream)
 {
@@ -346,7 +342,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void
 	return hand_cublasSetVectorAsync(n, elemSize, hostPtr, incx, devicePtr, incy, stream);
 }
 
-/* cublas.api:63: local */
+/* cublas.api:65: local */
 VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize,
 		const void *hostPtr, int64_t incx, void *devicePtr, int64_t incy,
 		cudaStream_t stream)
@@ -355,7 +351,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize,
 	return hand_cublasSetVectorAsync(n, elemSize, hostPtr, incx, devicePtr, incy, stream);
 }
 
-/* cublas.api:65: local */
+/* cublas.api:67: local */
 VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void *devicePtr,
 		int incx, void *hostPtr, int incy, cudaStream_t stream)
 {
@@ -363,7 +359,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void
 	return hand_cublasGetVectorAsync(n, elemSize, devicePtr, incx, hostPtr, incy, stream);
 }
 
-/* cublas.api:65: local */
+/* cublas.api:67: local */
 VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize,
 		const void *devicePtr, int64_t incx, void *hostPtr, int64_t incy,
 		cudaStream_t stream)
@@ -372,7 +368,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize,
 	return hand_cublasGetVectorAsync(n, elemSize, devicePtr, incx, hostPtr, incy, stream);
 }
 
-/* cublas.api:67: local */
+/* cublas.api:69: local */
 VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSize,
 		const void *A, int lda, void *B, int ldb, cudaStream_t stream)
 {
@@ -380,7 +376,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSiz
 	return hand_cublasSetMatrixAsync(rows, cols, elemSize, A, lda, B, ldb, stream);
 }
 
-/* cublas.api:67: local */
+/* cublas.api:69: local */
 VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols,
 		int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
 		cudaStream_t stream)
@@ -389,7 +385,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols,
 	return hand_cublasSetMatrixAsync(rows, cols, elemSize, A, lda, B, ldb, stream);
 }
 
-/* cublas.api:69: local */
+/* cublas.api:71: local */
 VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSize,
 		const void *A, int lda, void *B, int ldb, cudaStream_t stream)
 {
@@ -397,7 +393,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSiz
 	return hand_cublasGetMatrixAsync(rows, cols, elemSize, A, lda, B, ldb, stream);
 }
 
-/* cublas.api:69: local */
+/* cublas.api:71: local */
 VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols,
 		int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
 		cudaStream_t stream)
@@ -406,14 +402,14 @@ VCUDA_EXPORT cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols,
 	return hand_cublasGetMatrixAsync(rows, cols, elemSize, A, lda, B, ldb, stream);
 }
 
-/* cublas.api:71: local */
+/* cublas.api:73: local */
 VCUDA_EXPORT void cublasXerbla(const char *srName, int info)
 {
 	cublas_count(CALL_cublasXerbla);
 	hand_cublasXerbla(srName, info);
 }
 
-/* cublas.api:72: learned */
+/* cublas.api:74: learned */
 VCUDA_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *result, cudaDataType resultType,
 		cudaDataType executionType)
@@ -438,7 +434,7 @@ VCUDA_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const voi
 	return status;
 }
 
-/* cublas.api:72: learned */
+/* cublas.api:74: learned */
 VCUDA_EXPORT cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
 		cudaDataType executionType)
@@ -449,7 +445,7 @@ VCUDA_EXPORT cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, co
 		executionType);
 }
 
-/* cublas.api:75: learned */
+/* cublas.api:77: learned */
 VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *result)
 {
@@ -470,7 +466,7 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const f
 	return status;
 }
 
-/* cublas.api:75: learned */
+/* cublas.api:77: learned */
 VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *result)
 {
@@ -479,7 +475,7 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasSnrm2_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:77: learned */
+/* cublas.api:79: learned */
 VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *result)
 {
@@ -500,7 +496,7 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const d
 	return status;
 }
 
-/* cublas.api:77: learned */
+/* cublas.api:79: learned */
 VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *result)
 {
@@ -509,7 +505,7 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDnrm2_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:79: learned */
+/* cublas.api:81: learned */
 VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, float *result)
 {
@@ -530,7 +526,7 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:79: learned */
+/* cublas.api:81: learned */
 VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, float *result)
 {
@@ -539,7 +535,7 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasScnrm2_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:81: learned */
+/* cublas.api:83: learned */
 VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
@@ -560,7 +556,7 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:81: learned */
+/* cublas.api:83: learned */
 VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, double *result)
 {
@@ -569,7 +565,7 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasDznrm2_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:83: learned */
+/* cublas.api:85: learned */
 VCUDA_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
 		void *result, cudaDataType resultType, cudaDataType executionType)
@@ -597,7 +593,7 @@ VCUDA_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void
 	return status;
 }
 
-/* cublas.api:83: learned */
+/* cublas.api:85: learned */
 VCUDA_EXPORT cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
 		int64_t incy, void *result, cudaDataType resultType, cudaDataType executionType)
@@ -608,7 +604,7 @@ VCUDA_EXPORT cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, con
 		resultType, executionType);
 }
 
-/* cublas.api:87: learned */
+/* cublas.api:89: learned */
 VCUDA_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
 		void *result, cudaDataType resultType, cudaDataType executionType)
@@ -636,7 +632,7 @@ VCUDA_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const voi
 	return status;
 }
 
-/* cublas.api:87: learned */
+/* cublas.api:89: learned */
 VCUDA_EXPORT cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
 		int64_t incy, void *result, cudaDataType resultType, cudaDataType executionType)
@@ -647,7 +643,7 @@ VCUDA_EXPORT cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, co
 		resultType, executionType);
 }
 
-/* cublas.api:91: learned */
+/* cublas.api:93: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, const float *y, int incy, float *result)
 {
@@ -670,7 +666,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const fl
 	return status;
 }
 
-/* cublas.api:91: learned */
+/* cublas.api:93: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, const float *y, int64_t incy, float *result)
 {
@@ -679,7 +675,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, c
 	return cublasSdot_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:93: learned */
+/* cublas.api:95: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, const double *y, int incy, double *result)
 {
@@ -702,7 +698,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const do
 	return status;
 }
 
-/* cublas.api:93: learned */
+/* cublas.api:95: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, const double *y, int64_t incy, double *result)
 {
@@ -711,7 +707,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, c
 	return cublasDdot_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:95: learned */
+/* cublas.api:97: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
@@ -734,7 +730,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const c
 	return status;
 }
 
-/* cublas.api:95: learned */
+/* cublas.api:97: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy,
 		cuComplex *result)
@@ -744,7 +740,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCdotu_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:97: learned */
+/* cublas.api:99: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
@@ -767,7 +763,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const c
 	return status;
 }
 
-/* cublas.api:97: learned */
+/* cublas.api:99: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, const cuComplex *y, int64_t incy,
 		cuComplex *result)
@@ -777,7 +773,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCdotc_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:99: learned */
+/* cublas.api:101: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
 		cuDoubleComplex *result)
@@ -801,7 +797,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:99: learned */
+/* cublas.api:101: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy,
 		cuDoubleComplex *result)
@@ -811,7 +807,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZdotu_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:101: learned */
+/* cublas.api:103: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
 		cuDoubleComplex *result)
@@ -835,7 +831,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:101: learned */
+/* cublas.api:103: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *y, int64_t incy,
 		cuDoubleComplex *result)
@@ -845,7 +841,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZdotc_v2(handle, (int)n, x, (int)incx, y, (int)incy, result);
 }
 
-/* cublas.api:103: learned */
+/* cublas.api:105: learned */
 VCUDA_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha,
 		cudaDataType alphaType, void *x, cudaDataType xType, int incx,
 		cudaDataType executionType)
@@ -866,7 +862,7 @@ VCUDA_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const voi
 		0);
 }
 
-/* cublas.api:103: learned */
+/* cublas.api:105: learned */
 VCUDA_EXPORT cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
 		cudaDataType alphaType, void *x, cudaDataType xType, int64_t incx,
 		cudaDataType executionType)
@@ -877,7 +873,7 @@ VCUDA_EXPORT cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, co
 		executionType);
 }
 
-/* cublas.api:106: learned */
+/* cublas.api:108: learned */
 VCUDA_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha,
 		float *x, int incx)
 {
@@ -894,7 +890,7 @@ VCUDA_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const f
 		NULL, 0);
 }
 
-/* cublas.api:106: learned */
+/* cublas.api:108: learned */
 VCUDA_EXPORT cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, float *x, int64_t incx)
 {
@@ -903,7 +899,7 @@ VCUDA_EXPORT cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasSscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:108: learned */
+/* cublas.api:110: learned */
 VCUDA_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const double *alpha,
 		double *x, int incx)
 {
@@ -920,7 +916,7 @@ VCUDA_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const d
 		NULL, 0);
 }
 
-/* cublas.api:108: learned */
+/* cublas.api:110: learned */
 VCUDA_EXPORT cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, double *x, int64_t incx)
 {
@@ -929,7 +925,7 @@ VCUDA_EXPORT cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasDscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:110: learned */
+/* cublas.api:112: learned */
 VCUDA_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
 		cuComplex *x, int incx)
 {
@@ -946,7 +942,7 @@ VCUDA_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const c
 		NULL, 0);
 }
 
-/* cublas.api:110: learned */
+/* cublas.api:112: learned */
 VCUDA_EXPORT cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *alpha, cuComplex *x, int64_t incx)
 {
@@ -955,7 +951,7 @@ VCUDA_EXPORT cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:112: learned */
+/* cublas.api:114: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const float *alpha,
 		cuComplex *x, int incx)
 {
@@ -972,7 +968,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const 
 		NULL, 0);
 }
 
-/* cublas.api:112: learned */
+/* cublas.api:114: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, cuComplex *x, int64_t incx)
 {
@@ -981,7 +977,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCsscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:114: learned */
+/* cublas.api:116: learned */
 VCUDA_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *alpha, cuDoubleComplex *x, int incx)
 {
@@ -998,7 +994,7 @@ VCUDA_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 		NULL, 0);
 }
 
-/* cublas.api:114: learned */
+/* cublas.api:116: learned */
 VCUDA_EXPORT cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *alpha, cuDoubleComplex *x, int64_t incx)
 {
@@ -1007,7 +1003,7 @@ VCUDA_EXPORT cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:116: learned */
+/* cublas.api:118: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const double *alpha,
 		cuDoubleComplex *x, int incx)
 {
@@ -1024,7 +1020,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const 
 		NULL, 0);
 }
 
-/* cublas.api:116: learned */
+/* cublas.api:118: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, cuDoubleComplex *x, int64_t incx)
 {
@@ -1033,7 +1029,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZdscal_v2(handle, (int)n, alpha, x, (int)incx);
 }
 
-/* cublas.api:118: learned */
+/* cublas.api:120: learned */
 VCUDA_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha,
 		cudaDataType alphaType, const void *x, cudaDataType xType, int incx, void *y,
 		cudaDataType yType, int incy, cudaDataType executiontype)
@@ -1057,7 +1053,7 @@ VCUDA_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const voi
 		0);
 }
 
-/* cublas.api:118: learned */
+/* cublas.api:120: learned */
 VCUDA_EXPORT cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
 		cudaDataType alphaType, const void *x, cudaDataType xType, int64_t incx,
 		void *y, cudaDataType yType, int64_t incy, cudaDataType executiontype)
@@ -1068,7 +1064,7 @@ VCUDA_EXPORT cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, co
 		(int)incy, executiontype);
 }
 
-/* cublas.api:121: learned */
+/* cublas.api:123: learned */
 VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha,
 		const float *x, int incx, float *y, int incy)
 {
@@ -1087,7 +1083,7 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const f
 		NULL, 0);
 }
 
-/* cublas.api:121: learned */
+/* cublas.api:123: learned */
 VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const float *alpha, const float *x, int64_t incx, float *y, int64_t incy)
 {
@@ -1096,7 +1092,7 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasSaxpy_v2(handle, (int)n, alpha, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:123: learned */
+/* cublas.api:125: learned */
 VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const double *alpha,
 		const double *x, int incx, double *y, int incy)
 {
@@ -1115,7 +1111,7 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const d
 		NULL, 0);
 }
 
-/* cublas.api:123: learned */
+/* cublas.api:125: learned */
 VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const double *alpha, const double *x, int64_t incx, double *y, int64_t incy)
 {
@@ -1124,7 +1120,7 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasDaxpy_v2(handle, (int)n, alpha, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:125: learned */
+/* cublas.api:127: learned */
 VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
 		const cuComplex *x, int incx, cuComplex *y, int incy)
 {
@@ -1143,7 +1139,7 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const c
 		NULL, 0);
 }
 
-/* cublas.api:125: learned */
+/* cublas.api:127: learned */
 VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, cuComplex *y,
 		int64_t incy)
@@ -1153,7 +1149,7 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCaxpy_v2(handle, (int)n, alpha, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:127: learned */
+/* cublas.api:129: learned */
 VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *y, int incy)
@@ -1173,7 +1169,7 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 		NULL, 0);
 }
 
-/* cublas.api:127: learned */
+/* cublas.api:129: learned */
 VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *y, int64_t incy)
@@ -1183,7 +1179,7 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZaxpy_v2(handle, (int)n, alpha, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:129: learned */
+/* cublas.api:131: learned */
 VCUDA_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
@@ -1203,7 +1199,7 @@ VCUDA_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const voi
 		0);
 }
 
-/* cublas.api:129: learned */
+/* cublas.api:131: learned */
 VCUDA_EXPORT cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy)
 {
@@ -1212,7 +1208,7 @@ VCUDA_EXPORT cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, co
 	return cublasCopyEx(handle, (int)n, x, xType, (int)incx, y, yType, (int)incy);
 }
 
-/* cublas.api:131: learned */
+/* cublas.api:133: learned */
 VCUDA_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *y, int incy)
 {
@@ -1230,7 +1226,7 @@ VCUDA_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const f
 		NULL, 0);
 }
 
-/* cublas.api:131: learned */
+/* cublas.api:133: learned */
 VCUDA_EXPORT cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *y, int64_t incy)
 {
@@ -1239,7 +1235,7 @@ VCUDA_EXPORT cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasScopy_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:133: learned */
+/* cublas.api:135: learned */
 VCUDA_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *y, int incy)
 {
@@ -1257,7 +1253,7 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const d
 		NULL, 0);
 }
 
-/* cublas.api:133: learned */
+/* cublas.api:135: learned */
 VCUDA_EXPORT cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *y, int64_t incy)
 {
@@ -1266,7 +1262,7 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDcopy_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:135: learned */
+/* cublas.api:137: learned */
 VCUDA_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, cuComplex *y, int incy)
 {
@@ -1284,7 +1280,7 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const c
 		NULL, 0);
 }
 
-/* cublas.api:135: learned */
+/* cublas.api:137: learned */
 VCUDA_EXPORT cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, cuComplex *y, int64_t incy)
 {
@@ -1293,7 +1289,7 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasCcopy_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:137: learned */
+/* cublas.api:139: learned */
 VCUDA_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy)
 {
@@ -1311,7 +1307,7 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 		NULL, 0);
 }
 
-/* cublas.api:137: learned */
+/* cublas.api:139: learned */
 VCUDA_EXPORT cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy)
 {
@@ -1320,7 +1316,7 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZcopy_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:139: learned */
+/* cublas.api:141: learned */
 VCUDA_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy)
 {
@@ -1338,7 +1334,7 @@ VCUDA_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *
 		NULL, 0);
 }
 
-/* cublas.api:139: learned */
+/* cublas.api:141: learned */
 VCUDA_EXPORT cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy)
 {
@@ -1347,7 +1343,7 @@ VCUDA_EXPORT cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasSswap_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:141: learned */
+/* cublas.api:143: learned */
 VCUDA_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy)
 {
@@ -1365,7 +1361,7 @@ VCUDA_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double 
 		NULL, 0);
 }
 
-/* cublas.api:141: learned */
+/* cublas.api:143: learned */
 VCUDA_EXPORT cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy)
 {
@@ -1374,7 +1370,7 @@ VCUDA_EXPORT cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDswap_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:143: learned */
+/* cublas.api:145: learned */
 VCUDA_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy)
 {
@@ -1392,7 +1388,7 @@ VCUDA_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuCompl
 		NULL, 0);
 }
 
-/* cublas.api:143: learned */
+/* cublas.api:145: learned */
 VCUDA_EXPORT cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy)
 {
@@ -1401,7 +1397,7 @@ VCUDA_EXPORT cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasCswap_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:145: learned */
+/* cublas.api:147: learned */
 VCUDA_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy)
 {
@@ -1419,7 +1415,7 @@ VCUDA_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubl
 		NULL, 0);
 }
 
-/* cublas.api:145: learned */
+/* cublas.api:147: learned */
 VCUDA_EXPORT cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy)
 {
@@ -1428,7 +1424,7 @@ VCUDA_EXPORT cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZswap_v2(handle, (int)n, x, (int)incx, y, (int)incy);
 }
 
-/* cublas.api:147: learned */
+/* cublas.api:149: learned */
 VCUDA_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
@@ -1448,7 +1444,7 @@ VCUDA_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 		0);
 }
 
-/* cublas.api:147: learned */
+/* cublas.api:149: learned */
 VCUDA_EXPORT cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy)
 {
@@ -1457,7 +1453,7 @@ VCUDA_EXPORT cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, vo
 	return cublasSwapEx(handle, (int)n, x, xType, (int)incx, y, yType, (int)incy);
 }
 
-/* cublas.api:149: learned */
+/* cublas.api:151: learned */
 VCUDA_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, int *result)
 {
@@ -1478,7 +1474,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:149: learned */
+/* cublas.api:151: learned */
 VCUDA_EXPORT cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, int64_t *result)
 {
@@ -1495,7 +1491,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:151: learned */
+/* cublas.api:153: learned */
 VCUDA_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, int *result)
 {
@@ -1516,7 +1512,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:151: learned */
+/* cublas.api:153: learned */
 VCUDA_EXPORT cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n,
 		const double *x, int64_t incx, int64_t *result)
 {
@@ -1533,7 +1529,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:153: learned */
+/* cublas.api:155: learned */
 VCUDA_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, int *result)
 {
@@ -1554,7 +1550,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:153: learned */
+/* cublas.api:155: learned */
 VCUDA_EXPORT cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, int64_t *result)
 {
@@ -1571,7 +1567,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:155: learned */
+/* cublas.api:157: learned */
 VCUDA_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
@@ -1592,7 +1588,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:155: learned */
+/* cublas.api:157: learned */
 VCUDA_EXPORT cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, int64_t *result)
 {
@@ -1609,7 +1605,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:157: learned */
+/* cublas.api:159: learned */
 VCUDA_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, int *result)
 {
@@ -1631,7 +1627,7 @@ VCUDA_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const vo
 	return status;
 }
 
-/* cublas.api:157: learned */
+/* cublas.api:159: learned */
 VCUDA_EXPORT cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, int64_t *result)
 {
@@ -1648,7 +1644,7 @@ VCUDA_EXPORT cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, c
 	return status;
 }
 
-/* cublas.api:159: learned */
+/* cublas.api:161: learned */
 VCUDA_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, int *result)
 {
@@ -1669,7 +1665,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:159: learned */
+/* cublas.api:161: learned */
 VCUDA_EXPORT cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, int64_t *result)
 {
@@ -1686,7 +1682,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:161: learned */
+/* cublas.api:163: learned */
 VCUDA_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, int *result)
 {
@@ -1707,7 +1703,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:161: learned */
+/* cublas.api:163: learned */
 VCUDA_EXPORT cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n,
 		const double *x, int64_t incx, int64_t *result)
 {
@@ -1724,7 +1720,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:163: learned */
+/* cublas.api:165: learned */
 VCUDA_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, int *result)
 {
@@ -1745,7 +1741,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:163: learned */
+/* cublas.api:165: learned */
 VCUDA_EXPORT cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, int64_t *result)
 {
@@ -1762,7 +1758,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:165: learned */
+/* cublas.api:167: learned */
 VCUDA_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
@@ -1783,7 +1779,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:165: learned */
+/* cublas.api:167: learned */
 VCUDA_EXPORT cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, int64_t *result)
 {
@@ -1800,7 +1796,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n,
 	return status;
 }
 
-/* cublas.api:167: learned */
+/* cublas.api:169: learned */
 VCUDA_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, int *result)
 {
@@ -1822,7 +1818,7 @@ VCUDA_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const vo
 	return status;
 }
 
-/* cublas.api:167: learned */
+/* cublas.api:169: learned */
 VCUDA_EXPORT cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, int64_t *result)
 {
@@ -1839,7 +1835,7 @@ VCUDA_EXPORT cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, c
 	return status;
 }
 
-/* cublas.api:169: learned */
+/* cublas.api:171: learned */
 VCUDA_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void *x,
 		cudaDataType xType, int incx, void *result, cudaDataType resultType,
 		cudaDataType executiontype)
@@ -1864,7 +1860,7 @@ VCUDA_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const voi
 	return status;
 }
 
-/* cublas.api:169: learned */
+/* cublas.api:171: learned */
 VCUDA_EXPORT cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, const void *x,
 		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
 		cudaDataType executiontype)
@@ -1875,7 +1871,7 @@ VCUDA_EXPORT cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, co
 		executiontype);
 }
 
-/* cublas.api:172: learned */
+/* cublas.api:174: learned */
 VCUDA_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const float *x,
 		int incx, float *result)
 {
@@ -1896,7 +1892,7 @@ VCUDA_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const f
 	return status;
 }
 
-/* cublas.api:172: learned */
+/* cublas.api:174: learned */
 VCUDA_EXPORT cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, const float *x,
 		int64_t incx, float *result)
 {
@@ -1905,7 +1901,7 @@ VCUDA_EXPORT cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasSasum_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:174: learned */
+/* cublas.api:176: learned */
 VCUDA_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const double *x,
 		int incx, double *result)
 {
@@ -1926,7 +1922,7 @@ VCUDA_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const d
 	return status;
 }
 
-/* cublas.api:174: learned */
+/* cublas.api:176: learned */
 VCUDA_EXPORT cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, const double *x,
 		int64_t incx, double *result)
 {
@@ -1935,7 +1931,7 @@ VCUDA_EXPORT cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDasum_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:176: learned */
+/* cublas.api:178: learned */
 VCUDA_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const cuComplex *x,
 		int incx, float *result)
 {
@@ -1956,7 +1952,7 @@ VCUDA_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const 
 	return status;
 }
 
-/* cublas.api:176: learned */
+/* cublas.api:178: learned */
 VCUDA_EXPORT cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n,
 		const cuComplex *x, int64_t incx, float *result)
 {
@@ -1965,7 +1961,7 @@ VCUDA_EXPORT cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasScasum_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:178: learned */
+/* cublas.api:180: learned */
 VCUDA_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
@@ -1986,7 +1982,7 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 	return status;
 }
 
-/* cublas.api:178: learned */
+/* cublas.api:180: learned */
 VCUDA_EXPORT cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n,
 		const cuDoubleComplex *x, int64_t incx, double *result)
 {
@@ -1995,7 +1991,7 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasDzasum_v2(handle, (int)n, x, (int)incx, result);
 }
 
-/* cublas.api:180: learned */
+/* cublas.api:182: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy, const float *c, const float *s)
 {
@@ -2015,7 +2011,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x
 		NULL, 0);
 }
 
-/* cublas.api:180: learned */
+/* cublas.api:182: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy, const float *c, const float *s)
 {
@@ -2024,7 +2020,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, f
 	return cublasSrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:182: learned */
+/* cublas.api:184: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy, const double *c, const double *s)
 {
@@ -2044,7 +2040,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *
 		NULL, 0);
 }
 
-/* cublas.api:182: learned */
+/* cublas.api:184: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy, const double *c, const double *s)
 {
@@ -2053,7 +2049,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, d
 	return cublasDrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:184: learned */
+/* cublas.api:186: learned */
 VCUDA_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy, const float *c, const cuComplex *s)
 {
@@ -2073,7 +2069,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComple
 		NULL, 0);
 }
 
-/* cublas.api:184: learned */
+/* cublas.api:186: learned */
 VCUDA_EXPORT cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy, const float *c, const cuComplex *s)
 {
@@ -2082,7 +2078,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, c
 	return cublasCrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:186: learned */
+/* cublas.api:188: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
 		cuComplex *y, int incy, const float *c, const float *s)
 {
@@ -2102,7 +2098,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuCompl
 		NULL, 0);
 }
 
-/* cublas.api:186: learned */
+/* cublas.api:188: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x,
 		int64_t incx, cuComplex *y, int64_t incy, const float *c, const float *s)
 {
@@ -2111,7 +2107,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasCsrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:188: learned */
+/* cublas.api:190: learned */
 VCUDA_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy, const double *c,
 		const cuDoubleComplex *s)
@@ -2132,7 +2128,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDouble
 		NULL, 0);
 }
 
-/* cublas.api:188: learned */
+/* cublas.api:190: learned */
 VCUDA_EXPORT cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy,
 		const double *c, const cuDoubleComplex *s)
@@ -2142,7 +2138,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:191: learned */
+/* cublas.api:193: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
 		int incx, cuDoubleComplex *y, int incy, const double *c, const double *s)
 {
@@ -2162,7 +2158,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubl
 		NULL, 0);
 }
 
-/* cublas.api:191: learned */
+/* cublas.api:193: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n,
 		cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy,
 		const double *c, const double *s)
@@ -2172,7 +2168,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n,
 	return cublasZdrot_v2(handle, (int)n, x, (int)incx, y, (int)incy, c, s);
 }
 
-/* cublas.api:194: learned */
+/* cublas.api:196: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
 		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
@@ -2197,7 +2193,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 		0);
 }
 
-/* cublas.api:194: learned */
+/* cublas.api:196: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy,
 		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
@@ -2208,7 +2204,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, voi
 		csType, executiontype);
 }
 
-/* cublas.api:198: learned */
+/* cublas.api:200: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c,
 		float *s)
 {
@@ -2232,7 +2228,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, floa
 	return status;
 }
 
-/* cublas.api:200: learned */
+/* cublas.api:202: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b,
 		double *c, double *s)
 {
@@ -2256,7 +2252,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, dou
 	return status;
 }
 
-/* cublas.api:202: learned */
+/* cublas.api:204: learned */
 VCUDA_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, cuComplex *b,
 		float *c, cuComplex *s)
 {
@@ -2280,7 +2276,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, 
 	return status;
 }
 
-/* cublas.api:204: learned */
+/* cublas.api:206: learned */
 VCUDA_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex *a,
 		cuDoubleComplex *b, double *c, cuDoubleComplex *s)
 {
@@ -2304,7 +2300,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComple
 	return status;
 }
 
-/* cublas.api:206: learned */
+/* cublas.api:208: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
 		cudaDataType abType, void *c, void *s, cudaDataType csType,
 		cudaDataType executiontype)
@@ -2332,7 +2328,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b
 	return status;
 }
 
-/* cublas.api:210: learned */
+/* cublas.api:212: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x, int incx,
 		float *y, int incy, const float *param)
 {
@@ -2351,7 +2347,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *
 		NULL, 0);
 }
 
-/* cublas.api:210: learned */
+/* cublas.api:212: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, float *x,
 		int64_t incx, float *y, int64_t incy, const float *param)
 {
@@ -2360,7 +2356,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasSrotm_v2(handle, (int)n, x, (int)incx, y, (int)incy, param);
 }
 
-/* cublas.api:212: learned */
+/* cublas.api:214: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *x, int incx,
 		double *y, int incy, const double *param)
 {
@@ -2379,7 +2375,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double 
 		NULL, 0);
 }
 
-/* cublas.api:212: learned */
+/* cublas.api:214: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, double *x,
 		int64_t incx, double *y, int64_t incy, const double *param)
 {
@@ -2388,7 +2384,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, 
 	return cublasDrotm_v2(handle, (int)n, x, (int)incx, y, (int)incy, param);
 }
 
-/* cublas.api:214: learned */
+/* cublas.api:216: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
 		const void *param, cudaDataType paramType, cudaDataType executiontype)
@@ -2412,7 +2408,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 		0);
 }
 
-/* cublas.api:214: learned */
+/* cublas.api:216: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, void *x,
 		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy,
 		const void *param, cudaDataType paramType, cudaDataType executiontype)
@@ -2423,7 +2419,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, vo
 		paramType, executiontype);
 }
 
-/* cublas.api:217: learned */
+/* cublas.api:219: learned */
 VCUDA_EXPORT cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, float *d2,
 		float *x1, const float *y1, float *param)
 {
@@ -2448,7 +2444,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, fl
 	return status;
 }
 
-/* cublas.api:219: learned */
+/* cublas.api:221: learned */
 VCUDA_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, double *d2,
 		double *x1, const double *y1, double *param)
 {
@@ -2473,7 +2469,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, d
 	return status;
 }
 
-/* cublas.api:221: learned */
+/* cublas.api:223: learned */
 VCUDA_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type,
 		void *d2, cudaDataType d2Type, void *x1, cudaDataType x1Type, const void *y1,
 		cudaDataType y1Type, void *param, cudaDataType paramType,
@@ -2506,7 +2502,7 @@ VCUDA_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaD
 	return status;
 }
 
-/* cublas.api:227: learned */
+/* cublas.api:229: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const float *A, int lda, const float *x,
 		int incx, const float *beta, float *y, int incy)
@@ -2531,7 +2527,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:227: learned */
+/* cublas.api:229: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
 		const float *x, int64_t incx, const float *beta, float *y, int64_t incy)
@@ -2543,7 +2539,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOpera
 		beta, y, (int)incy);
 }
 
-/* cublas.api:230: learned */
+/* cublas.api:232: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const double *alpha, const double *A, int lda, const double *x,
 		int incx, const double *beta, double *y, int incy)
@@ -2568,7 +2564,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:230: learned */
+/* cublas.api:232: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
 		const double *x, int64_t incx, const double *beta, double *y, int64_t incy)
@@ -2580,7 +2576,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOpera
 		beta, y, (int)incy);
 }
 
-/* cublas.api:233: learned */
+/* cublas.api:235: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuComplex *alpha, const cuComplex *A, int lda,
 		const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -2605,7 +2601,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:233: learned */
+/* cublas.api:235: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -2618,7 +2614,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOpera
 		beta, y, (int)incy);
 }
 
-/* cublas.api:236: learned */
+/* cublas.api:238: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -2644,7 +2640,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:236: learned */
+/* cublas.api:238: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
 		int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -2657,7 +2653,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOpera
 		beta, y, (int)incy);
 }
 
-/* cublas.api:240: learned */
+/* cublas.api:242: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const float *alpha, const float *A, int lda,
 		const float *x, int incx, const float *beta, float *y, int incy)
@@ -2684,7 +2680,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:240: learned */
+/* cublas.api:242: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const float *alpha,
 		const float *A, int64_t lda, const float *x, int64_t incx, const float *beta,
@@ -2697,7 +2693,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, x, (int)incx, beta, y, (int)incy);
 }
 
-/* cublas.api:243: learned */
+/* cublas.api:245: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const double *alpha, const double *A, int lda,
 		const double *x, int incx, const double *beta, double *y, int incy)
@@ -2724,7 +2720,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:243: learned */
+/* cublas.api:245: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const double *alpha,
 		const double *A, int64_t lda, const double *x, int64_t incx, const double *beta,
@@ -2737,7 +2733,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, x, (int)incx, beta, y, (int)incy);
 }
 
-/* cublas.api:246: learned */
+/* cublas.api:248: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y,
@@ -2765,7 +2761,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:246: learned */
+/* cublas.api:248: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx,
@@ -2778,7 +2774,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, x, (int)incx, beta, y, (int)incy);
 }
 
-/* cublas.api:249: learned */
+/* cublas.api:251: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int kl, int ku, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
@@ -2806,7 +2802,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:249: learned */
+/* cublas.api:251: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans,
 		int64_t m, int64_t n, int64_t kl, int64_t ku, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -2819,7 +2815,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, x, (int)incx, beta, y, (int)incy);
 }
 
-/* cublas.api:253: learned */
+/* cublas.api:255: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
 		float *x, int incx)
@@ -2841,7 +2837,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:253: learned */
+/* cublas.api:255: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
 		int64_t lda, float *x, int64_t incx)
@@ -2851,7 +2847,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasStrmv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:256: learned */
+/* cublas.api:258: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
 		double *x, int incx)
@@ -2873,7 +2869,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:256: learned */
+/* cublas.api:258: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
 		int64_t lda, double *x, int64_t incx)
@@ -2883,7 +2879,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDtrmv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:259: learned */
+/* cublas.api:261: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
 		int lda, cuComplex *x, int incx)
@@ -2905,7 +2901,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:259: learned */
+/* cublas.api:261: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
 		int64_t lda, cuComplex *x, int64_t incx)
@@ -2915,7 +2911,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasCtrmv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:262: learned */
+/* cublas.api:264: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
 		int lda, cuDoubleComplex *x, int incx)
@@ -2937,7 +2933,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:262: learned */
+/* cublas.api:264: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -2947,7 +2943,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZtrmv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:265: learned */
+/* cublas.api:267: learned */
 VCUDA_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
 		int lda, float *x, int incx)
@@ -2970,7 +2966,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:265: learned */
+/* cublas.api:267: learned */
 VCUDA_EXPORT cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const float *A, int64_t lda, float *x, int64_t incx)
@@ -2981,7 +2977,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:268: learned */
+/* cublas.api:270: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
 		int lda, double *x, int incx)
@@ -3004,7 +3000,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:268: learned */
+/* cublas.api:270: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const double *A, int64_t lda, double *x, int64_t incx)
@@ -3015,7 +3011,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:271: learned */
+/* cublas.api:273: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuComplex *A, int lda, cuComplex *x, int incx)
@@ -3038,7 +3034,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:271: learned */
+/* cublas.api:273: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx)
@@ -3049,7 +3045,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:274: learned */
+/* cublas.api:276: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
@@ -3072,7 +3068,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:274: learned */
+/* cublas.api:276: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3083,7 +3079,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:277: learned */
+/* cublas.api:279: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
 		float *x, int incx)
@@ -3104,7 +3100,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:277: learned */
+/* cublas.api:279: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
 		float *x, int64_t incx)
@@ -3114,7 +3110,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasStpmv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:279: learned */
+/* cublas.api:281: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
 		double *x, int incx)
@@ -3135,7 +3131,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:279: learned */
+/* cublas.api:281: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
 		double *x, int64_t incx)
@@ -3145,7 +3141,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDtpmv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:281: learned */
+/* cublas.api:283: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
 		cuComplex *x, int incx)
@@ -3166,7 +3162,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:281: learned */
+/* cublas.api:283: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
 		cuComplex *x, int64_t incx)
@@ -3176,7 +3172,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasCtpmv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:284: learned */
+/* cublas.api:286: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
@@ -3197,7 +3193,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:284: learned */
+/* cublas.api:286: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx)
@@ -3207,7 +3203,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZtpmv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:287: learned */
+/* cublas.api:289: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
 		float *x, int incx)
@@ -3229,7 +3225,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:287: learned */
+/* cublas.api:289: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
 		int64_t lda, float *x, int64_t incx)
@@ -3239,7 +3235,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasStrsv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:290: learned */
+/* cublas.api:292: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
 		double *x, int incx)
@@ -3261,7 +3257,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:290: learned */
+/* cublas.api:292: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
 		int64_t lda, double *x, int64_t incx)
@@ -3271,7 +3267,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDtrsv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:293: learned */
+/* cublas.api:295: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
 		int lda, cuComplex *x, int incx)
@@ -3293,7 +3289,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:293: learned */
+/* cublas.api:295: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
 		int64_t lda, cuComplex *x, int64_t incx)
@@ -3303,7 +3299,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasCtrsv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:296: learned */
+/* cublas.api:298: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
 		int lda, cuDoubleComplex *x, int incx)
@@ -3325,7 +3321,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:296: learned */
+/* cublas.api:298: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3335,7 +3331,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZtrsv_v2(handle, uplo, trans, diag, (int)n, A, (int)lda, x, (int)incx);
 }
 
-/* cublas.api:299: learned */
+/* cublas.api:301: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
 		float *x, int incx)
@@ -3356,7 +3352,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:299: learned */
+/* cublas.api:301: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
 		float *x, int64_t incx)
@@ -3366,7 +3362,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasStpsv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:301: learned */
+/* cublas.api:303: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
 		double *x, int incx)
@@ -3387,7 +3383,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:301: learned */
+/* cublas.api:303: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
 		double *x, int64_t incx)
@@ -3397,7 +3393,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDtpsv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:303: learned */
+/* cublas.api:305: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
 		cuComplex *x, int incx)
@@ -3418,7 +3414,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:303: learned */
+/* cublas.api:305: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
 		cuComplex *x, int64_t incx)
@@ -3428,7 +3424,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasCtpsv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:306: learned */
+/* cublas.api:308: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
@@ -3449,7 +3445,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:306: learned */
+/* cublas.api:308: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx)
@@ -3459,7 +3455,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZtpsv_v2(handle, uplo, trans, diag, (int)n, AP, x, (int)incx);
 }
 
-/* cublas.api:309: learned */
+/* cublas.api:311: learned */
 VCUDA_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
 		int lda, float *x, int incx)
@@ -3482,7 +3478,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:309: learned */
+/* cublas.api:311: learned */
 VCUDA_EXPORT cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const float *A, int64_t lda, float *x, int64_t incx)
@@ -3493,7 +3489,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:312: learned */
+/* cublas.api:314: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
 		int lda, double *x, int incx)
@@ -3516,7 +3512,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:312: learned */
+/* cublas.api:314: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const double *A, int64_t lda, double *x, int64_t incx)
@@ -3527,7 +3523,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:315: learned */
+/* cublas.api:317: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuComplex *A, int lda, cuComplex *x, int incx)
@@ -3550,7 +3546,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:315: learned */
+/* cublas.api:317: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx)
@@ -3561,7 +3557,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:318: learned */
+/* cublas.api:320: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
@@ -3584,7 +3580,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:318: learned */
+/* cublas.api:320: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
 		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx)
@@ -3595,7 +3591,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incx);
 }
 
-/* cublas.api:321: learned */
+/* cublas.api:323: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *A, int lda, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -3619,7 +3615,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:321: learned */
+/* cublas.api:323: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *A, int64_t lda, const float *x,
 		int64_t incx, const float *beta, float *y, int64_t incy)
@@ -3630,7 +3626,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:324: learned */
+/* cublas.api:326: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *A, int lda, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -3654,7 +3650,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:324: learned */
+/* cublas.api:326: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *A, int64_t lda, const double *x,
 		int64_t incx, const double *beta, double *y, int64_t incy)
@@ -3665,7 +3661,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:327: learned */
+/* cublas.api:329: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -3689,7 +3685,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:327: learned */
+/* cublas.api:329: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -3701,7 +3697,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:330: learned */
+/* cublas.api:332: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -3726,7 +3722,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:330: learned */
+/* cublas.api:332: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -3738,7 +3734,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:334: learned */
+/* cublas.api:336: learned */
 VCUDA_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -3762,7 +3758,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:334: learned */
+/* cublas.api:336: learned */
 VCUDA_EXPORT cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -3774,7 +3770,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:337: learned */
+/* cublas.api:339: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -3799,7 +3795,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:337: learned */
+/* cublas.api:339: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -3811,7 +3807,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:341: learned */
+/* cublas.api:343: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const float *alpha, const float *A, int lda, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -3836,7 +3832,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:341: learned */
+/* cublas.api:343: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const float *alpha, const float *A, int64_t lda,
 		const float *x, int64_t incx, const float *beta, float *y, int64_t incy)
@@ -3848,7 +3844,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillM
 		beta, y, (int)incy);
 }
 
-/* cublas.api:344: learned */
+/* cublas.api:346: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const double *alpha, const double *A, int lda, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -3873,7 +3869,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:344: learned */
+/* cublas.api:346: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const double *alpha, const double *A, int64_t lda,
 		const double *x, int64_t incx, const double *beta, double *y, int64_t incy)
@@ -3885,7 +3881,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillM
 		beta, y, (int)incy);
 }
 
-/* cublas.api:347: learned */
+/* cublas.api:349: learned */
 VCUDA_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
@@ -3910,7 +3906,7 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:347: learned */
+/* cublas.api:349: learned */
 VCUDA_EXPORT cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
 		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
@@ -3923,7 +3919,7 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillM
 		beta, y, (int)incy);
 }
 
-/* cublas.api:350: learned */
+/* cublas.api:352: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		int k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -3949,7 +3945,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:350: learned */
+/* cublas.api:352: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
 		int64_t lda, const cuDoubleComplex *x, int64_t incx,
@@ -3962,7 +3958,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillM
 		beta, y, (int)incy);
 }
 
-/* cublas.api:354: learned */
+/* cublas.api:356: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *AP, const float *x, int incx,
 		const float *beta, float *y, int incy)
@@ -3985,7 +3981,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:354: learned */
+/* cublas.api:356: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *AP, const float *x, int64_t incx,
 		const float *beta, float *y, int64_t incy)
@@ -3996,7 +3992,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:357: learned */
+/* cublas.api:359: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *AP, const double *x, int incx,
 		const double *beta, double *y, int incy)
@@ -4019,7 +4015,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:357: learned */
+/* cublas.api:359: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *AP, const double *x, int64_t incx,
 		const double *beta, double *y, int64_t incy)
@@ -4030,7 +4026,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:360: learned */
+/* cublas.api:362: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int incx,
 		const cuComplex *beta, cuComplex *y, int incy)
@@ -4053,7 +4049,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:360: learned */
+/* cublas.api:362: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *AP, const cuComplex *x,
 		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy)
@@ -4064,7 +4060,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:363: learned */
+/* cublas.api:365: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
 		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
@@ -4088,7 +4084,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:363: learned */
+/* cublas.api:365: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
 		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
@@ -4100,7 +4096,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillM
 		(int)incy);
 }
 
-/* cublas.api:367: learned */
+/* cublas.api:369: learned */
 VCUDA_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *A, int lda)
@@ -4123,7 +4119,7 @@ VCUDA_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:367: learned */
+/* cublas.api:369: learned */
 VCUDA_EXPORT cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
 		float *A, int64_t lda)
@@ -4135,7 +4131,7 @@ VCUDA_EXPORT cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, i
 		(int)lda);
 }
 
-/* cublas.api:370: learned */
+/* cublas.api:372: learned */
 VCUDA_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *A, int lda)
@@ -4158,7 +4154,7 @@ VCUDA_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:370: learned */
+/* cublas.api:372: learned */
 VCUDA_EXPORT cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *A, int64_t lda)
@@ -4170,7 +4166,7 @@ VCUDA_EXPORT cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, i
 		(int)lda);
 }
 
-/* cublas.api:373: learned */
+/* cublas.api:375: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4193,7 +4189,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:373: learned */
+/* cublas.api:375: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
 		int64_t incy, cuComplex *A, int64_t lda)
@@ -4205,7 +4201,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, 
 		(int)lda);
 }
 
-/* cublas.api:376: learned */
+/* cublas.api:378: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4228,7 +4224,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:376: learned */
+/* cublas.api:378: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
 		int64_t incy, cuComplex *A, int64_t lda)
@@ -4240,7 +4236,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, 
 		(int)lda);
 }
 
-/* cublas.api:379: learned */
+/* cublas.api:381: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4263,7 +4259,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:379: learned */
+/* cublas.api:381: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4275,7 +4271,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, 
 		(int)lda);
 }
 
-/* cublas.api:382: learned */
+/* cublas.api:384: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4298,7 +4294,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 		NULL, 0);
 }
 
-/* cublas.api:382: learned */
+/* cublas.api:384: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4310,7 +4306,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, 
 		(int)lda);
 }
 
-/* cublas.api:385: learned */
+/* cublas.api:387: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, float *A, int lda)
 {
@@ -4330,7 +4326,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:385: learned */
+/* cublas.api:387: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, float *A,
 		int64_t lda)
@@ -4340,7 +4336,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasSsyr_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:387: learned */
+/* cublas.api:389: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, double *A, int lda)
 {
@@ -4360,7 +4356,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:387: learned */
+/* cublas.api:389: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, double *A,
 		int64_t lda)
@@ -4370,7 +4366,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasDsyr_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:389: learned */
+/* cublas.api:391: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
@@ -4390,7 +4386,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:389: learned */
+/* cublas.api:391: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		cuComplex *A, int64_t lda)
@@ -4400,7 +4396,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasCsyr_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:391: learned */
+/* cublas.api:393: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *A, int lda)
@@ -4421,7 +4417,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:391: learned */
+/* cublas.api:393: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *A, int64_t lda)
@@ -4431,7 +4427,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasZsyr_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:394: learned */
+/* cublas.api:396: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
@@ -4451,7 +4447,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:394: learned */
+/* cublas.api:396: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
 		int64_t lda)
@@ -4461,7 +4457,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasCher_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:396: learned */
+/* cublas.api:398: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *A,
 		int lda)
@@ -4482,7 +4478,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:396: learned */
+/* cublas.api:398: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *A, int64_t lda)
@@ -4492,7 +4488,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasZher_v2(handle, uplo, (int)n, alpha, x, (int)incx, A, (int)lda);
 }
 
-/* cublas.api:399: learned */
+/* cublas.api:401: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, float *AP)
 {
@@ -4511,7 +4507,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:399: learned */
+/* cublas.api:401: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, float *AP)
 {
@@ -4520,7 +4516,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasSspr_v2(handle, uplo, (int)n, alpha, x, (int)incx, AP);
 }
 
-/* cublas.api:401: learned */
+/* cublas.api:403: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, double *AP)
 {
@@ -4539,7 +4535,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:401: learned */
+/* cublas.api:403: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, double *AP)
 {
@@ -4548,7 +4544,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasDspr_v2(handle, uplo, (int)n, alpha, x, (int)incx, AP);
 }
 
-/* cublas.api:403: learned */
+/* cublas.api:405: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const cuComplex *x, int incx, cuComplex *AP)
 {
@@ -4567,7 +4563,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:403: learned */
+/* cublas.api:405: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const cuComplex *x, int64_t incx, cuComplex *AP)
 {
@@ -4576,7 +4572,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasChpr_v2(handle, uplo, (int)n, alpha, x, (int)incx, AP);
 }
 
-/* cublas.api:405: learned */
+/* cublas.api:407: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *AP)
 {
@@ -4595,7 +4591,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:405: learned */
+/* cublas.api:407: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const cuDoubleComplex *x, int64_t incx,
 		cuDoubleComplex *AP)
@@ -4605,7 +4601,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMo
 	return cublasZhpr_v2(handle, uplo, (int)n, alpha, x, (int)incx, AP);
 }
 
-/* cublas.api:407: learned */
+/* cublas.api:409: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *A, int lda)
@@ -4628,7 +4624,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:407: learned */
+/* cublas.api:409: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, const float *y,
 		int64_t incy, float *A, int64_t lda)
@@ -4639,7 +4635,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:410: learned */
+/* cublas.api:412: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *A, int lda)
@@ -4662,7 +4658,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:410: learned */
+/* cublas.api:412: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *A, int64_t lda)
@@ -4673,7 +4669,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:413: learned */
+/* cublas.api:415: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4696,7 +4692,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:413: learned */
+/* cublas.api:415: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda)
@@ -4707,7 +4703,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:416: learned */
+/* cublas.api:418: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4730,7 +4726,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:416: learned */
+/* cublas.api:418: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4741,7 +4737,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:419: learned */
+/* cublas.api:421: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *A, int lda)
@@ -4764,7 +4760,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:419: learned */
+/* cublas.api:421: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *A, int64_t lda)
@@ -4775,7 +4771,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:422: learned */
+/* cublas.api:424: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
@@ -4798,7 +4794,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:422: learned */
+/* cublas.api:424: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda)
@@ -4809,7 +4805,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillM
 		(int)lda);
 }
 
-/* cublas.api:425: learned */
+/* cublas.api:427: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *alpha, const float *x, int incx, const float *y, int incy,
 		float *AP)
@@ -4831,7 +4827,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:425: learned */
+/* cublas.api:427: learned */
 VCUDA_EXPORT cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const float *alpha, const float *x, int64_t incx, const float *y,
 		int64_t incy, float *AP)
@@ -4841,7 +4837,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasSspr2_v2(handle, uplo, (int)n, alpha, x, (int)incx, y, (int)incy, AP);
 }
 
-/* cublas.api:428: learned */
+/* cublas.api:430: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *alpha, const double *x, int incx, const double *y, int incy,
 		double *AP)
@@ -4863,7 +4859,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:428: learned */
+/* cublas.api:430: learned */
 VCUDA_EXPORT cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const double *alpha, const double *x, int64_t incx, const double *y,
 		int64_t incy, double *AP)
@@ -4873,7 +4869,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasDspr2_v2(handle, uplo, (int)n, alpha, x, (int)incx, y, (int)incy, AP);
 }
 
-/* cublas.api:431: learned */
+/* cublas.api:433: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
 		int incy, cuComplex *AP)
@@ -4895,7 +4891,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:431: learned */
+/* cublas.api:433: learned */
 VCUDA_EXPORT cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuComplex *alpha, const cuComplex *x, int64_t incx,
 		const cuComplex *y, int64_t incy, cuComplex *AP)
@@ -4905,7 +4901,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasChpr2_v2(handle, uplo, (int)n, alpha, x, (int)incx, y, (int)incy, AP);
 }
 
-/* cublas.api:434: learned */
+/* cublas.api:436: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *AP)
@@ -4927,7 +4923,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:434: learned */
+/* cublas.api:436: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
 		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *AP)
@@ -4937,7 +4933,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillM
 	return cublasZhpr2_v2(handle, uplo, (int)n, alpha, x, (int)incx, y, (int)incy, AP);
 }
 
-/* cublas.api:437: learned */
+/* cublas.api:439: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const float *const Aarray[], int lda,
 		const float *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -4964,7 +4960,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasSgemvBatched, NULL, 0);
 }
 
-/* cublas.api:437: learned */
+/* cublas.api:439: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const float *const Aarray[], int64_t lda, const float *const xarray[],
@@ -4978,7 +4974,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:441: learned */
+/* cublas.api:443: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const double *alpha, const double *const Aarray[], int lda,
 		const double *const xarray[], int incx, const double *beta,
@@ -5005,7 +5001,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasDgemvBatched, NULL, 0);
 }
 
-/* cublas.api:441: learned */
+/* cublas.api:443: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const double *alpha,
 		const double *const Aarray[], int64_t lda, const double *const xarray[],
@@ -5019,7 +5015,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:445: learned */
+/* cublas.api:447: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
 		const cuComplex *const xarray[], int incx, const cuComplex *beta,
@@ -5046,7 +5042,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasCgemvBatched, NULL, 0);
 }
 
-/* cublas.api:445: learned */
+/* cublas.api:447: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *const Aarray[], int64_t lda, const cuComplex *const xarray[],
@@ -5060,7 +5056,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:449: learned */
+/* cublas.api:451: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int lda,
@@ -5088,7 +5084,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasZgemvBatched, NULL, 0);
 }
 
-/* cublas.api:449: learned */
+/* cublas.api:451: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int64_t lda,
@@ -5103,7 +5099,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:453: learned */
+/* cublas.api:455: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, void *const yarray[],
@@ -5130,7 +5126,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOp
 		KEY_cublasHSHgemvBatched, NULL, 0);
 }
 
-/* cublas.api:453: learned */
+/* cublas.api:455: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5144,7 +5140,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:457: learned */
+/* cublas.api:459: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -5171,7 +5167,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOp
 		KEY_cublasHSSgemvBatched, NULL, 0);
 }
 
-/* cublas.api:457: learned */
+/* cublas.api:459: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5185,7 +5181,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:461: learned */
+/* cublas.api:463: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, void *const yarray[],
@@ -5212,7 +5208,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOp
 		KEY_cublasTSTgemvBatched, NULL, 0);
 }
 
-/* cublas.api:461: learned */
+/* cublas.api:463: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5226,7 +5222,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:465: learned */
+/* cublas.api:467: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, const float *alpha, const void *const Aarray[], int lda,
 		const void *const xarray[], int incx, const float *beta, float *const yarray[],
@@ -5253,7 +5249,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOp
 		KEY_cublasTSSgemvBatched, NULL, 0);
 }
 
-/* cublas.api:465: learned */
+/* cublas.api:467: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *const Aarray[], int64_t lda, const void *const xarray[],
@@ -5267,7 +5263,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle,
 		xarray, (int)incx, beta, yarray, (int)incy, (int)batchCount);
 }
 
-/* cublas.api:469: learned */
+/* cublas.api:471: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const float *A,
 		int lda, long long int strideA, const float *x, int incx, long long int stridex,
@@ -5297,7 +5293,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasSgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:469: learned */
+/* cublas.api:471: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const float *A, int64_t lda, long long int strideA, const float *x,
@@ -5311,7 +5307,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle,
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:473: learned */
+/* cublas.api:475: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const double *alpha, const double *A,
 		int lda, long long int strideA, const double *x, int incx,
@@ -5342,7 +5338,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasDgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:473: learned */
+/* cublas.api:475: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, long long int strideA, const double *x,
@@ -5356,7 +5352,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle,
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:477: learned */
+/* cublas.api:479: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const cuComplex *alpha,
 		const cuComplex *A, int lda, long long int strideA, const cuComplex *x,
@@ -5387,7 +5383,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasCgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:477: learned */
+/* cublas.api:479: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, long long int strideA, const cuComplex *x,
@@ -5401,7 +5397,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle,
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:481: learned */
+/* cublas.api:483: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, long long int strideA,
@@ -5433,7 +5429,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasZgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:481: learned */
+/* cublas.api:483: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, long long int strideA,
@@ -5448,7 +5444,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle,
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:486: learned */
+/* cublas.api:488: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -5478,7 +5474,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasHSHgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:486: learned */
+/* cublas.api:488: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
@@ -5492,7 +5488,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:490: learned */
+/* cublas.api:492: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -5522,7 +5518,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasHSSgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:490: learned */
+/* cublas.api:492: learned */
 VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
@@ -5536,7 +5532,7 @@ VCUDA_EXPORT cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:494: learned */
+/* cublas.api:496: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -5566,7 +5562,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasTSTgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:494: learned */
+/* cublas.api:496: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
@@ -5580,7 +5576,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:498: learned */
+/* cublas.api:500: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
 		int lda, long long int strideA, const void *x, int incx, long long int stridex,
@@ -5610,7 +5606,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 		KEY_cublasTSSgemvStridedBatched, NULL, 0);
 }
 
-/* cublas.api:498: learned */
+/* cublas.api:500: learned */
 VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t trans, int64_t m, int64_t n, const float *alpha,
 		const void *A, int64_t lda, long long int strideA, const void *x, int64_t incx,
@@ -5624,7 +5620,7 @@ VCUDA_EXPORT cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle
 		strideA, x, (int)incx, stridex, beta, y, (int)incy, stridey, (int)batchCount);
 }
 
-/* cublas.api:502: learned */
+/* cublas.api:504: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
@@ -5652,7 +5648,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:502: learned */
+/* cublas.api:504: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -5665,7 +5661,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:505: learned */
+/* cublas.api:507: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const double *alpha,
 		const double *A, int lda, const double *B, int ldb, const double *beta,
@@ -5693,7 +5689,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:505: learned */
+/* cublas.api:507: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -5706,7 +5702,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:508: learned */
+/* cublas.api:510: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -5734,7 +5730,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:508: learned */
+/* cublas.api:510: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
@@ -5747,7 +5743,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:512: learned */
+/* cublas.api:514: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -5775,7 +5771,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation
 		NULL, 0);
 }
 
-/* cublas.api:512: learned */
+/* cublas.api:514: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
@@ -5788,7 +5784,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperat
 		B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:516: learned */
+/* cublas.api:518: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -5819,7 +5815,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperati
 		NULL, 0);
 }
 
-/* cublas.api:516: learned */
+/* cublas.api:518: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -5833,7 +5829,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOper
 		(int)lda, B, Btype, (int)ldb, beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:520: learned */
+/* cublas.api:522: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -5861,7 +5857,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperatio
 		NULL, 0);
 }
 
-/* cublas.api:520: learned */
+/* cublas.api:522: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -5875,7 +5871,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOpera
 		(int)lda, B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:524: learned */
+/* cublas.api:526: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -5903,7 +5899,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation
 		NULL, 0);
 }
 
-/* cublas.api:524: learned */
+/* cublas.api:526: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -5917,7 +5913,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperat
 		B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:528: learned */
+/* cublas.api:530: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
 		int lda, const void *B, int ldb, const void *beta, void *C, int ldc)
@@ -5944,7 +5940,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:528: learned */
+/* cublas.api:530: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
 		const void *A, int64_t lda, const void *B, int64_t ldb, const void *beta,
@@ -5957,7 +5953,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperatio
 		B, (int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:531: learned */
+/* cublas.api:533: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -5988,7 +5984,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation
 		NULL, 0);
 }
 
-/* cublas.api:531: learned */
+/* cublas.api:533: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const void *B,
@@ -6002,7 +5998,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperat
 		(int)lda, B, Btype, (int)ldb, beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:535: learned */
+/* cublas.api:537: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
 		cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
@@ -6036,7 +6032,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_
 		0);
 }
 
-/* cublas.api:535: learned */
+/* cublas.api:537: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const void *B,
@@ -6050,7 +6046,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperati
 		(int)lda, B, Btype, (int)ldb, beta, C, Ctype, (int)ldc, computeType, algo);
 }
 
-/* cublas.api:540: learned */
+/* cublas.api:542: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
@@ -6081,7 +6077,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation
 		NULL, 0);
 }
 
-/* cublas.api:540: learned */
+/* cublas.api:542: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
 		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -6095,7 +6091,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperat
 		(int)lda, B, Btype, (int)ldb, beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:544: learned */
+/* cublas.api:546: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *beta, float *C, int ldc)
@@ -6119,7 +6115,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:544: learned */
+/* cublas.api:546: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *beta, float *C, int64_t ldc)
@@ -6130,7 +6126,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:547: learned */
+/* cublas.api:549: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *beta, double *C, int ldc)
@@ -6154,7 +6150,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:547: learned */
+/* cublas.api:549: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *beta, double *C, int64_t ldc)
@@ -6165,7 +6161,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:550: learned */
+/* cublas.api:552: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc)
@@ -6189,7 +6185,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:550: learned */
+/* cublas.api:552: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *beta, cuComplex *C,
@@ -6201,7 +6197,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:553: learned */
+/* cublas.api:555: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
@@ -6226,7 +6222,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:553: learned */
+/* cublas.api:555: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
@@ -6238,7 +6234,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:556: learned */
+/* cublas.api:558: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
 		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
@@ -6265,7 +6261,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:556: learned */
+/* cublas.api:558: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
@@ -6277,7 +6273,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMo
 		beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:560: learned */
+/* cublas.api:562: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
 		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
@@ -6304,7 +6300,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:560: learned */
+/* cublas.api:562: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
@@ -6316,7 +6312,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFill
 		beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:564: learned */
+/* cublas.api:566: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const cuComplex *A,
 		int lda, const float *beta, cuComplex *C, int ldc)
@@ -6340,7 +6336,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:564: learned */
+/* cublas.api:566: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const cuComplex *A, int64_t lda, const float *beta, cuComplex *C, int64_t ldc)
@@ -6351,7 +6347,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:567: learned */
+/* cublas.api:569: learned */
 VCUDA_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha,
 		const cuDoubleComplex *A, int lda, const double *beta, cuDoubleComplex *C,
@@ -6376,7 +6372,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode
 		NULL, 0);
 }
 
-/* cublas.api:567: learned */
+/* cublas.api:569: learned */
 VCUDA_EXPORT cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const cuDoubleComplex *A, int64_t lda, const double *beta, cuDoubleComplex *C,
@@ -6388,7 +6384,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillM
 		(int)ldc);
 }
 
-/* cublas.api:570: learned */
+/* cublas.api:572: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
 		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
@@ -6415,7 +6411,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_
 		NULL, 0);
 }
 
-/* cublas.api:570: learned */
+/* cublas.api:572: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
@@ -6427,7 +6423,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMo
 		beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:573: learned */
+/* cublas.api:575: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
 		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
@@ -6454,7 +6450,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:573: learned */
+/* cublas.api:575: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
@@ -6466,7 +6462,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFill
 		beta, C, Ctype, (int)ldc);
 }
 
-/* cublas.api:576: learned */
+/* cublas.api:578: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -6492,7 +6488,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:576: learned */
+/* cublas.api:578: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -6504,7 +6500,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:579: learned */
+/* cublas.api:581: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -6530,7 +6526,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:579: learned */
+/* cublas.api:581: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -6542,7 +6538,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:582: learned */
+/* cublas.api:584: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -6569,7 +6565,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:582: learned */
+/* cublas.api:584: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -6581,7 +6577,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:586: learned */
+/* cublas.api:588: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6608,7 +6604,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:586: learned */
+/* cublas.api:588: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -6620,7 +6616,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:590: learned */
+/* cublas.api:592: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
@@ -6647,7 +6643,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:590: learned */
+/* cublas.api:592: learned */
 VCUDA_EXPORT cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -6659,7 +6655,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:594: learned */
+/* cublas.api:596: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6686,7 +6682,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMod
 		NULL, 0);
 }
 
-/* cublas.api:594: learned */
+/* cublas.api:596: learned */
 VCUDA_EXPORT cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -6698,7 +6694,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFill
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:598: learned */
+/* cublas.api:600: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -6724,7 +6720,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:598: learned */
+/* cublas.api:600: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
 		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
@@ -6736,7 +6732,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:601: learned */
+/* cublas.api:603: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -6762,7 +6758,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:601: learned */
+/* cublas.api:603: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -6774,7 +6770,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:604: learned */
+/* cublas.api:606: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
@@ -6801,7 +6797,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:604: learned */
+/* cublas.api:606: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -6813,7 +6809,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:608: learned */
+/* cublas.api:610: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6840,7 +6836,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:608: learned */
+/* cublas.api:610: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -6852,7 +6848,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:612: learned */
+/* cublas.api:614: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
@@ -6879,7 +6875,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:612: learned */
+/* cublas.api:614: learned */
 VCUDA_EXPORT cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -6891,7 +6887,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:615: learned */
+/* cublas.api:617: learned */
 VCUDA_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -6918,7 +6914,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:615: learned */
+/* cublas.api:617: learned */
 VCUDA_EXPORT cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
 		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -6930,7 +6926,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMod
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:619: learned */
+/* cublas.api:621: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const float *alpha, const float *A,
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
@@ -6956,7 +6952,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:619: learned */
+/* cublas.api:621: learned */
 VCUDA_EXPORT cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const float *alpha, const float *A,
 		int64_t lda, const float *B, int64_t ldb, const float *beta, float *C,
@@ -6968,7 +6964,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:622: learned */
+/* cublas.api:624: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const double *alpha, const double *A,
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
@@ -6994,7 +6990,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:622: learned */
+/* cublas.api:624: learned */
 VCUDA_EXPORT cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
@@ -7006,7 +7002,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:625: learned */
+/* cublas.api:627: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
@@ -7033,7 +7029,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:625: learned */
+/* cublas.api:627: learned */
 VCUDA_EXPORT cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7045,7 +7041,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:629: learned */
+/* cublas.api:631: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7072,7 +7068,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:629: learned */
+/* cublas.api:631: learned */
 VCUDA_EXPORT cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7084,7 +7080,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:633: learned */
+/* cublas.api:635: learned */
 VCUDA_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
 		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
@@ -7111,7 +7107,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:633: learned */
+/* cublas.api:635: learned */
 VCUDA_EXPORT cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
@@ -7123,7 +7119,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:637: learned */
+/* cublas.api:639: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
@@ -7150,7 +7146,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:637: learned */
+/* cublas.api:639: learned */
 VCUDA_EXPORT cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
@@ -7162,7 +7158,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)ldb, beta, C, (int)ldc);
 }
 
-/* cublas.api:641: learned */
+/* cublas.api:643: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *A, int lda, float *B, int ldb)
@@ -7187,7 +7183,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:641: learned */
+/* cublas.api:643: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda, float *B,
@@ -7199,7 +7195,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb);
 }
 
-/* cublas.api:644: learned */
+/* cublas.api:646: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *A, int lda, double *B, int ldb)
@@ -7224,7 +7220,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:644: learned */
+/* cublas.api:646: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
@@ -7236,7 +7232,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb);
 }
 
-/* cublas.api:647: learned */
+/* cublas.api:649: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B,
@@ -7262,7 +7258,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:647: learned */
+/* cublas.api:649: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -7274,7 +7270,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb);
 }
 
-/* cublas.api:650: learned */
+/* cublas.api:652: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -7300,7 +7296,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:650: learned */
+/* cublas.api:652: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
@@ -7312,7 +7308,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb);
 }
 
-/* cublas.api:653: learned */
+/* cublas.api:655: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *A, int lda, const float *B, int ldb,
@@ -7340,7 +7336,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:653: learned */
+/* cublas.api:655: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
@@ -7352,7 +7348,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:656: learned */
+/* cublas.api:658: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *A, int lda, const double *B, int ldb,
@@ -7380,7 +7376,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:656: learned */
+/* cublas.api:658: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
@@ -7392,7 +7388,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:660: learned */
+/* cublas.api:662: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B,
@@ -7420,7 +7416,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:660: learned */
+/* cublas.api:662: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -7432,7 +7428,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:664: learned */
+/* cublas.api:666: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -7460,7 +7456,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode
 		NULL, 0);
 }
 
-/* cublas.api:664: learned */
+/* cublas.api:666: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
@@ -7473,7 +7469,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideM
 		(int)lda, B, (int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:668: learned */
+/* cublas.api:670: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha,
 		const void *const Aarray[], int lda, const void *const Barray[], int ldb,
@@ -7502,7 +7498,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasHgemmBatched, NULL, 0);
 }
 
-/* cublas.api:668: learned */
+/* cublas.api:670: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *const Aarray[], int64_t lda,
@@ -7516,7 +7512,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:672: learned */
+/* cublas.api:674: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const float *alpha,
 		const float *const Aarray[], int lda, const float *const Barray[], int ldb,
@@ -7545,7 +7541,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasSgemmBatched, NULL, 0);
 }
 
-/* cublas.api:672: learned */
+/* cublas.api:674: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const float *alpha, const float *const Aarray[], int64_t lda,
@@ -7559,7 +7555,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:676: learned */
+/* cublas.api:678: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const double *alpha,
 		const double *const Aarray[], int lda, const double *const Barray[], int ldb,
@@ -7588,7 +7584,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasDgemmBatched, NULL, 0);
 }
 
-/* cublas.api:676: learned */
+/* cublas.api:678: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const double *alpha, const double *const Aarray[], int64_t lda,
@@ -7602,7 +7598,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:680: learned */
+/* cublas.api:682: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
 		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
@@ -7632,7 +7628,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasCgemmBatched, NULL, 0);
 }
 
-/* cublas.api:680: learned */
+/* cublas.api:682: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
@@ -7646,7 +7642,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:684: learned */
+/* cublas.api:686: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
@@ -7676,7 +7672,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle,
 		KEY_cublasCgemm3mBatched, NULL, 0);
 }
 
-/* cublas.api:684: learned */
+/* cublas.api:686: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
@@ -7690,7 +7686,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle,
 		Aarray, (int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:688: learned */
+/* cublas.api:690: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *const Aarray[], int lda,
@@ -7720,7 +7716,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOper
 		KEY_cublasZgemmBatched, NULL, 0);
 }
 
-/* cublas.api:688: learned */
+/* cublas.api:690: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
@@ -7735,7 +7731,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle,
 		(int)lda, Barray, (int)ldb, beta, Carray, (int)ldc, (int)batchCount);
 }
 
-/* cublas.api:693: learned */
+/* cublas.api:695: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const void *alpha, const void *A, int lda, long long int strideA, const void *B,
@@ -7768,7 +7764,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasHgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:693: learned */
+/* cublas.api:695: learned */
 VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *A, int64_t lda, long long int strideA,
@@ -7783,7 +7779,7 @@ VCUDA_EXPORT cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:698: learned */
+/* cublas.api:700: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const float *alpha, const float *A, int lda, long long int strideA,
@@ -7816,7 +7812,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasSgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:698: learned */
+/* cublas.api:700: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const float *alpha, const float *A, int64_t lda,
@@ -7832,7 +7828,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:703: learned */
+/* cublas.api:705: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const double *alpha, const double *A, int lda, long long int strideA,
@@ -7865,7 +7861,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasDgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:703: learned */
+/* cublas.api:705: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const double *alpha, const double *A, int64_t lda,
@@ -7881,7 +7877,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:708: learned */
+/* cublas.api:710: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
@@ -7914,7 +7910,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasCgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:708: learned */
+/* cublas.api:710: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -7930,7 +7926,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:713: learned */
+/* cublas.api:715: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
@@ -7963,7 +7959,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 		KEY_cublasCgemm3mStridedBatched, NULL, 0);
 }
 
-/* cublas.api:713: learned */
+/* cublas.api:715: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
@@ -7979,7 +7975,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle
 		(int)batchCount);
 }
 
-/* cublas.api:718: learned */
+/* cublas.api:720: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
@@ -8013,7 +8009,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 		KEY_cublasZgemmStridedBatched, NULL, 0);
 }
 
-/* cublas.api:718: learned */
+/* cublas.api:720: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
@@ -8029,7 +8025,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle,
 		(int)batchCount);
 }
 
-/* cublas.api:723: learned */
+/* cublas.api:725: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, int k, const void *alpha,
 		const void *const Aarray[], cudaDataType Atype, int lda,
@@ -8065,7 +8061,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOpe
 		KEY_cublasGemmBatchedEx, NULL, 0);
 }
 
-/* cublas.api:723: learned */
+/* cublas.api:725: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *const Aarray[], cudaDataType Atype,
@@ -8081,7 +8077,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle,
 		(int)batchCount, computeType, algo);
 }
 
-/* cublas.api:729: learned */
+/* cublas.api:731: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
 		const void *alpha, const void *A, cudaDataType Atype, int lda,
@@ -8121,7 +8117,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 		KEY_cublasGemmStridedBatchedEx, NULL, 0);
 }
 
-/* cublas.api:729: learned */
+/* cublas.api:731: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle,
 		cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
 		int64_t k, const void *alpha, const void *A, cudaDataType Atype, int64_t lda,
@@ -8138,7 +8134,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle,
 		(int)ldc, strideC, (int)batchCount, computeType, algo);
 }
 
-/* cublas.api:737: learned */
+/* cublas.api:739: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int m_array[], const int n_array[], const int k_array[],
@@ -8153,7 +8149,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched(cublasHandle_t handle,
 		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:743: learned */
+/* cublas.api:745: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched_64(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
@@ -8168,7 +8164,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemmGroupedBatched_64(cublasHandle_t handle,
 		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:749: learned */
+/* cublas.api:751: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int m_array[], const int n_array[], const int k_array[],
@@ -8183,7 +8179,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched(cublasHandle_t handle,
 		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:755: learned */
+/* cublas.api:757: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched_64(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
@@ -8198,7 +8194,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemmGroupedBatched_64(cublasHandle_t handle,
 		Carray, ldc_array, group_count, group_size);
 }
 
-/* cublas.api:761: learned */
+/* cublas.api:763: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int m_array[], const int n_array[], const int k_array[],
@@ -8215,7 +8211,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle,
 		computeType);
 }
 
-/* cublas.api:768: learned */
+/* cublas.api:770: learned */
 VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx_64(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
@@ -8232,7 +8228,7 @@ VCUDA_EXPORT cublasStatus_t cublasGemmGroupedBatchedEx_64(cublasHandle_t handle,
 		computeType);
 }
 
-/* cublas.api:775: learned */
+/* cublas.api:777: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
 		int lda, const float *beta, const float *B, int ldb, float *C, int ldc)
@@ -8258,7 +8254,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:775: learned */
+/* cublas.api:777: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const float *alpha,
 		const float *A, int64_t lda, const float *beta, const float *B, int64_t ldb,
@@ -8270,7 +8266,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:778: learned */
+/* cublas.api:780: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const double *alpha, const double *A,
 		int lda, const double *beta, const double *B, int ldb, double *C, int ldc)
@@ -8296,7 +8292,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:778: learned */
+/* cublas.api:780: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const double *alpha,
 		const double *A, int64_t lda, const double *beta, const double *B, int64_t ldb,
@@ -8308,7 +8304,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:781: learned */
+/* cublas.api:783: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuComplex *alpha,
 		const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb,
@@ -8335,7 +8331,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:781: learned */
+/* cublas.api:783: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuComplex *alpha,
 		const cuComplex *A, int64_t lda, const cuComplex *beta, const cuComplex *B,
@@ -8347,7 +8343,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:785: learned */
+/* cublas.api:787: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int m, int n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
@@ -8374,7 +8370,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t
 		0);
 }
 
-/* cublas.api:785: learned */
+/* cublas.api:787: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, int64_t m, int64_t n, const cuDoubleComplex *alpha,
 		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
@@ -8386,7 +8382,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperatio
 		(int)ldb, C, (int)ldc);
 }
 
-/* cublas.api:789: learned */
+/* cublas.api:791: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const float *alpha, const float *const A[], int lda, float *const B[],
@@ -8413,7 +8409,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasStrsmBatched, NULL, 0);
 }
 
-/* cublas.api:789: learned */
+/* cublas.api:791: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const float *alpha, const float *const A[], int64_t lda,
@@ -8426,7 +8422,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:793: learned */
+/* cublas.api:795: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const double *alpha, const double *const A[], int lda, double *const B[],
@@ -8453,7 +8449,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasDtrsmBatched, NULL, 0);
 }
 
-/* cublas.api:793: learned */
+/* cublas.api:795: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const double *alpha, const double *const A[], int64_t lda,
@@ -8466,7 +8462,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:797: learned */
+/* cublas.api:799: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuComplex *alpha, const cuComplex *const A[], int lda,
@@ -8493,7 +8489,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasCtrsmBatched, NULL, 0);
 }
 
-/* cublas.api:797: learned */
+/* cublas.api:799: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *const A[],
@@ -8506,7 +8502,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:801: learned */
+/* cublas.api:803: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
 		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *const A[], int lda,
@@ -8533,7 +8529,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSide
 		KEY_cublasZtrsmBatched, NULL, 0);
 }
 
-/* cublas.api:801: learned */
+/* cublas.api:803: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
 		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
 		int64_t m, int64_t n, const cuDoubleComplex *alpha,
@@ -8547,7 +8543,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasS
 		(int)lda, B, (int)ldb, (int)batchCount);
 }
 
-/* cublas.api:805: learned */
+/* cublas.api:807: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const float *A, int lda, const float *x, int incx, float *C, int ldc)
 {
@@ -8569,7 +8565,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:805: learned */
+/* cublas.api:807: learned */
 VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const float *A, int64_t lda, const float *x, int64_t incx,
 		float *C, int64_t ldc)
@@ -8581,7 +8577,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:807: learned */
+/* cublas.api:809: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const double *A, int lda, const double *x, int incx, double *C, int ldc)
 {
@@ -8603,7 +8599,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:807: learned */
+/* cublas.api:809: learned */
 VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const double *A, int64_t lda, const double *x,
 		int64_t incx, double *C, int64_t ldc)
@@ -8615,7 +8611,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:809: learned */
+/* cublas.api:811: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex *C,
 		int ldc)
@@ -8638,7 +8634,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:809: learned */
+/* cublas.api:811: learned */
 VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuComplex *A, int64_t lda, const cuComplex *x,
 		int64_t incx, cuComplex *C, int64_t ldc)
@@ -8650,7 +8646,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:812: learned */
+/* cublas.api:814: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
 		int n, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *C, int ldc)
@@ -8673,7 +8669,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t 
 		0);
 }
 
-/* cublas.api:812: learned */
+/* cublas.api:814: learned */
 VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode_t mode,
 		int64_t m, int64_t n, const cuDoubleComplex *A, int64_t lda,
 		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *C, int64_t ldc)
@@ -8685,7 +8681,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode
 		(int)ldc);
 }
 
-/* cublas.api:815: learned */
+/* cublas.api:817: learned */
 VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, float *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -8706,7 +8702,7 @@ VCUDA_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasSmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:817: learned */
+/* cublas.api:819: learned */
 VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, double *const Ainv[], int lda_inv, int *info,
 		int batchSize)
@@ -8727,7 +8723,7 @@ VCUDA_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasDmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:819: learned */
+/* cublas.api:821: learned */
 VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, cuComplex *const Ainv[], int lda_inv,
 		int *info, int batchSize)
@@ -8748,7 +8744,7 @@ VCUDA_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasCmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:821: learned */
+/* cublas.api:823: learned */
 VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, cuDoubleComplex *const Ainv[],
 		int lda_inv, int *info, int batchSize)
@@ -8769,7 +8765,7 @@ VCUDA_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 		KEY_cublasZmatinvBatched, NULL, 0);
 }
 
-/* cublas.api:824: learned */
+/* cublas.api:826: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int n,
 		float *const Aarray[], int lda, float *const TauArray[], int *info,
 		int batchSize)
@@ -8794,7 +8790,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:826: learned */
+/* cublas.api:828: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int n,
 		double *const Aarray[], int lda, double *const TauArray[], int *info,
 		int batchSize)
@@ -8819,7 +8815,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:828: learned */
+/* cublas.api:830: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuComplex *const Aarray[], int lda, cuComplex *const TauArray[], int *info,
 		int batchSize)
@@ -8844,7 +8840,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:830: learned */
+/* cublas.api:832: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int n,
 		cuDoubleComplex *const Aarray[], int lda, cuDoubleComplex *const TauArray[],
 		int *info, int batchSize)
@@ -8869,7 +8865,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, in
 	return status;
 }
 
-/* cublas.api:833: learned */
+/* cublas.api:835: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, float *const Aarray[], int lda, float *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -8898,7 +8894,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:836: learned */
+/* cublas.api:838: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, double *const Aarray[], int lda, double *const Carray[],
 		int ldc, int *info, int *devInfoArray, int batchSize)
@@ -8927,7 +8923,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:839: learned */
+/* cublas.api:841: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuComplex *const Aarray[], int lda,
 		cuComplex *const Carray[], int ldc, int *info, int *devInfoArray, int batchSize)
@@ -8956,7 +8952,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:842: learned */
+/* cublas.api:844: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int m, int n, int nrhs, cuDoubleComplex *const Aarray[], int lda,
 		cuDoubleComplex *const Carray[], int ldc, int *info, int *devInfoArray,
@@ -8986,7 +8982,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOper
 	return status;
 }
 
-/* cublas.api:845: learned */
+/* cublas.api:847: learned */
 VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *AP, float *A, int lda)
 {
@@ -9004,7 +9000,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:847: learned */
+/* cublas.api:849: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *AP, double *A, int lda)
 {
@@ -9022,7 +9018,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:849: learned */
+/* cublas.api:851: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *AP, cuComplex *A, int lda)
 {
@@ -9040,7 +9036,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:851: learned */
+/* cublas.api:853: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda)
 {
@@ -9058,7 +9054,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:853: learned */
+/* cublas.api:855: learned */
 VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const float *A, int lda, float *AP)
 {
@@ -9076,7 +9072,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:855: learned */
+/* cublas.api:857: learned */
 VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const double *A, int lda, double *AP)
 {
@@ -9094,7 +9090,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:857: learned */
+/* cublas.api:859: learned */
 VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuComplex *A, int lda, cuComplex *AP)
 {
@@ -9112,7 +9108,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:859: learned */
+/* cublas.api:861: learned */
 VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP)
 {
@@ -9130,7 +9126,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t
 		0);
 }
 
-/* cublas.api:861: learned */
+/* cublas.api:863: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, float *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -9149,7 +9145,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, fl
 		KEY_cublasSgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:863: learned */
+/* cublas.api:865: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, double *const A[],
 		int lda, int *P, int *info, int batchSize)
 {
@@ -9168,7 +9164,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, do
 		KEY_cublasDgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:865: learned */
+/* cublas.api:867: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 		cuComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -9187,7 +9183,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 		KEY_cublasCgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:867: learned */
+/* cublas.api:869: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 		cuDoubleComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
@@ -9206,7 +9202,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 		KEY_cublasZgetrfBatched, NULL, 0);
 }
 
-/* cublas.api:869: learned */
+/* cublas.api:871: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 		const float *const A[], int lda, const int *P, float *const C[], int ldc,
 		int *info, int batchSize)
@@ -9228,7 +9224,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasSgetriBatched, NULL, 0);
 }
 
-/* cublas.api:872: learned */
+/* cublas.api:874: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 		const double *const A[], int lda, const int *P, double *const C[], int ldc,
 		int *info, int batchSize)
@@ -9250,7 +9246,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasDgetriBatched, NULL, 0);
 }
 
-/* cublas.api:875: learned */
+/* cublas.api:877: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 		const cuComplex *const A[], int lda, const int *P, cuComplex *const C[],
 		int ldc, int *info, int batchSize)
@@ -9272,7 +9268,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasCgetriBatched, NULL, 0);
 }
 
-/* cublas.api:878: learned */
+/* cublas.api:880: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 		const cuDoubleComplex *const A[], int lda, const int *P,
 		cuDoubleComplex *const C[], int ldc, int *info, int batchSize)
@@ -9294,7 +9290,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 		KEY_cublasZgetriBatched, NULL, 0);
 }
 
-/* cublas.api:881: learned */
+/* cublas.api:883: learned */
 VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const float *const Aarray[], int lda, const int *devIpiv,
 		float *const Barray[], int ldb, int *info, int batchSize)
@@ -9322,7 +9318,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:884: learned */
+/* cublas.api:886: learned */
 VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const double *const Aarray[], int lda, const int *devIpiv,
 		double *const Barray[], int ldb, int *info, int batchSize)
@@ -9350,7 +9346,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:887: learned */
+/* cublas.api:889: learned */
 VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuComplex *const Aarray[], int lda, const int *devIpiv,
 		cuComplex *const Barray[], int ldb, int *info, int batchSize)
@@ -9378,7 +9374,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:890: learned */
+/* cublas.api:892: learned */
 VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
 		int n, int nrhs, const cuDoubleComplex *const Aarray[], int lda,
 		const int *devIpiv, cuDoubleComplex *const Barray[], int ldb, int *info,
@@ -9407,7 +9403,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOpe
 	return status;
 }
 
-/* cublas.api:893: learned */
+/* cublas.api:895: learned */
 VCUDA_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, cublasOperation_t transc, int m, int n, int k,
 		const unsigned char *A, int A_bias, int lda, const unsigned char *B, int B_bias,
@@ -9439,7 +9435,7 @@ VCUDA_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOpe
 		KEY_cublasUint8gemmBias, NULL, 0);
 }
 
-/* cublas.api:897: refused */
+/* cublas.api:899: refused */
 cublasStatus_t cublasAlloc(void);
 VCUDA_EXPORT cublasStatus_t cublasAlloc(void)
 {
@@ -9447,7 +9443,7 @@ VCUDA_EXPORT cublasStatus_t cublasAlloc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:898: refused */
+/* cublas.api:900: refused */
 cublasStatus_t cublasCaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasCaxpy(void)
 {
@@ -9455,7 +9451,7 @@ VCUDA_EXPORT cublasStatus_t cublasCaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:899: refused */
+/* cublas.api:901: refused */
 cublasStatus_t cublasCbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasCbdmm(void)
 {
@@ -9463,7 +9459,7 @@ VCUDA_EXPORT cublasStatus_t cublasCbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:900: refused */
+/* cublas.api:902: refused */
 cublasStatus_t cublasCcopy(void);
 VCUDA_EXPORT cublasStatus_t cublasCcopy(void)
 {
@@ -9471,7 +9467,7 @@ VCUDA_EXPORT cublasStatus_t cublasCcopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:901: refused */
+/* cublas.api:903: refused */
 cublasStatus_t cublasCdotc(void);
 VCUDA_EXPORT cublasStatus_t cublasCdotc(void)
 {
@@ -9479,7 +9475,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:902: refused */
+/* cublas.api:904: refused */
 cublasStatus_t cublasCdotu(void);
 VCUDA_EXPORT cublasStatus_t cublasCdotu(void)
 {
@@ -9487,7 +9483,7 @@ VCUDA_EXPORT cublasStatus_t cublasCdotu(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:903: refused */
+/* cublas.api:905: refused */
 cublasStatus_t cublasCgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCgbmv(void)
 {
@@ -9495,7 +9491,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:904: refused */
+/* cublas.api:906: refused */
 cublasStatus_t cublasCgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasCgemm(void)
 {
@@ -9503,7 +9499,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:905: refused */
+/* cublas.api:907: refused */
 cublasStatus_t cublasCgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasCgemv(void)
 {
@@ -9511,7 +9507,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:906: refused */
+/* cublas.api:908: refused */
 cublasStatus_t cublasCgerc(void);
 VCUDA_EXPORT cublasStatus_t cublasCgerc(void)
 {
@@ -9519,7 +9515,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgerc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:907: refused */
+/* cublas.api:909: refused */
 cublasStatus_t cublasCgeru(void);
 VCUDA_EXPORT cublasStatus_t cublasCgeru(void)
 {
@@ -9527,7 +9523,7 @@ VCUDA_EXPORT cublasStatus_t cublasCgeru(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:908: refused */
+/* cublas.api:910: refused */
 cublasStatus_t cublasChbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasChbmv(void)
 {
@@ -9535,7 +9531,7 @@ VCUDA_EXPORT cublasStatus_t cublasChbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:909: refused */
+/* cublas.api:911: refused */
 cublasStatus_t cublasChemm(void);
 VCUDA_EXPORT cublasStatus_t cublasChemm(void)
 {
@@ -9543,7 +9539,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:910: refused */
+/* cublas.api:912: refused */
 cublasStatus_t cublasChemv(void);
 VCUDA_EXPORT cublasStatus_t cublasChemv(void)
 {
@@ -9551,7 +9547,7 @@ VCUDA_EXPORT cublasStatus_t cublasChemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:911: refused */
+/* cublas.api:913: refused */
 cublasStatus_t cublasCher(void);
 VCUDA_EXPORT cublasStatus_t cublasCher(void)
 {
@@ -9559,7 +9555,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:912: refused */
+/* cublas.api:914: refused */
 cublasStatus_t cublasCher2(void);
 VCUDA_EXPORT cublasStatus_t cublasCher2(void)
 {
@@ -9567,7 +9563,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:913: refused */
+/* cublas.api:915: refused */
 cublasStatus_t cublasCher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasCher2k(void)
 {
@@ -9575,7 +9571,7 @@ VCUDA_EXPORT cublasStatus_t cublasCher2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:914: refused */
+/* cublas.api:916: refused */
 cublasStatus_t cublasCherk(void);
 VCUDA_EXPORT cublasStatus_t cublasCherk(void)
 {
@@ -9583,7 +9579,7 @@ VCUDA_EXPORT cublasStatus_t cublasCherk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:915: refused */
+/* cublas.api:917: refused */
 cublasStatus_t cublasChpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasChpmv(void)
 {
@@ -9591,7 +9587,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:916: refused */
+/* cublas.api:918: refused */
 cublasStatus_t cublasChpr(void);
 VCUDA_EXPORT cublasStatus_t cublasChpr(void)
 {
@@ -9599,7 +9595,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:917: refused */
+/* cublas.api:919: refused */
 cublasStatus_t cublasChpr2(void);
 VCUDA_EXPORT cublasStatus_t cublasChpr2(void)
 {
@@ -9607,7 +9603,7 @@ VCUDA_EXPORT cublasStatus_t cublasChpr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:918: refused */
+/* cublas.api:920: refused */
 cublasStatus_t cublasCrot(void);
 VCUDA_EXPORT cublasStatus_t cublasCrot(void)
 {
@@ -9615,7 +9611,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:919: refused */
+/* cublas.api:921: refused */
 cublasStatus_t cublasCrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasCrotg(void)
 {
@@ -9623,7 +9619,7 @@ VCUDA_EXPORT cublasStatus_t cublasCrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:920: refused */
+/* cublas.api:922: refused */
 cublasStatus_t cublasCscal(void);
 VCUDA_EXPORT cublasStatus_t cublasCscal(void)
 {
@@ -9631,7 +9627,7 @@ VCUDA_EXPORT cublasStatus_t cublasCscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:921: refused */
+/* cublas.api:923: refused */
 cublasStatus_t cublasCsrot(void);
 VCUDA_EXPORT cublasStatus_t cublasCsrot(void)
 {
@@ -9639,7 +9635,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:922: refused */
+/* cublas.api:924: refused */
 cublasStatus_t cublasCsscal(void);
 VCUDA_EXPORT cublasStatus_t cublasCsscal(void)
 {
@@ -9647,7 +9643,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:923: refused */
+/* cublas.api:925: refused */
 cublasStatus_t cublasCswap(void);
 VCUDA_EXPORT cublasStatus_t cublasCswap(void)
 {
@@ -9655,7 +9651,7 @@ VCUDA_EXPORT cublasStatus_t cublasCswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:924: refused */
+/* cublas.api:926: refused */
 cublasStatus_t cublasCsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasCsymm(void)
 {
@@ -9663,7 +9659,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:925: refused */
+/* cublas.api:927: refused */
 cublasStatus_t cublasCsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasCsyr2k(void)
 {
@@ -9671,7 +9667,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:926: refused */
+/* cublas.api:928: refused */
 cublasStatus_t cublasCsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasCsyrk(void)
 {
@@ -9679,7 +9675,7 @@ VCUDA_EXPORT cublasStatus_t cublasCsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:927: refused */
+/* cublas.api:929: refused */
 cublasStatus_t cublasCtbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtbmv(void)
 {
@@ -9687,7 +9683,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:928: refused */
+/* cublas.api:930: refused */
 cublasStatus_t cublasCtbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtbsv(void)
 {
@@ -9695,7 +9691,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:929: refused */
+/* cublas.api:931: refused */
 cublasStatus_t cublasCtpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtpmv(void)
 {
@@ -9703,7 +9699,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:930: refused */
+/* cublas.api:932: refused */
 cublasStatus_t cublasCtpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtpsv(void)
 {
@@ -9711,7 +9707,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:931: refused */
+/* cublas.api:933: refused */
 cublasStatus_t cublasCtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrmm(void)
 {
@@ -9719,7 +9715,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:932: refused */
+/* cublas.api:934: refused */
 cublasStatus_t cublasCtrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrmv(void)
 {
@@ -9727,7 +9723,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:933: refused */
+/* cublas.api:935: refused */
 cublasStatus_t cublasCtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrsm(void)
 {
@@ -9735,7 +9731,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:934: refused */
+/* cublas.api:936: refused */
 cublasStatus_t cublasCtrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasCtrsv(void)
 {
@@ -9743,7 +9739,7 @@ VCUDA_EXPORT cublasStatus_t cublasCtrsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:935: refused */
+/* cublas.api:937: refused */
 cublasStatus_t cublasDasum(void);
 VCUDA_EXPORT cublasStatus_t cublasDasum(void)
 {
@@ -9751,7 +9747,7 @@ VCUDA_EXPORT cublasStatus_t cublasDasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:936: refused */
+/* cublas.api:938: refused */
 cublasStatus_t cublasDaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasDaxpy(void)
 {
@@ -9759,7 +9755,7 @@ VCUDA_EXPORT cublasStatus_t cublasDaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:937: refused */
+/* cublas.api:939: refused */
 cublasStatus_t cublasDbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasDbdmm(void)
 {
@@ -9767,7 +9763,7 @@ VCUDA_EXPORT cublasStatus_t cublasDbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:938: refused */
+/* cublas.api:940: refused */
 cublasStatus_t cublasDcopy(void);
 VCUDA_EXPORT cublasStatus_t cublasDcopy(void)
 {
@@ -9775,7 +9771,7 @@ VCUDA_EXPORT cublasStatus_t cublasDcopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:939: refused */
+/* cublas.api:941: refused */
 cublasStatus_t cublasDdot(void);
 VCUDA_EXPORT cublasStatus_t cublasDdot(void)
 {
@@ -9783,7 +9779,7 @@ VCUDA_EXPORT cublasStatus_t cublasDdot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:940: refused */
+/* cublas.api:942: refused */
 cublasStatus_t cublasDgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDgbmv(void)
 {
@@ -9791,7 +9787,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:941: refused */
+/* cublas.api:943: refused */
 cublasStatus_t cublasDgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasDgemm(void)
 {
@@ -9799,7 +9795,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:942: refused */
+/* cublas.api:944: refused */
 cublasStatus_t cublasDgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasDgemv(void)
 {
@@ -9807,7 +9803,7 @@ VCUDA_EXPORT cublasStatus_t cublasDgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:943: refused */
+/* cublas.api:945: refused */
 cublasStatus_t cublasDger(void);
 VCUDA_EXPORT cublasStatus_t cublasDger(void)
 {
@@ -9815,7 +9811,7 @@ VCUDA_EXPORT cublasStatus_t cublasDger(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:944: refused */
+/* cublas.api:946: refused */
 cublasStatus_t cublasDnrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasDnrm2(void)
 {
@@ -9823,7 +9819,7 @@ VCUDA_EXPORT cublasStatus_t cublasDnrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:945: refused */
+/* cublas.api:947: refused */
 cublasStatus_t cublasDrot(void);
 VCUDA_EXPORT cublasStatus_t cublasDrot(void)
 {
@@ -9831,7 +9827,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:946: refused */
+/* cublas.api:948: refused */
 cublasStatus_t cublasDrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasDrotg(void)
 {
@@ -9839,7 +9835,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:947: refused */
+/* cublas.api:949: refused */
 cublasStatus_t cublasDrotm(void);
 VCUDA_EXPORT cublasStatus_t cublasDrotm(void)
 {
@@ -9847,7 +9843,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:948: refused */
+/* cublas.api:950: refused */
 cublasStatus_t cublasDrotmg(void);
 VCUDA_EXPORT cublasStatus_t cublasDrotmg(void)
 {
@@ -9855,7 +9851,7 @@ VCUDA_EXPORT cublasStatus_t cublasDrotmg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:949: refused */
+/* cublas.api:951: refused */
 cublasStatus_t cublasDsbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDsbmv(void)
 {
@@ -9863,7 +9859,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:950: refused */
+/* cublas.api:952: refused */
 cublasStatus_t cublasDscal(void);
 VCUDA_EXPORT cublasStatus_t cublasDscal(void)
 {
@@ -9871,7 +9867,7 @@ VCUDA_EXPORT cublasStatus_t cublasDscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:951: refused */
+/* cublas.api:953: refused */
 cublasStatus_t cublasDspmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDspmv(void)
 {
@@ -9879,7 +9875,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:952: refused */
+/* cublas.api:954: refused */
 cublasStatus_t cublasDspr(void);
 VCUDA_EXPORT cublasStatus_t cublasDspr(void)
 {
@@ -9887,7 +9883,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:953: refused */
+/* cublas.api:955: refused */
 cublasStatus_t cublasDspr2(void);
 VCUDA_EXPORT cublasStatus_t cublasDspr2(void)
 {
@@ -9895,7 +9891,7 @@ VCUDA_EXPORT cublasStatus_t cublasDspr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:954: refused */
+/* cublas.api:956: refused */
 cublasStatus_t cublasDswap(void);
 VCUDA_EXPORT cublasStatus_t cublasDswap(void)
 {
@@ -9903,7 +9899,7 @@ VCUDA_EXPORT cublasStatus_t cublasDswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:955: refused */
+/* cublas.api:957: refused */
 cublasStatus_t cublasDsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasDsymm(void)
 {
@@ -9911,7 +9907,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:956: refused */
+/* cublas.api:958: refused */
 cublasStatus_t cublasDsymv(void);
 VCUDA_EXPORT cublasStatus_t cublasDsymv(void)
 {
@@ -9919,7 +9915,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsymv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:957: refused */
+/* cublas.api:959: refused */
 cublasStatus_t cublasDsyr(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyr(void)
 {
@@ -9927,7 +9923,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:958: refused */
+/* cublas.api:960: refused */
 cublasStatus_t cublasDsyr2(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2(void)
 {
@@ -9935,7 +9931,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:959: refused */
+/* cublas.api:961: refused */
 cublasStatus_t cublasDsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyr2k(void)
 {
@@ -9943,7 +9939,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:960: refused */
+/* cublas.api:962: refused */
 cublasStatus_t cublasDsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasDsyrk(void)
 {
@@ -9951,7 +9947,7 @@ VCUDA_EXPORT cublasStatus_t cublasDsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:961: refused */
+/* cublas.api:963: refused */
 cublasStatus_t cublasDtbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtbmv(void)
 {
@@ -9959,7 +9955,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:962: refused */
+/* cublas.api:964: refused */
 cublasStatus_t cublasDtbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtbsv(void)
 {
@@ -9967,7 +9963,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:963: refused */
+/* cublas.api:965: refused */
 cublasStatus_t cublasDtpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtpmv(void)
 {
@@ -9975,7 +9971,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:964: refused */
+/* cublas.api:966: refused */
 cublasStatus_t cublasDtpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtpsv(void)
 {
@@ -9983,7 +9979,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:965: refused */
+/* cublas.api:967: refused */
 cublasStatus_t cublasDtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrmm(void)
 {
@@ -9991,7 +9987,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:966: refused */
+/* cublas.api:968: refused */
 cublasStatus_t cublasDtrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrmv(void)
 {
@@ -9999,7 +9995,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:967: refused */
+/* cublas.api:969: refused */
 cublasStatus_t cublasDtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrsm(void)
 {
@@ -10007,7 +10003,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:968: refused */
+/* cublas.api:970: refused */
 cublasStatus_t cublasDtrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasDtrsv(void)
 {
@@ -10015,7 +10011,7 @@ VCUDA_EXPORT cublasStatus_t cublasDtrsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:969: refused */
+/* cublas.api:971: refused */
 cublasStatus_t cublasDzasum(void);
 VCUDA_EXPORT cublasStatus_t cublasDzasum(void)
 {
@@ -10023,7 +10019,7 @@ VCUDA_EXPORT cublasStatus_t cublasDzasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:970: refused */
+/* cublas.api:972: refused */
 cublasStatus_t cublasDznrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasDznrm2(void)
 {
@@ -10031,7 +10027,7 @@ VCUDA_EXPORT cublasStatus_t cublasDznrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:971: refused */
+/* cublas.api:973: refused */
 cublasStatus_t cublasFree(void);
 VCUDA_EXPORT cublasStatus_t cublasFree(void)
 {
@@ -10039,7 +10035,7 @@ VCUDA_EXPORT cublasStatus_t cublasFree(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:972: refused */
+/* cublas.api:974: refused */
 cublasStatus_t cublasGetBackdoor(void);
 VCUDA_EXPORT cublasStatus_t cublasGetBackdoor(void)
 {
@@ -10047,7 +10043,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetBackdoor(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:973: refused */
+/* cublas.api:975: refused */
 cublasStatus_t cublasGetEnvironmentMode(void);
 VCUDA_EXPORT cublasStatus_t cublasGetEnvironmentMode(void)
 {
@@ -10055,7 +10051,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetEnvironmentMode(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:974: refused */
+/* cublas.api:976: refused */
 cublasStatus_t cublasGetError(void);
 VCUDA_EXPORT cublasStatus_t cublasGetError(void)
 {
@@ -10063,7 +10059,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetError(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:975: refused */
+/* cublas.api:977: refused */
 cublasStatus_t cublasGetVersion(void);
 VCUDA_EXPORT cublasStatus_t cublasGetVersion(void)
 {
@@ -10071,7 +10067,7 @@ VCUDA_EXPORT cublasStatus_t cublasGetVersion(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:976: refused */
+/* cublas.api:978: refused */
 cublasStatus_t cublasIcamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIcamax(void)
 {
@@ -10079,7 +10075,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:977: refused */
+/* cublas.api:979: refused */
 cublasStatus_t cublasIcamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIcamin(void)
 {
@@ -10087,7 +10083,7 @@ VCUDA_EXPORT cublasStatus_t cublasIcamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:978: refused */
+/* cublas.api:980: refused */
 cublasStatus_t cublasIdamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIdamax(void)
 {
@@ -10095,7 +10091,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:979: refused */
+/* cublas.api:981: refused */
 cublasStatus_t cublasIdamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIdamin(void)
 {
@@ -10103,7 +10099,7 @@ VCUDA_EXPORT cublasStatus_t cublasIdamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:980: refused */
+/* cublas.api:982: refused */
 cublasStatus_t cublasInit(void);
 VCUDA_EXPORT cublasStatus_t cublasInit(void)
 {
@@ -10111,7 +10107,7 @@ VCUDA_EXPORT cublasStatus_t cublasInit(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:981: refused */
+/* cublas.api:983: refused */
 cublasStatus_t cublasIsamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIsamax(void)
 {
@@ -10119,7 +10115,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:982: refused */
+/* cublas.api:984: refused */
 cublasStatus_t cublasIsamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIsamin(void)
 {
@@ -10127,7 +10123,7 @@ VCUDA_EXPORT cublasStatus_t cublasIsamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:983: refused */
+/* cublas.api:985: refused */
 cublasStatus_t cublasIzamax(void);
 VCUDA_EXPORT cublasStatus_t cublasIzamax(void)
 {
@@ -10135,7 +10131,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamax(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:984: refused */
+/* cublas.api:986: refused */
 cublasStatus_t cublasIzamin(void);
 VCUDA_EXPORT cublasStatus_t cublasIzamin(void)
 {
@@ -10143,7 +10139,7 @@ VCUDA_EXPORT cublasStatus_t cublasIzamin(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:985: refused */
+/* cublas.api:987: refused */
 cublasStatus_t cublasSasum(void);
 VCUDA_EXPORT cublasStatus_t cublasSasum(void)
 {
@@ -10151,7 +10147,7 @@ VCUDA_EXPORT cublasStatus_t cublasSasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:986: refused */
+/* cublas.api:988: refused */
 cublasStatus_t cublasSaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasSaxpy(void)
 {
@@ -10159,7 +10155,7 @@ VCUDA_EXPORT cublasStatus_t cublasSaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:987: refused */
+/* cublas.api:989: refused */
 cublasStatus_t cublasSbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasSbdmm(void)
 {
@@ -10167,7 +10163,7 @@ VCUDA_EXPORT cublasStatus_t cublasSbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:988: refused */
+/* cublas.api:990: refused */
 cublasStatus_t cublasScasum(void);
 VCUDA_EXPORT cublasStatus_t cublasScasum(void)
 {
@@ -10175,7 +10171,7 @@ VCUDA_EXPORT cublasStatus_t cublasScasum(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:989: refused */
+/* cublas.api:991: refused */
 cublasStatus_t cublasScnrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasScnrm2(void)
 {
@@ -10183,7 +10179,7 @@ VCUDA_EXPORT cublasStatus_t cublasScnrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:990: refused */
+/* cublas.api:992: refused */
 cublasStatus_t cublasScopy(void);
 VCUDA_EXPORT cublasStatus_t cublasScopy(void)
 {
@@ -10191,7 +10187,7 @@ VCUDA_EXPORT cublasStatus_t cublasScopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:991: refused */
+/* cublas.api:993: refused */
 cublasStatus_t cublasSdot(void);
 VCUDA_EXPORT cublasStatus_t cublasSdot(void)
 {
@@ -10199,7 +10195,7 @@ VCUDA_EXPORT cublasStatus_t cublasSdot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:992: refused */
+/* cublas.api:994: refused */
 cublasStatus_t cublasSetBackdoor(void);
 VCUDA_EXPORT cublasStatus_t cublasSetBackdoor(void)
 {
@@ -10207,7 +10203,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetBackdoor(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:993: refused */
+/* cublas.api:995: refused */
 cublasStatus_t cublasSetBackdoorEx(void);
 VCUDA_EXPORT cublasStatus_t cublasSetBackdoorEx(void)
 {
@@ -10215,7 +10211,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetBackdoorEx(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:994: refused */
+/* cublas.api:996: refused */
 cublasStatus_t cublasSetEnvironmentMode(void);
 VCUDA_EXPORT cublasStatus_t cublasSetEnvironmentMode(void)
 {
@@ -10223,7 +10219,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetEnvironmentMode(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:995: refused */
+/* cublas.api:997: refused */
 cublasStatus_t cublasSetKernelStream(void);
 VCUDA_EXPORT cublasStatus_t cublasSetKernelStream(void)
 {
@@ -10231,7 +10227,7 @@ VCUDA_EXPORT cublasStatus_t cublasSetKernelStream(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:996: refused */
+/* cublas.api:998: refused */
 cublasStatus_t cublasSgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasSgbmv(void)
 {
@@ -10239,7 +10235,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:997: refused */
+/* cublas.api:999: refused */
 cublasStatus_t cublasSgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasSgemm(void)
 {
@@ -10247,7 +10243,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:998: refused */
+/* cublas.api:1000: refused */
 cublasStatus_t cublasSgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasSgemv(void)
 {
@@ -10255,7 +10251,7 @@ VCUDA_EXPORT cublasStatus_t cublasSgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:999: refused */
+/* cublas.api:1001: refused */
 cublasStatus_t cublasSger(void);
 VCUDA_EXPORT cublasStatus_t cublasSger(void)
 {
@@ -10263,7 +10259,7 @@ VCUDA_EXPORT cublasStatus_t cublasSger(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1000: refused */
+/* cublas.api:1002: refused */
 cublasStatus_t cublasShutdown(void);
 VCUDA_EXPORT cublasStatus_t cublasShutdown(void)
 {
@@ -10271,7 +10267,7 @@ VCUDA_EXPORT cublasStatus_t cublasShutdown(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1001: refused */
+/* cublas.api:1003: refused */
 cublasStatus_t cublasSnrm2(void);
 VCUDA_EXPORT cublasStatus_t cublasSnrm2(void)
 {
@@ -10279,7 +10275,7 @@ VCUDA_EXPORT cublasStatus_t cublasSnrm2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1002: refused */
+/* cublas.api:1004: refused */
 cublasStatus_t cublasSrot(void);
 VCUDA_EXPORT cublasStatus_t cublasSrot(void)
 {
@@ -10287,7 +10283,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1003: refused */
+/* cublas.api:1005: refused */
 cublasStatus_t cublasSrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasSrotg(void)
 {
@@ -10295,7 +10291,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1004: refused */
+/* cublas.api:1006: refused */
 cublasStatus_t cublasSrotm(void);
 VCUDA_EXPORT cublasStatus_t cublasSrotm(void)
 {
@@ -10303,7 +10299,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1005: refused */
+/* cublas.api:1007: refused */
 cublasStatus_t cublasSrotmg(void);
 VCUDA_EXPORT cublasStatus_t cublasSrotmg(void)
 {
@@ -10311,7 +10307,7 @@ VCUDA_EXPORT cublasStatus_t cublasSrotmg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1006: refused */
+/* cublas.api:1008: refused */
 cublasStatus_t cublasSsbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasSsbmv(void)
 {
@@ -10319,7 +10315,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1007: refused */
+/* cublas.api:1009: refused */
 cublasStatus_t cublasSscal(void);
 VCUDA_EXPORT cublasStatus_t cublasSscal(void)
 {
@@ -10327,7 +10323,7 @@ VCUDA_EXPORT cublasStatus_t cublasSscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1008: refused */
+/* cublas.api:1010: refused */
 cublasStatus_t cublasSspmv(void);
 VCUDA_EXPORT cublasStatus_t cublasSspmv(void)
 {
@@ -10335,7 +10331,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1009: refused */
+/* cublas.api:1011: refused */
 cublasStatus_t cublasSspr(void);
 VCUDA_EXPORT cublasStatus_t cublasSspr(void)
 {
@@ -10343,7 +10339,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1010: refused */
+/* cublas.api:1012: refused */
 cublasStatus_t cublasSspr2(void);
 VCUDA_EXPORT cublasStatus_t cublasSspr2(void)
 {
@@ -10351,7 +10347,7 @@ VCUDA_EXPORT cublasStatus_t cublasSspr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1011: refused */
+/* cublas.api:1013: refused */
 cublasStatus_t cublasSswap(void);
 VCUDA_EXPORT cublasStatus_t cublasSswap(void)
 {
@@ -10359,7 +10355,7 @@ VCUDA_EXPORT cublasStatus_t cublasSswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1012: refused */
+/* cublas.api:1014: refused */
 cublasStatus_t cublasSsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasSsymm(void)
 {
@@ -10367,7 +10363,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1013: refused */
+/* cublas.api:1015: refused */
 cublasStatus_t cublasSsymv(void);
 VCUDA_EXPORT cublasStatus_t cublasSsymv(void)
 {
@@ -10375,7 +10371,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsymv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1014: refused */
+/* cublas.api:1016: refused */
 cublasStatus_t cublasSsyr(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyr(void)
 {
@@ -10383,7 +10379,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1015: refused */
+/* cublas.api:1017: refused */
 cublasStatus_t cublasSsyr2(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2(void)
 {
@@ -10391,7 +10387,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1016: refused */
+/* cublas.api:1018: refused */
 cublasStatus_t cublasSsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyr2k(void)
 {
@@ -10399,7 +10395,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1017: refused */
+/* cublas.api:1019: refused */
 cublasStatus_t cublasSsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasSsyrk(void)
 {
@@ -10407,7 +10403,7 @@ VCUDA_EXPORT cublasStatus_t cublasSsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1018: refused */
+/* cublas.api:1020: refused */
 cublasStatus_t cublasStbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasStbmv(void)
 {
@@ -10415,7 +10411,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1019: refused */
+/* cublas.api:1021: refused */
 cublasStatus_t cublasStbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasStbsv(void)
 {
@@ -10423,7 +10419,7 @@ VCUDA_EXPORT cublasStatus_t cublasStbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1020: refused */
+/* cublas.api:1022: refused */
 cublasStatus_t cublasStpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasStpmv(void)
 {
@@ -10431,7 +10427,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1021: refused */
+/* cublas.api:1023: refused */
 cublasStatus_t cublasStpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasStpsv(void)
 {
@@ -10439,7 +10435,7 @@ VCUDA_EXPORT cublasStatus_t cublasStpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1022: refused */
+/* cublas.api:1024: refused */
 cublasStatus_t cublasStrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasStrmm(void)
 {
@@ -10447,7 +10443,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1023: refused */
+/* cublas.api:1025: refused */
 cublasStatus_t cublasStrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasStrmv(void)
 {
@@ -10455,7 +10451,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1024: refused */
+/* cublas.api:1026: refused */
 cublasStatus_t cublasStrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasStrsm(void)
 {
@@ -10463,7 +10459,7 @@ VCUDA_EXPORT cublasStatus_t cublasStrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1025: refused */
+/* cublas.api:1027: refused */
 cublasStatus_t cublasStrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasStrsv(void)
 {
@@ -10471,21 +10467,21 @@ VCUDA_EXPORT cublasStatus_t cublasStrsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1026: refused */
+/* cublas.api:1028: refused */
 cublasStatus_t cublasXtCgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCgemm(void)
 {
 	return cublas_refused(CALL_cublasXtCgemm, "cublasXtCgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1027: refused */
+/* cublas.api:1029: refused */
 cublasStatus_t cublasXtChemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtChemm(void)
 {
 	return cublas_refused(CALL_cublasXtChemm, "cublasXtChemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1028: refused */
+/* cublas.api:1030: refused */
 cublasStatus_t cublasXtCher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCher2k(void)
 {
@@ -10493,14 +10489,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtCher2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1029: refused */
+/* cublas.api:1031: refused */
 cublasStatus_t cublasXtCherk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCherk(void)
 {
 	return cublas_refused(CALL_cublasXtCherk, "cublasXtCherk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1030: refused */
+/* cublas.api:1032: refused */
 cublasStatus_t cublasXtCherkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCherkx(void)
 {
@@ -10508,7 +10504,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtCherkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1031: refused */
+/* cublas.api:1033: refused */
 cublasStatus_t cublasXtCreate(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCreate(void)
 {
@@ -10516,21 +10512,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtCreate(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1032: refused */
+/* cublas.api:1034: refused */
 cublasStatus_t cublasXtCspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCspmm(void)
 {
 	return cublas_refused(CALL_cublasXtCspmm, "cublasXtCspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1033: refused */
+/* cublas.api:1035: refused */
 cublasStatus_t cublasXtCsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsymm(void)
 {
 	return cublas_refused(CALL_cublasXtCsymm, "cublasXtCsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1034: refused */
+/* cublas.api:1036: refused */
 cublasStatus_t cublasXtCsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsyr2k(void)
 {
@@ -10538,14 +10534,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtCsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1035: refused */
+/* cublas.api:1037: refused */
 cublasStatus_t cublasXtCsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtCsyrk, "cublasXtCsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1036: refused */
+/* cublas.api:1038: refused */
 cublasStatus_t cublasXtCsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCsyrkx(void)
 {
@@ -10553,21 +10549,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtCsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1037: refused */
+/* cublas.api:1039: refused */
 cublasStatus_t cublasXtCtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCtrmm(void)
 {
 	return cublas_refused(CALL_cublasXtCtrmm, "cublasXtCtrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1038: refused */
+/* cublas.api:1040: refused */
 cublasStatus_t cublasXtCtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtCtrsm(void)
 {
 	return cublas_refused(CALL_cublasXtCtrsm, "cublasXtCtrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1039: refused */
+/* cublas.api:1041: refused */
 cublasStatus_t cublasXtDestroy(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDestroy(void)
 {
@@ -10575,7 +10571,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtDestroy(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1040: refused */
+/* cublas.api:1042: refused */
 cublasStatus_t cublasXtDeviceSelect(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDeviceSelect(void)
 {
@@ -10583,28 +10579,28 @@ VCUDA_EXPORT cublasStatus_t cublasXtDeviceSelect(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1041: refused */
+/* cublas.api:1043: refused */
 cublasStatus_t cublasXtDgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDgemm(void)
 {
 	return cublas_refused(CALL_cublasXtDgemm, "cublasXtDgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1042: refused */
+/* cublas.api:1044: refused */
 cublasStatus_t cublasXtDspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDspmm(void)
 {
 	return cublas_refused(CALL_cublasXtDspmm, "cublasXtDspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1043: refused */
+/* cublas.api:1045: refused */
 cublasStatus_t cublasXtDsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsymm(void)
 {
 	return cublas_refused(CALL_cublasXtDsymm, "cublasXtDsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1044: refused */
+/* cublas.api:1046: refused */
 cublasStatus_t cublasXtDsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsyr2k(void)
 {
@@ -10612,14 +10608,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtDsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1045: refused */
+/* cublas.api:1047: refused */
 cublasStatus_t cublasXtDsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtDsyrk, "cublasXtDsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1046: refused */
+/* cublas.api:1048: refused */
 cublasStatus_t cublasXtDsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDsyrkx(void)
 {
@@ -10627,21 +10623,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtDsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1047: refused */
+/* cublas.api:1049: refused */
 cublasStatus_t cublasXtDtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDtrmm(void)
 {
 	return cublas_refused(CALL_cublasXtDtrmm, "cublasXtDtrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1048: refused */
+/* cublas.api:1050: refused */
 cublasStatus_t cublasXtDtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtDtrsm(void)
 {
 	return cublas_refused(CALL_cublasXtDtrsm, "cublasXtDtrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1049: refused */
+/* cublas.api:1051: refused */
 cublasStatus_t cublasXtGetBlockDim(void);
 VCUDA_EXPORT cublasStatus_t cublasXtGetBlockDim(void)
 {
@@ -10649,7 +10645,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtGetBlockDim(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1050: refused */
+/* cublas.api:1052: refused */
 cublasStatus_t cublasXtGetNumBoards(void);
 VCUDA_EXPORT cublasStatus_t cublasXtGetNumBoards(void)
 {
@@ -10657,7 +10653,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtGetNumBoards(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1051: refused */
+/* cublas.api:1053: refused */
 cublasStatus_t cublasXtGetPinningMemMode(void);
 VCUDA_EXPORT cublasStatus_t cublasXtGetPinningMemMode(void)
 {
@@ -10665,7 +10661,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtGetPinningMemMode(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1052: refused */
+/* cublas.api:1054: refused */
 cublasStatus_t cublasXtMaxBoards(void);
 VCUDA_EXPORT cublasStatus_t cublasXtMaxBoards(void)
 {
@@ -10673,7 +10669,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtMaxBoards(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1053: refused */
+/* cublas.api:1055: refused */
 cublasStatus_t cublasXtSetBlockDim(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetBlockDim(void)
 {
@@ -10681,7 +10677,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetBlockDim(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1054: refused */
+/* cublas.api:1056: refused */
 cublasStatus_t cublasXtSetCpuRatio(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRatio(void)
 {
@@ -10689,7 +10685,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRatio(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1055: refused */
+/* cublas.api:1057: refused */
 cublasStatus_t cublasXtSetCpuRoutine(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRoutine(void)
 {
@@ -10697,7 +10693,7 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetCpuRoutine(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1056: refused */
+/* cublas.api:1058: refused */
 cublasStatus_t cublasXtSetPinningMemMode(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSetPinningMemMode(void)
 {
@@ -10705,28 +10701,28 @@ VCUDA_EXPORT cublasStatus_t cublasXtSetPinningMemMode(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1057: refused */
+/* cublas.api:1059: refused */
 cublasStatus_t cublasXtSgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSgemm(void)
 {
 	return cublas_refused(CALL_cublasXtSgemm, "cublasXtSgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1058: refused */
+/* cublas.api:1060: refused */
 cublasStatus_t cublasXtSspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSspmm(void)
 {
 	return cublas_refused(CALL_cublasXtSspmm, "cublasXtSspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1059: refused */
+/* cublas.api:1061: refused */
 cublasStatus_t cublasXtSsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsymm(void)
 {
 	return cublas_refused(CALL_cublasXtSsymm, "cublasXtSsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1060: refused */
+/* cublas.api:1062: refused */
 cublasStatus_t cublasXtSsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsyr2k(void)
 {
@@ -10734,14 +10730,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtSsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1061: refused */
+/* cublas.api:1063: refused */
 cublasStatus_t cublasXtSsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtSsyrk, "cublasXtSsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1062: refused */
+/* cublas.api:1064: refused */
 cublasStatus_t cublasXtSsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtSsyrkx(void)
 {
@@ -10749,35 +10745,35 @@ VCUDA_EXPORT cublasStatus_t cublasXtSsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1063: refused */
+/* cublas.api:1065: refused */
 cublasStatus_t cublasXtStrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtStrmm(void)
 {
 	return cublas_refused(CALL_cublasXtStrmm, "cublasXtStrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1064: refused */
+/* cublas.api:1066: refused */
 cublasStatus_t cublasXtStrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtStrsm(void)
 {
 	return cublas_refused(CALL_cublasXtStrsm, "cublasXtStrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1065: refused */
+/* cublas.api:1067: refused */
 cublasStatus_t cublasXtZgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZgemm(void)
 {
 	return cublas_refused(CALL_cublasXtZgemm, "cublasXtZgemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1066: refused */
+/* cublas.api:1068: refused */
 cublasStatus_t cublasXtZhemm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZhemm(void)
 {
 	return cublas_refused(CALL_cublasXtZhemm, "cublasXtZhemm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1067: refused */
+/* cublas.api:1069: refused */
 cublasStatus_t cublasXtZher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZher2k(void)
 {
@@ -10785,14 +10781,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtZher2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1068: refused */
+/* cublas.api:1070: refused */
 cublasStatus_t cublasXtZherk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZherk(void)
 {
 	return cublas_refused(CALL_cublasXtZherk, "cublasXtZherk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1069: refused */
+/* cublas.api:1071: refused */
 cublasStatus_t cublasXtZherkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZherkx(void)
 {
@@ -10800,21 +10796,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtZherkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1070: refused */
+/* cublas.api:1072: refused */
 cublasStatus_t cublasXtZspmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZspmm(void)
 {
 	return cublas_refused(CALL_cublasXtZspmm, "cublasXtZspmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1071: refused */
+/* cublas.api:1073: refused */
 cublasStatus_t cublasXtZsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsymm(void)
 {
 	return cublas_refused(CALL_cublasXtZsymm, "cublasXtZsymm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1072: refused */
+/* cublas.api:1074: refused */
 cublasStatus_t cublasXtZsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsyr2k(void)
 {
@@ -10822,14 +10818,14 @@ VCUDA_EXPORT cublasStatus_t cublasXtZsyr2k(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1073: refused */
+/* cublas.api:1075: refused */
 cublasStatus_t cublasXtZsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsyrk(void)
 {
 	return cublas_refused(CALL_cublasXtZsyrk, "cublasXtZsyrk", "cublasXt: not served yet");
 }
 
-/* cublas.api:1074: refused */
+/* cublas.api:1076: refused */
 cublasStatus_t cublasXtZsyrkx(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZsyrkx(void)
 {
@@ -10837,21 +10833,21 @@ VCUDA_EXPORT cublasStatus_t cublasXtZsyrkx(void)
 		"cublasXt: not served yet");
 }
 
-/* cublas.api:1075: refused */
+/* cublas.api:1077: refused */
 cublasStatus_t cublasXtZtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZtrmm(void)
 {
 	return cublas_refused(CALL_cublasXtZtrmm, "cublasXtZtrmm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1076: refused */
+/* cublas.api:1078: refused */
 cublasStatus_t cublasXtZtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasXtZtrsm(void)
 {
 	return cublas_refused(CALL_cublasXtZtrsm, "cublasXtZtrsm", "cublasXt: not served yet");
 }
 
-/* cublas.api:1077: refused */
+/* cublas.api:1079: refused */
 cublasStatus_t cublasZaxpy(void);
 VCUDA_EXPORT cublasStatus_t cublasZaxpy(void)
 {
@@ -10859,7 +10855,7 @@ VCUDA_EXPORT cublasStatus_t cublasZaxpy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1078: refused */
+/* cublas.api:1080: refused */
 cublasStatus_t cublasZbdmm(void);
 VCUDA_EXPORT cublasStatus_t cublasZbdmm(void)
 {
@@ -10867,7 +10863,7 @@ VCUDA_EXPORT cublasStatus_t cublasZbdmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1079: refused */
+/* cublas.api:1081: refused */
 cublasStatus_t cublasZcopy(void);
 VCUDA_EXPORT cublasStatus_t cublasZcopy(void)
 {
@@ -10875,7 +10871,7 @@ VCUDA_EXPORT cublasStatus_t cublasZcopy(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1080: refused */
+/* cublas.api:1082: refused */
 cublasStatus_t cublasZdotc(void);
 VCUDA_EXPORT cublasStatus_t cublasZdotc(void)
 {
@@ -10883,7 +10879,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1081: refused */
+/* cublas.api:1083: refused */
 cublasStatus_t cublasZdotu(void);
 VCUDA_EXPORT cublasStatus_t cublasZdotu(void)
 {
@@ -10891,7 +10887,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdotu(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1082: refused */
+/* cublas.api:1084: refused */
 cublasStatus_t cublasZdrot(void);
 VCUDA_EXPORT cublasStatus_t cublasZdrot(void)
 {
@@ -10899,7 +10895,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1083: refused */
+/* cublas.api:1085: refused */
 cublasStatus_t cublasZdscal(void);
 VCUDA_EXPORT cublasStatus_t cublasZdscal(void)
 {
@@ -10907,7 +10903,7 @@ VCUDA_EXPORT cublasStatus_t cublasZdscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1084: refused */
+/* cublas.api:1086: refused */
 cublasStatus_t cublasZgbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZgbmv(void)
 {
@@ -10915,7 +10911,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1085: refused */
+/* cublas.api:1087: refused */
 cublasStatus_t cublasZgemm(void);
 VCUDA_EXPORT cublasStatus_t cublasZgemm(void)
 {
@@ -10923,7 +10919,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1086: refused */
+/* cublas.api:1088: refused */
 cublasStatus_t cublasZgemv(void);
 VCUDA_EXPORT cublasStatus_t cublasZgemv(void)
 {
@@ -10931,7 +10927,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1087: refused */
+/* cublas.api:1089: refused */
 cublasStatus_t cublasZgerc(void);
 VCUDA_EXPORT cublasStatus_t cublasZgerc(void)
 {
@@ -10939,7 +10935,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgerc(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1088: refused */
+/* cublas.api:1090: refused */
 cublasStatus_t cublasZgeru(void);
 VCUDA_EXPORT cublasStatus_t cublasZgeru(void)
 {
@@ -10947,7 +10943,7 @@ VCUDA_EXPORT cublasStatus_t cublasZgeru(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1089: refused */
+/* cublas.api:1091: refused */
 cublasStatus_t cublasZhbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZhbmv(void)
 {
@@ -10955,7 +10951,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1090: refused */
+/* cublas.api:1092: refused */
 cublasStatus_t cublasZhemm(void);
 VCUDA_EXPORT cublasStatus_t cublasZhemm(void)
 {
@@ -10963,7 +10959,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1091: refused */
+/* cublas.api:1093: refused */
 cublasStatus_t cublasZhemv(void);
 VCUDA_EXPORT cublasStatus_t cublasZhemv(void)
 {
@@ -10971,7 +10967,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhemv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1092: refused */
+/* cublas.api:1094: refused */
 cublasStatus_t cublasZher(void);
 VCUDA_EXPORT cublasStatus_t cublasZher(void)
 {
@@ -10979,7 +10975,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1093: refused */
+/* cublas.api:1095: refused */
 cublasStatus_t cublasZher2(void);
 VCUDA_EXPORT cublasStatus_t cublasZher2(void)
 {
@@ -10987,7 +10983,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1094: refused */
+/* cublas.api:1096: refused */
 cublasStatus_t cublasZher2k(void);
 VCUDA_EXPORT cublasStatus_t cublasZher2k(void)
 {
@@ -10995,7 +10991,7 @@ VCUDA_EXPORT cublasStatus_t cublasZher2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1095: refused */
+/* cublas.api:1097: refused */
 cublasStatus_t cublasZherk(void);
 VCUDA_EXPORT cublasStatus_t cublasZherk(void)
 {
@@ -11003,7 +10999,7 @@ VCUDA_EXPORT cublasStatus_t cublasZherk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1096: refused */
+/* cublas.api:1098: refused */
 cublasStatus_t cublasZhpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZhpmv(void)
 {
@@ -11011,7 +11007,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1097: refused */
+/* cublas.api:1099: refused */
 cublasStatus_t cublasZhpr(void);
 VCUDA_EXPORT cublasStatus_t cublasZhpr(void)
 {
@@ -11019,7 +11015,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1098: refused */
+/* cublas.api:1100: refused */
 cublasStatus_t cublasZhpr2(void);
 VCUDA_EXPORT cublasStatus_t cublasZhpr2(void)
 {
@@ -11027,7 +11023,7 @@ VCUDA_EXPORT cublasStatus_t cublasZhpr2(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1099: refused */
+/* cublas.api:1101: refused */
 cublasStatus_t cublasZrot(void);
 VCUDA_EXPORT cublasStatus_t cublasZrot(void)
 {
@@ -11035,7 +11031,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrot(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1100: refused */
+/* cublas.api:1102: refused */
 cublasStatus_t cublasZrotg(void);
 VCUDA_EXPORT cublasStatus_t cublasZrotg(void)
 {
@@ -11043,7 +11039,7 @@ VCUDA_EXPORT cublasStatus_t cublasZrotg(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1101: refused */
+/* cublas.api:1103: refused */
 cublasStatus_t cublasZscal(void);
 VCUDA_EXPORT cublasStatus_t cublasZscal(void)
 {
@@ -11051,7 +11047,7 @@ VCUDA_EXPORT cublasStatus_t cublasZscal(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1102: refused */
+/* cublas.api:1104: refused */
 cublasStatus_t cublasZswap(void);
 VCUDA_EXPORT cublasStatus_t cublasZswap(void)
 {
@@ -11059,7 +11055,7 @@ VCUDA_EXPORT cublasStatus_t cublasZswap(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1103: refused */
+/* cublas.api:1105: refused */
 cublasStatus_t cublasZsymm(void);
 VCUDA_EXPORT cublasStatus_t cublasZsymm(void)
 {
@@ -11067,7 +11063,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsymm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1104: refused */
+/* cublas.api:1106: refused */
 cublasStatus_t cublasZsyr2k(void);
 VCUDA_EXPORT cublasStatus_t cublasZsyr2k(void)
 {
@@ -11075,7 +11071,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyr2k(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1105: refused */
+/* cublas.api:1107: refused */
 cublasStatus_t cublasZsyrk(void);
 VCUDA_EXPORT cublasStatus_t cublasZsyrk(void)
 {
@@ -11083,7 +11079,7 @@ VCUDA_EXPORT cublasStatus_t cublasZsyrk(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1106: refused */
+/* cublas.api:1108: refused */
 cublasStatus_t cublasZtbmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtbmv(void)
 {
@@ -11091,7 +11087,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1107: refused */
+/* cublas.api:1109: refused */
 cublasStatus_t cublasZtbsv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtbsv(void)
 {
@@ -11099,7 +11095,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtbsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1108: refused */
+/* cublas.api:1110: refused */
 cublasStatus_t cublasZtpmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtpmv(void)
 {
@@ -11107,7 +11103,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1109: refused */
+/* cublas.api:1111: refused */
 cublasStatus_t cublasZtpsv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtpsv(void)
 {
@@ -11115,7 +11111,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtpsv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1110: refused */
+/* cublas.api:1112: refused */
 cublasStatus_t cublasZtrmm(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrmm(void)
 {
@@ -11123,7 +11119,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1111: refused */
+/* cublas.api:1113: refused */
 cublasStatus_t cublasZtrmv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrmv(void)
 {
@@ -11131,7 +11127,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrmv(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1112: refused */
+/* cublas.api:1114: refused */
 cublasStatus_t cublasZtrsm(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrsm(void)
 {
@@ -11139,7 +11135,7 @@ VCUDA_EXPORT cublasStatus_t cublasZtrsm(void)
 		"the API of before CUDA 4 (cublas.h): not served");
 }
 
-/* cublas.api:1113: refused */
+/* cublas.api:1115: refused */
 cublasStatus_t cublasZtrsv(void);
 VCUDA_EXPORT cublasStatus_t cublasZtrsv(void)
 {

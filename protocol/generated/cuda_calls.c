@@ -1324,28 +1324,28 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cublasSetMathMode] = {"cublasSetMathMode", "local"},
 	[CALL_cublasGetSmCountTarget] = {"cublasGetSmCountTarget", "local"},
 	[CALL_cublasSetSmCountTarget] = {"cublasSetSmCountTarget", "local"},
-	[CALL_cublasGetEmulationStrategy] = {"cublasGetEmulationStrategy", "refused"},
-	[CALL_cublasSetEmulationStrategy] = {"cublasSetEmulationStrategy", "refused"},
+	[CALL_cublasGetEmulationStrategy] = {"cublasGetEmulationStrategy", "local"},
+	[CALL_cublasSetEmulationStrategy] = {"cublasSetEmulationStrategy", "local"},
 	[CALL_cublasGetEmulationSpecialValuesSupport] =
-		{"cublasGetEmulationSpecialValuesSupport", "refused"},
+		{"cublasGetEmulationSpecialValuesSupport", "local"},
 	[CALL_cublasSetEmulationSpecialValuesSupport] =
-		{"cublasSetEmulationSpecialValuesSupport", "refused"},
+		{"cublasSetEmulationSpecialValuesSupport", "local"},
 	[CALL_cublasGetFixedPointEmulationMantissaControl] =
-		{"cublasGetFixedPointEmulationMantissaControl", "refused"},
+		{"cublasGetFixedPointEmulationMantissaControl", "local"},
 	[CALL_cublasSetFixedPointEmulationMantissaControl] =
-		{"cublasSetFixedPointEmulationMantissaControl", "refused"},
+		{"cublasSetFixedPointEmulationMantissaControl", "local"},
 	[CALL_cublasGetFixedPointEmulationMaxMantissaBitCount] =
-		{"cublasGetFixedPointEmulationMaxMantissaBitCount", "refused"},
+		{"cublasGetFixedPointEmulationMaxMantissaBitCount", "local"},
 	[CALL_cublasSetFixedPointEmulationMaxMantissaBitCount] =
-		{"cublasSetFixedPointEmulationMaxMantissaBitCount", "refused"},
+		{"cublasSetFixedPointEmulationMaxMantissaBitCount", "local"},
 	[CALL_cublasGetFixedPointEmulationMantissaBitOffset] =
-		{"cublasGetFixedPointEmulationMantissaBitOffset", "refused"},
+		{"cublasGetFixedPointEmulationMantissaBitOffset", "local"},
 	[CALL_cublasSetFixedPointEmulationMantissaBitOffset] =
-		{"cublasSetFixedPointEmulationMantissaBitOffset", "refused"},
+		{"cublasSetFixedPointEmulationMantissaBitOffset", "local"},
 	[CALL_cublasGetFixedPointEmulationMantissaBitCountPointer] =
-		{"cublasGetFixedPointEmulationMantissaBitCountPointer", "refused"},
+		{"cublasGetFixedPointEmulationMantissaBitCountPointer", "local"},
 	[CALL_cublasSetFixedPointEmulationMantissaBitCountPointer] =
-		{"cublasSetFixedPointEmulationMantissaBitCountPointer", "refused"},
+		{"cublasSetFixedPointEmulationMantissaBitCountPointer", "local"},
 	[CALL_cublasGetStatusName] = {"cublasGetStatusName", "local"},
 	[CALL_cublasGetStatusString] = {"cublasGetStatusString", "local"},
 	[CALL_cublasLoggerConfigure] = {"cublasLoggerConfigure", "local"},

@@ -379,7 +379,21 @@ struct wire_vcudaVmmUnmap {
 };
 _Static_assert(sizeof(struct wire_vcudaVmmUnmap) == 24, "");
 
-/* vcuda.api:123: call 65 */
+/* vcuda.api:121: call 60 */
+struct wire_vcudaCublasEmulation {
+	uint64_t handle;
+	uint32_t which;
+	uint32_t pad_0;
+	uint64_t value;
+};
+_Static_assert(sizeof(struct wire_vcudaCublasEmulation) == 24, "");
+struct wire_vcudaCublasEmulation_reply {
+	uint32_t status;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCublasEmulation_reply) == 8, "");
+
+/* vcuda.api:125: call 65 */
 struct wire_vcudaCudnnOpen {
 	uint64_t handle; /* KIND_cudnnHandle, minted by the shim */
 	uint32_t major;
@@ -394,13 +408,13 @@ struct wire_vcudaCudnnOpen_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnOpen_reply) == 16, "");
 
-/* vcuda.api:125: post 66 */
+/* vcuda.api:127: post 66 */
 struct wire_vcudaCudnnClose {
 	uint64_t handle; /* KIND_cudnnHandle, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnClose) == 8, "");
 
-/* vcuda.api:127: call 67 */
+/* vcuda.api:129: call 67 */
 struct wire_vcudaCudnnVersion {
 	uint32_t major;
 	uint32_t pad_0;
@@ -414,7 +428,7 @@ struct wire_vcudaCudnnVersion_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnVersion_reply) == 16, "");
 
-/* vcuda.api:133: call 68 */
+/* vcuda.api:135: call 68 */
 struct wire_vcudaCudnnAsk {
 	uint64_t handle;
 	uint64_t plan;
@@ -436,13 +450,13 @@ struct wire_vcudaCudnnAsk_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnAsk_reply) == 24, "");
 
-/* vcuda.api:136: post 69 */
+/* vcuda.api:138: post 69 */
 struct wire_vcudaCudnnPlanClose {
 	uint64_t plan; /* KIND_cudnnPlan, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
 
-/* vcuda.api:143: post 75 */
+/* vcuda.api:145: post 75 */
 struct wire_vcudaCaptureBegin {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -452,7 +466,7 @@ struct wire_vcudaCaptureBegin {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
 
-/* vcuda.api:146: call 76 */
+/* vcuda.api:148: call 76 */
 struct wire_vcudaCaptureEnd {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -464,7 +478,7 @@ struct wire_vcudaCaptureEnd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEnd_reply) == 8, "");
 
-/* vcuda.api:148: call 77 */
+/* vcuda.api:150: call 77 */
 struct wire_vcudaCaptureTail {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -481,7 +495,7 @@ struct wire_vcudaCaptureTail_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureTail_reply) == 24, "");
 
-/* vcuda.api:151: post 78 */
+/* vcuda.api:153: post 78 */
 struct wire_vcudaCaptureUpdate {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -491,7 +505,7 @@ struct wire_vcudaCaptureUpdate {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
 
-/* vcuda.api:156: call 79 */
+/* vcuda.api:158: call 79 */
 struct wire_vcudaGraphInstantiate {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
@@ -506,7 +520,7 @@ struct wire_vcudaGraphInstantiate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 16, "");
 
-/* vcuda.api:159: call 80 */
+/* vcuda.api:161: call 80 */
 struct wire_vcudaGraphUpdate {
 	uint64_t exec; /* KIND_KIND_CUgraphExec */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -520,7 +534,7 @@ struct wire_vcudaGraphUpdate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
 
-/* vcuda.api:162: both 81 */
+/* vcuda.api:164: both 81 */
 struct wire_vcudaGraphMake {
 	uint64_t graph; /* KIND_CUgraph, minted by the shim */
 	uint32_t what;
@@ -536,13 +550,13 @@ struct wire_vcudaGraphMake_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
 
-/* vcuda.api:165: post 82 */
+/* vcuda.api:167: post 82 */
 struct wire_vcudaGraphGone {
 	uint64_t handle;
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
 
-/* vcuda.api:167: post 83 */
+/* vcuda.api:169: post 83 */
 struct wire_vcudaGraphAdd {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -554,7 +568,7 @@ struct wire_vcudaGraphAdd {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
 
-/* vcuda.api:170: both 84 */
+/* vcuda.api:172: both 84 */
 struct wire_vcudaGraphSet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -566,7 +580,7 @@ struct wire_vcudaGraphSet {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
 
-/* vcuda.api:172: call 85 */
+/* vcuda.api:174: call 85 */
 struct wire_vcudaGraphGet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -580,7 +594,7 @@ struct wire_vcudaGraphGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
 
-/* vcuda.api:175: call 86 */
+/* vcuda.api:177: call 86 */
 struct wire_vcudaGraphList {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t what;
@@ -594,7 +608,7 @@ struct wire_vcudaGraphList_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
 
-/* vcuda.api:178: post 87 */
+/* vcuda.api:180: post 87 */
 struct wire_vcudaGraphEdges {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t remove;
@@ -603,7 +617,7 @@ struct wire_vcudaGraphEdges {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
 
-/* vcuda.api:180: post 88 */
+/* vcuda.api:182: post 88 */
 struct wire_vcudaGraphRemove {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -611,7 +625,7 @@ struct wire_vcudaGraphRemove {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
 
-/* vcuda.api:182: call 89 */
+/* vcuda.api:184: call 89 */
 struct wire_vcudaGraphDot {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t flags;
@@ -627,7 +641,7 @@ struct wire_vcudaGraphDot_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
 
-/* vcuda.api:177: call 90 */
+/* vcuda.api:189: call 90 */
 struct wire_vcudaLinkCreate {
 	uint64_t state; /* KIND_CUlinkState, minted by the shim */
 	struct wire_run jit; /* jit_bytes x byte */
@@ -636,7 +650,7 @@ struct wire_vcudaLinkCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkCreate) == 24, "");
 
-/* vcuda.api:179: call 91 */
+/* vcuda.api:191: call 91 */
 struct wire_vcudaLinkAdd {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	struct wire_run digest; /* 32 x byte */
@@ -654,7 +668,7 @@ struct wire_vcudaLinkAdd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkAdd_reply) == 16, "");
 
-/* vcuda.api:182: call 92 */
+/* vcuda.api:194: call 92 */
 struct wire_vcudaLinkComplete {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 };
@@ -665,7 +679,7 @@ struct wire_vcudaLinkComplete_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkComplete_reply) == 16, "");
 
-/* vcuda.api:184: call 93 */
+/* vcuda.api:196: call 93 */
 struct wire_vcudaLinkRead {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	uint64_t offset;
@@ -674,13 +688,13 @@ struct wire_vcudaLinkRead {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
 
-/* vcuda.api:186: post 94 */
+/* vcuda.api:198: post 94 */
 struct wire_vcudaLinkDestroy {
 	uint64_t state; /* KIND_CUlinkState, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaLinkDestroy) == 8, "");
 
-/* vcuda.api:191: call 95 */
+/* vcuda.api:203: call 95 */
 struct wire_vcudaIpcExport {
 	int32_t device;
 	uint32_t pad_0;
@@ -694,7 +708,7 @@ struct wire_vcudaIpcExport_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaIpcExport_reply) == 24, "");
 
-/* vcuda.api:193: call 96 */
+/* vcuda.api:205: call 96 */
 struct wire_vcudaIpcImport {
 	int32_t device;
 	struct wire_run name; /* 16 x byte */

@@ -24,6 +24,7 @@ struct cublas_handle {
 	CUstream stream;
 	struct cublas_state state; /* handle and stream are filled in for each call */
 	int version;
+	uint64_t emulation[CUBLAS_EMULATIONS];
 };
 
 struct cublas_call {

@@ -53,6 +53,7 @@ cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 		return status ? cublas_status(status) : (cublasStatus_t)reply.status;
 	}
 	h->version = (int)reply.version;
+	h->emulation[CUBLAS_EMULATION_SPECIAL_VALUES] = 0xffff; /* all of them */
 	*handle = (cublasHandle_t)(uintptr_t)h->number;
 	return CUBLAS_STATUS_SUCCESS;
 }

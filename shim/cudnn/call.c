@@ -27,7 +27,8 @@ void cudnn_begin(struct cudnn_call *call, unsigned number, uint16_t op, cudnnHan
 	call->op = op;
 	call->verb = verb;
 	call->key[0] = 0;
-	call->key_words = 1;
+	call->key[1] = 0;
+	call->key_words = CUDNN_KEY_HEAD;
 	if (!call->handle)
 		fault(call, CUDNN_STATUS_NOT_INITIALIZED, "no handle of cuDNN");
 }
@@ -105,16 +106,20 @@ void cudnn_put_double(struct cudnn_call *call, double value)
 		memcpy(at, &value, sizeof(value));
 }
 
+void cudnn_put_address(struct cudnn_call *call, uint64_t address)
+{
+	unsigned char *at = plain_room(call, sizeof(address));
+
+	if (!at)
+		return;
+	memcpy(at, &address, sizeof(address));
+	call->key[1] |= address & 15;
+}
+
 void cudnn_put_device(struct cudnn_call *call, const void *address)
 {
-	uint64_t value = (uint64_t)(uintptr_t)address;
-	unsigned char *at;
-
-	if (!present(call, address))
-		return;
-	at = plain_room(call, sizeof(value));
-	if (at)
-		memcpy(at, &value, sizeof(value));
+	if (present(call, address))
+		cudnn_put_address(call, (uint64_t)(uintptr_t)address);
 }
 
 void cudnn_put_scalar(struct cudnn_call *call, const void *value, uint32_t bytes)

@@ -59,7 +59,7 @@ struct cudnn_call {
 	} out[CUDNN_OUTS];
 	struct cudnn_perf *perf;
 	uint32_t perfs;
-	uint32_t key[CUDNN_KEY_WORDS]; /* [0]: which pointers are there */
+	uint32_t key[CUDNN_KEY_WORDS]; /* [0]: which pointers are there, [1]: their low bits */
 	/* The body: its head, the plain part; the key part is appended when it is sent. */
 	_Alignas(8) unsigned char body[sizeof(struct cudnn_body) + CUDNN_PLAIN_MAX +
 				       4 * CUDNN_KEY_WORDS + 8];
@@ -75,6 +75,8 @@ void cudnn_put_double(struct cudnn_call *call, double value);
 void cudnn_put_device(struct cudnn_call *call, const void *address);
 /* `bytes` <= 8 from the host; or NULL. */
 void cudnn_put_scalar(struct cudnn_call *call, const void *value, uint32_t bytes);
+/* The same without noting whether it is NULL: in arrays. */
+void cudnn_put_address(struct cudnn_call *call, uint64_t address);
 /* `bytes` > 0 from the host, padded to 8, in the plain part. */
 void cudnn_put_plain(struct cudnn_call *call, const void *from, uint32_t bytes);
 /* Host ints; or NULL. */

@@ -65,7 +65,7 @@ cudnnStatus_t hand_cudnnBackendExecute(cudnnHandle_t handle,
 		if (bytes)
 			cudnn_put_plain(&call, at, bytes);
 		else
-			cudnn_put_plain(&call, &addresses[i], sizeof(addresses[i]));
+			cudnn_put_address(&call, addresses[i]);
 	}
 	return cudnn_exchange(&call, &reply, sizeof(reply));
 }

@@ -50,6 +50,7 @@ enum { BLAS_NON_UNIT = 0, BLAS_UNIT = 1 };
 struct blas_handle {
 	CUstream stream;
 	int pointer_mode, math, atomics, sm_count;
+	int strategy, special_values, mantissa_control, max_bits, bit_offset; /* of emulation */
 	_Atomic bool failed; /* a task met memory that is not the device's */
 };
 

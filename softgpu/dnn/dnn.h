@@ -51,7 +51,8 @@ struct dnn_activation {
 
 /* What every job begins with. `run` is called in stream order, in the call's context. */
 struct dnn_job {
-	void (*run)(struct dnn_job *job);
+	void (*run)(struct dnn_job *job); /* as often as a graph that it was captured in runs */
+	void (*drop)(struct dnn_job *job); /* before it is freed; or NULL */
 	struct dnn_handle *handle;
 	CUcontext context;
 };
@@ -61,7 +62,8 @@ struct dnn_job {
 /* A zeroed job of SIZE bytes that begins with struct dnn_job, or NULL with *status. */
 void *dnn_job_new(
 	struct dnn_handle *handle, void (*run)(struct dnn_job *), size_t size, int *status);
-/* Puts it into the stream, which frees it. */
+/* Puts it into the stream, which frees it, or the graph that the stream captures. It is freed
+ * where it cannot be put there, too. */
 int dnn_submit(struct dnn_job *job);
 /* Marks the handle: its calls give EXECUTION_FAILED from now on. */
 void dnn_fail(struct dnn_job *job);

@@ -198,9 +198,15 @@ static void graph_run(struct dnn_job *job)
 
 	for (int i = 0; i < j->graph->count && !job->handle->failed; i++)
 		run_operation(j, &j->graph->operations[i]);
-	for (int i = 0; i < j->count; i++)
+	for (int i = 0; i < j->count; i++) {
 		free(j->slots[i].values);
-	backend_graph_drop(j->graph);
+		j->slots[i].values = NULL;
+	}
+}
+
+static void graph_end(struct dnn_job *job)
+{
+	backend_graph_drop(((struct graph_job *)job)->graph);
 }
 
 /* Where the variant pack has a tensor; NULL: nowhere. */
@@ -259,8 +265,6 @@ int backend_execute(struct dnn_handle *handle, const struct backend_descriptor *
 		return status;
 	}
 	j->graph->users++;
-	status = dnn_submit(&j->job);
-	if (status)
-		backend_graph_drop(plan->graph);
-	return status;
+	j->job.drop = graph_end;
+	return dnn_submit(&j->job);
 }

@@ -61,15 +61,59 @@ static void job_run(void *argument)
 
 	cuCtxSetCurrent(job->context);
 	job->run(job);
+}
+
+static void job_free(void *argument)
+{
+	struct dnn_job *job = argument;
+
+	if (job->drop)
+		job->drop(job);
 	free(job);
+}
+
+static void job_run_and_free(void *argument)
+{
+	job_run(argument);
+	job_free(argument);
+}
+
+/* In a graph the job runs as often as the graph does, and goes with it. */
+static bool job_captured(struct dnn_job *job, bool *failed)
+{
+	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUstream stream = job->handle->stream;
+	CUuserObject object;
+	CUgraph graph;
+
+	*failed = false;
+	if (cuStreamGetCaptureInfo(stream, &capturing, NULL, &graph, NULL, NULL, NULL) ||
+		capturing != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return false;
+	if (cuUserObjectCreate(&object, job, job_free, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)) {
+		job_free(job);
+		*failed = true;
+	} else {
+		*failed =
+			cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) ||
+			cuLaunchHostFunc(stream, job_run, job);
+	}
+	return true;
 }
 
 int dnn_submit(struct dnn_job *job)
 {
-	if (!cuCtxGetCurrent(&job->context) &&
-		!cuLaunchHostFunc(job->handle->stream, job_run, job))
+	bool failed;
+
+	if (cuCtxGetCurrent(&job->context))
+		failed = true;
+	else if (job_captured(job, &failed))
+		return failed ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
+	else
+		failed = cuLaunchHostFunc(job->handle->stream, job_run_and_free, job);
+	if (!failed)
 		return CUDNN_STATUS_SUCCESS;
-	free(job);
+	job_free(job);
 	return CUDNN_STATUS_EXECUTION_FAILED;
 }
 

@@ -9,7 +9,7 @@ $$(BUILD)/cublas/$(1)/%: tests/cublas/%.c tests/cublas/check.h protocol/cublas.h
 		protocol/generated/cublas_api.h $$(OBJ)/link/libcublas.so.$(1)
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
+	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -DCUBLAS_ABI=$(1) -I. \
 		-isystem $$(CUDA$(1))/include -o $$@ $$< -L$$(CUDA$(1))/lib \
 		-l:libcudart.so.$(1) $$(OBJ)/link/libcublas.so.$(1) \
 		-Wl,--allow-shlib-undefined -lm

@@ -252,6 +252,39 @@ static void copies(void)
 	matrix_free(&m);
 }
 
+/* How floats are emulated: a setting like another, and products go on as before. */
+static void emulation(void)
+{
+	int strategy = -1;
+
+	BLAS(cublasGetEmulationStrategy(handle, &strategy));
+	if (strategy)
+		DIE("the strategy is %d at first", strategy);
+	BLAS(cublasSetEmulationStrategy(handle, 1));
+	BLAS(cublasGetEmulationStrategy(handle, &strategy));
+	if (strategy != 1)
+		DIE("strategy 1 is %d", strategy);
+	BLAS_IS(cublasSetEmulationStrategy(NULL, 1), CUBLAS_STATUS_NOT_INITIALIZED);
+#if CUBLAS_ABI >= 13
+	{
+		cudaEmulationSpecialValuesSupport special = 0;
+		int bits = 0, offset = 0;
+
+		BLAS(cublasGetEmulationSpecialValuesSupport(handle, &special));
+		if (special != 0xffff)
+			DIE("special values are %#x at first", (unsigned)special);
+		BLAS(cublasSetFixedPointEmulationMaxMantissaBitCount(handle, 40));
+		BLAS(cublasGetFixedPointEmulationMaxMantissaBitCount(handle, &bits));
+		BLAS(cublasSetFixedPointEmulationMantissaBitOffset(handle, -3));
+		BLAS(cublasGetFixedPointEmulationMantissaBitOffset(handle, &offset));
+		if (bits != 40 || offset != -3)
+			DIE("40 bits are %d, offset -3 is %d", bits, offset);
+	}
+#endif
+	with_a_vector();
+	BLAS(cublasSetEmulationStrategy(handle, 0));
+}
+
 int main(void)
 {
 	BLAS(cublasCreate_v2(&handle));
@@ -262,6 +295,7 @@ int main(void)
 	symmetric();
 	own();
 	copies();
+	emulation();
 	BLAS(cublasDestroy_v2(handle));
 	puts("others: right");
 	return 0;

@@ -332,7 +332,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		uint64_t key;
 
 		memcpy(&head, body, sizeof(head));
-		key = sizeof(head) + (uint64_t)head.plain_bytes + 4;
+		key = sizeof(head) + (uint64_t)head.plain_bytes + 4 * CUDNN_KEY_HEAD;
 		memset(body + 8, 0, 8); /* the legacy stream */
 		if (op == OP_cudnnBackendExecute && key + 8 <= n)
 			memcpy(body + key, &plan, sizeof(plan));

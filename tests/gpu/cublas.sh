@@ -21,6 +21,7 @@ library_start
 for abi in 12 13; do
 	native=$(library_native libcublas.so.$abi)
 	for program in cublas/$abi/products cublas/$abi/others cublas/$abi/grouped \
+		cublas/$abi/captured \
 		cublaslt/$abi/matmul cublaslt/$abi/algorithms cublaslt/$abi/descriptors \
 		cublaslt/$abi/capture; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
@@ -40,9 +41,7 @@ for abi in 12 13; do
 	if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 		library_row "native $abi linear layer" env \
 			LD_LIBRARY_PATH="$native:$dist/native" "$steady" linear 5000
-		echo "      $(tail -n 1 "$scratch/out")"
 	fi
 	library_row "remote $abi linear layer" remote "$steady" linear 5000
-	echo "      $(tail -n 1 "$scratch/out")"
 done
 library_end

@@ -20,7 +20,7 @@ library_find 'libcudnn.so.[89]' 'libcublas.so.1[23]' 'libnvrtc.so.1[23]'
 library_start
 for abi in 8 9; do
 	native=$(library_native libcudnn.so.$abi)
-	for program in convolution backend normalization pooling elementwise dropout ctc transformer \
+	for program in convolution backend captured normalization pooling elementwise dropout ctc transformer \
 		recurrent; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 			library_row "native $abi $program" env LD_LIBRARY_PATH="$path" \

@@ -400,8 +400,8 @@ static void refused_calls_say_so(void **state)
 	CUdeviceptr memory;
 
 	(void)state;
-	assert_int_equal(cuMemAllocManaged(&memory, 16, CU_MEM_ATTACH_GLOBAL),
-		CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(
+		cuMemAllocManaged(&memory, 16, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(cuFuncGetParamCount(), CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(frames, 0);
 }

@@ -111,7 +111,7 @@ static void one_stream(cudaStreamCaptureMode mode, unsigned flags)
 	CUDA(cudaGraphExecDestroy(exec));
 }
 
-static void fork_and_join()
+static void fork_and_join(unsigned flags)
 {
 	Buffers d = buffers();
 	cudaStream_t one, two;
@@ -119,8 +119,10 @@ static void fork_and_join()
 	cudaGraph_t graph;
 	cudaGraphExec_t exec;
 
-	CUDA(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
-	CUDA(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking));
+	CUDA(cudaStreamCreateWithFlags(&one, flags));
+	CUDA(cudaStreamCreateWithFlags(&two, flags));
+	CUDA(cudaMemsetAsync(d.a, 0, N * sizeof(int), two)); /* not done when it joins */
+	CUDA(cudaMemsetAsync(d.b, 0, N * sizeof(int), 0));
 	CUDA(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming));
 	CUDA(cudaEventCreateWithFlags(&join, cudaEventDisableTiming));
 	CUDA(cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal));
@@ -186,7 +188,8 @@ int main()
 	one_stream(cudaStreamCaptureModeGlobal, cudaStreamNonBlocking);
 	one_stream(cudaStreamCaptureModeThreadLocal, cudaStreamNonBlocking);
 	one_stream(cudaStreamCaptureModeRelaxed, cudaStreamDefault);
-	fork_and_join();
+	fork_and_join(cudaStreamNonBlocking);
+	fork_and_join(cudaStreamDefault);
 	in_order();
 	return 0;
 }

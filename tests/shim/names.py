@@ -65,9 +65,14 @@ def output(*command, **more):
                           **more).stdout
 
 
-# A function of each library that has no version nodes.
-BARE = {"libcuda.so.1": "cuInit", "libnvidia-ml.so.1": "nvmlInit_v2", "libnccl.so.2": "ncclSend",
+# A function of each library that has no version nodes, or nothing of its own behind its name.
+BARE = {"libcudnn_cnn_infer.so.8": "cudnnCreate", "libcuda.so.1": "cuInit",
+        "libnvidia-ml.so.1": "nvmlInit_v2", "libnccl.so.2": "ncclSend",
         "libcufile.so.0": "cuFileRead", "libcusparseLt.so.0": "cusparseLtInit"}
+
+
+# Opened by programs, but nothing is linked with it.
+HOLLOW = {"libcudnn_cnn_infer.so.8"}
 
 
 def held():
@@ -88,6 +93,8 @@ def held():
             if nodes and line.endswith(f"@@{nodes[0]}") and line.split()[1] == "T":
                 function = line.split()[2].partition("@")[0]
                 break
+        if not function:
+            sys.exit(f"{soname}: {behind[1]} has no function of version {nodes}")
         found[soname] = behind[1], (nodes or [""])[0], function
     return found
 
@@ -111,6 +118,8 @@ class Names:
             compile_(f"{self.originals}/{soname}", f"int {function}(void) {{ return 0; }}",
                      "-shared", "-fPIC", f"-Wl,-soname,{soname}",
                      f"-Wl,--version-script={folder}/map")
+            if soname in HOLLOW:
+                continue
             compile_(f"{folder}/needs-{soname}", PROGRAM, f"-DNAME={function}",
                      "-Wl,--disable-new-dtags", f"-Wl,-rpath,{self.originals}", "-fPIC", "-pie",
                      f"{self.originals}/{soname}", "-ldl")
@@ -150,6 +159,8 @@ class Names:
 
     def needed(self, what, preload):
         for soname, (library, _, _) in self.names.items():
+            if soname in HOLLOW:
+                continue
             out, err = self.run(preload, f"{self.folder}/needs-{soname}")
             self.verdict(f"{what} needs {soname}", f"linked {library}\n" in out and not err,
                          out + err)
@@ -162,7 +173,7 @@ class Names:
                 "print(''.join('code ' + l[l.index('/'):] for l in open('/proc/self/maps')"
                 " if '/' in l and 'r-xp' in l))")
         out, err = self.run(preload, sys.executable, "-c", code, *[
-            f"{self.folder}/plugin-{s}.so" for s in self.names])
+            f"{self.folder}/plugin-{s}.so" for s in self.names if s not in HOLLOW])
         self.verdict(f"{what}: plugins", "code" in out and not err, err)
         self.once(f"{what}: plugins", out)
 

@@ -147,6 +147,60 @@ static int hold(size_t bytes)
 	return 0;
 }
 
+/* Gives memory away: prints its handle, then holds it until stdin ends, and looks what is there. */
+static int give(size_t bytes)
+{
+	char text[2 * sizeof(cudaIpcMemHandle_t) + 1];
+	cudaIpcMemHandle_t handle;
+	unsigned char byte;
+	void *device;
+
+	MUST(cudaMalloc(&device, bytes));
+	MUST(cudaMemset(device, 1, bytes));
+	MUST(cudaIpcGetMemHandle(&handle, device));
+	for (size_t i = 0; i < sizeof(handle); i++)
+		snprintf(text + 2 * i, 3, "%02x", ((unsigned char *)&handle)[i]);
+	say("handle %s", text);
+	while (!stdin_closed(1000))
+		;
+	MUST(cudaMemcpy(&byte, device, 1, cudaMemcpyDeviceToHost));
+	say("there is %d", byte);
+	MUST(cudaFree(device));
+	return 0;
+}
+
+/* Opens what another one gave: says the error, or what is there, and writes 7. Keeps it until stdin
+ * ends. */
+static int take(const char *text)
+{
+	cudaIpcMemHandle_t handle;
+	unsigned char byte = 0;
+	cudaError_t error;
+	unsigned digit;
+	void *device;
+
+	for (size_t i = 0; i < sizeof(handle); i++) {
+		if (sscanf(text + 2 * i, "%2x", &digit) != 1)
+			return 2;
+		((unsigned char *)&handle)[i] = (unsigned char)digit;
+	}
+	error = cudaIpcOpenMemHandle(&device, handle, cudaIpcMemLazyEnablePeerAccess);
+	if (!error)
+		MUST(cudaMemcpy(&byte, device, 1, cudaMemcpyDeviceToHost));
+	say("taken %d byte %d", (int)error, byte);
+	if (error)
+		return 0;
+	MUST(cudaMemset(device, 7, 1));
+	MUST(cudaDeviceSynchronize());
+	say("written");
+	while (!stdin_closed(1000))
+		;
+	MUST(cudaMemcpy(&byte, device, 1, cudaMemcpyDeviceToHost));
+	say("still %d", byte);
+	MUST(cudaIpcCloseMemHandle(device));
+	return 0;
+}
+
 /* Copies of BYTES until one fails. */
 static int copy(size_t bytes)
 {
@@ -487,6 +541,10 @@ int main(int argc, char **argv)
 		return sum(UINT32_MAX, 256 << 10);
 	if (!strcmp(what, "hold"))
 		return hold(number);
+	if (!strcmp(what, "give"))
+		return give(number);
+	if (!strcmp(what, "take") && argc > 2)
+		return take(argv[2]);
 	if (!strcmp(what, "copy"))
 		return copy(number);
 	if (!strcmp(what, "wait"))

@@ -32,6 +32,8 @@ run() {
 for abi in 12 13; do
 	run "$vcuda" run --software -- "$build/static/$abi/symbols"
 	result "CUDA $abi, with symbols: runs" $?
+	run "$vcuda" run --software -- "$build/static/$abi/graph"
+	result "CUDA $abi, with symbols: graphs run" $?
 
 	run "$vcuda" run --software -- "$build/static/$abi/stripped"
 	status=$?
