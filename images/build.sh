@@ -86,8 +86,9 @@ busybox_static() {
 	echo /bin/busybox
 }
 
-rootfs_gpu-agent() {
-	local r=$out/gpu-agent/rootfs o=$out/gpu-agent/rootfs/opt/vcuda name
+rootfs_gpu-agent() { # [IMAGE]
+	local r=$out/${1:-gpu-agent}/rootfs name
+	local o=$r/opt/vcuda
 	mkdir -p "$o/bin" "$o/lib/deps" "$r/usr/local/bin" "$r/etc/vcuda" "$r/var/cache/vcuda" \
 		"$r/run/vcuda"
 	install -m 755 "$build"/bin/{gpu-agent,vcuda,vcuda-client} "$o/bin/"
@@ -98,6 +99,34 @@ rootfs_gpu-agent() {
 	printf '# docs/AGENT.md says what may stand here.\nlibrary_path: /opt/vcuda/cuda/lib\n' \
 		>"$r/etc/vcuda/agent.yaml"
 	chmod 1777 "$r/var/cache/vcuda" "$r/run/vcuda"
+}
+
+# With CUDA's libraries, NVIDIA's own, for programs that call them: a GB and more.
+rootfs_gpu-agent-cuda12() {
+	rootfs_gpu-agent gpu-agent-cuda12
+	cuda_libraries gpu-agent-cuda12 nvidia-cublas-cu12==12.9.1.4 nvidia-cudnn-cu12==9.10.2.21 \
+		nvidia-cuda-nvrtc-cu12==12.9.86
+}
+rootfs_gpu-agent-cuda13() {
+	rootfs_gpu-agent gpu-agent-cuda13
+	cuda_libraries gpu-agent-cuda13 nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.28.0.42 \
+		nvidia-cuda-nvrtc==13.0.88
+}
+
+cuda_libraries() { # IMAGE PACKAGE...: into /opt/vcuda/cuda/lib, with their licences
+	local image=$1 work
+	shift
+	work=$(mktemp -d "$out/XXXXXX")
+	mkdir -p "$out/$image/rootfs/opt/vcuda/cuda/lib"
+	"$cache/venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-compile \
+		--target "$work" "$@"
+	find "$work" -name 'lib*.so*' -exec mv -t "$out/$image/rootfs/opt/vcuda/cuda/lib" {} +
+	for package in "$work"/*.dist-info; do
+		find "$package" -iname 'license*' -type f -exec cp {} \
+			"$out/$image/rootfs/usr/share/doc/vcuda/$(basename "$package" .dist-info).LICENSE" \;
+	done
+	printf '%s\n' "$@" >"$out/$image/rootfs/usr/share/doc/vcuda/cuda-packages"
+	rm -rf "$work"
 }
 
 closure() { # FOLDER FILE...: the libraries that they need, but for glibc's, which are the base's
@@ -145,10 +174,13 @@ base_image() { # a Debian of essential packages: localhost/vcuda-base
 }
 
 image() { # NAME
-	local name=$1 reference=$REGISTRY/$1:$TAG packages="" arguments
+	local name=$1 reference=$REGISTRY/$1:$TAG file=$1 packages="" arguments
+	case $name in # a variant is a suffix of the tag
+	gpu-agent-*) file=gpu-agent reference=$REGISTRY/gpu-agent:$TAG-${name#gpu-agent-} ;;
+	esac
 	fresh "$name"
 	"rootfs_$name"
-	case $name in gpu-agent|demo) packages=$([ -e "$out/base.packages" ] && echo "$out/base.packages") ;; esac
+	case $file in gpu-agent|demo) packages=$([ -e "$out/base.packages" ] && echo "$out/base.packages") ;; esac
 	"$here/sbom.py" "$name" "$version" "$out/$name/rootfs" "$cache/sources" $packages >"$out/$name.spdx.json"
 	cp "$out/$name.spdx.json" "$out/$name/rootfs/usr/share/doc/vcuda/"
 	if find "$out/$name/rootfs" -perm /6000 -type f | grep .; then
@@ -156,12 +188,12 @@ image() { # NAME
 	fi
 	chmod -R go+rX "$out/$name/rootfs"
 	find "$out/$name/rootfs" -exec touch -h -d @0 {} +
-	arguments=(-f "$here/$name.Containerfile" -t "$reference" --build-arg "BASE=$BASE"
+	arguments=(-f "$here/$file.Containerfile" -t "$reference" --build-arg "BASE=$BASE"
 		--label org.opencontainers.image.title="vcuda $name"
 		--label org.opencontainers.image.version="$version"
 		--label org.opencontainers.image.licenses=Apache-2.0
 		--label org.opencontainers.image.vendor=vcuda
-		--label org.opencontainers.image.description="$(sed -n '1s/^# //p' "$here/$name.Containerfile")")
+		--label org.opencontainers.image.description="$(sed -n '1s/^# //p' "$here/$file.Containerfile")")
 	rm -f "$out/$name.tar"
 	case $TOOL in
 	buildah)

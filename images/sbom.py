@@ -17,6 +17,11 @@ name, version, rootfs, sources = sys.argv[1:5]
 listing = sys.argv[5] if len(sys.argv) > 5 else None
 
 
+PLACES = {"/bin", "/usr/bin", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
+          "/usr/lib/x86_64-linux-gnu/openblas-pthread", "/usr/lib/gcc/x86_64-linux-gnu/12"}
+nvidia = []  # NVIDIA's packages in the agent's variants
+
+
 def sha256(path):
     with open(path, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()
@@ -41,9 +46,11 @@ def debian_of(path):
     """(package, version) that a library was copied from, or None."""
     base = os.path.basename(path)
     got = subprocess.run(["dpkg", "-S", f"*/{base}"], capture_output=True, text=True)
-    for line in got.stdout.splitlines():
+    for line in sorted(got.stdout.splitlines()):
         owner, _, place = line.partition(": ")
-        if os.path.basename(place) != base or "diversion" in line:
+        folder = os.path.dirname(place)
+        # Not of that name in somebody's folder of examples, hooks or completions.
+        if os.path.basename(place) != base or folder not in PLACES or "diversion" in line:
             continue
         owner = owner.split(",")[0]
         shown = subprocess.run(["dpkg-query", "-W", "-f", "${binary:Package} ${Version}", owner],
@@ -52,6 +59,11 @@ def debian_of(path):
             return shown[0].split(":")[0], shown[1]
     return None
 
+
+named = os.path.join(rootfs, "usr/share/doc/vcuda/cuda-packages")
+if os.path.exists(named):
+    with open(named) as file:
+        nvidia = [line.strip().split("==") for line in file]
 
 packages = {"vcuda": package("vcuda", version, "Organization: vcuda", "Apache-2.0")}
 files = []
@@ -78,6 +90,9 @@ for library, license in (("libyaml", "MIT"), ("cjson", "MIT")):
 if name.startswith("client"):
     packages["musl"] = package("musl", "1.2.5", "Organization: musl libc", "MIT",
                                "linked into vcuda-client; as Zig 0.14.1 brings it")
+for package_name, package_version in nvidia:
+    packages[package_name] = package(package_name, package_version, "Organization: NVIDIA", "NOASSERTION",
+                                     "its own licence is in /usr/share/doc/vcuda")
 if listing:
     with open(listing) as file:
         for line in file:

@@ -23,6 +23,10 @@ AGENT = f"ghcr.io/vcuda/gpu-agent:{VERSION}"
 PREFIX = "tensor-fusion.ai/"
 
 
+class Skip(Exception):
+    """What a test needs is not there."""
+
+
 def environment():
     return dict(os.environ, KUBECONFIG=node.path("config", "admin"),
                 PATH=node.BIN + ":" + os.environ["PATH"])

@@ -321,8 +321,8 @@ def load(archive):
     run("ctr", "-a", path("containerd.sock"), "-n", "k8s.io", "images", "import", archive, seconds=120)
 
 
-def make_image(name, files, command, links=()):
-    """A docker-archive with one layer, by hand: {place: (file, mode)} and links to it."""
+def make_image(name, files, command, links=(), entrypoint=False):
+    """An image with one layer, made by hand and loaded: {place: file} and links."""
     import hashlib
     import io
     import tarfile
@@ -337,7 +337,8 @@ def make_image(name, files, command, links=()):
             tar.addfile(info)
     config = json.dumps({
         "architecture": "amd64", "os": "linux",
-        "config": {"Env": ["PATH=/bin"], "Cmd": command},
+        "config": {"Env": ["PATH=/bin"], **({"Entrypoint": command, "User": "65532:65532"}
+                                            if entrypoint else {"Cmd": command})},
         "rootfs": {"type": "layers",
                    "diff_ids": ["sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()]}}).encode()
     manifest = json.dumps([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]).encode()

@@ -10,9 +10,9 @@ import time
 import traceback
 
 import node
-from cluster import BUILD
+from cluster import BUILD, Skip
 
-FILES = ("test_pods", "test_limits", "test_life", "test_seed", "test_release")
+FILES = ("test_images", "test_pods", "test_limits", "test_life", "test_seed", "test_kyverno", "test_release")
 ARCHIVES = [os.path.join(BUILD, "images", name + ".tar")
             for name in ("client", "client-slim", "gpu-agent", "demo")]
 
@@ -28,7 +28,7 @@ def tests(words):
 
 def main():
     words = [word for word in sys.argv[1:] if word != "--keep"]
-    passed, failed = 0, 0
+    passed, failed, skipped = 0, 0, 0
     began = time.monotonic()
     if not node.recorded("kubelet"):
         node.up(ARCHIVES)
@@ -42,6 +42,9 @@ def main():
                 note = function() or ""
                 passed += 1
                 print(f"pass  {title:74} {time.monotonic() - start:6.1f} s  {note}", flush=True)
+            except Skip as reason:
+                skipped += 1
+                print(f"skip  {title:74} {reason}", flush=True)
             except Exception as error:  # whatever it is, the next test runs
                 failed += 1
                 print(f"fail  {title:74} {time.monotonic() - start:6.1f} s", flush=True)
@@ -56,7 +59,7 @@ def main():
         if "--keep" not in sys.argv:
             node.down()
     print(f"{time.monotonic() - began:.0f} s in all")
-    print(f"{passed} passed, {failed} failed, 0 skipped")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
 
 

@@ -22,7 +22,8 @@ import urllib.request
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "vcuda"
 # Where an object of a kind is put; what is not here is cluster-wide under its own plural.
-PLURAL = {"NetworkPolicy": "networkpolicies", "MutatingAdmissionPolicy": "mutatingadmissionpolicies", "RuntimeClass": "runtimeclasses",
+PLURAL = {"NetworkPolicy": "networkpolicies", "RuntimeClass": "runtimeclasses",
+          "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
           "ValidatingAdmissionPolicy": "validatingadmissionpolicies"}
 CLUSTER = {"Namespace", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
            "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "RuntimeClass"}
@@ -127,11 +128,16 @@ class Apiserver:
                 pass
             raise Refused(text) from None
 
-    def create(self, thing, dry_run=False, namespace=None):
+    def place(self, thing, namespace=None):
         group, kind = thing["apiVersion"], thing["kind"]
-        plural = PLURAL.get(kind, kind.lower() + "s")
         root = f"/apis/{group}" if "/" in group else f"/api/{group}"
         if kind not in CLUSTER:
             root += f"/namespaces/{namespace or thing['metadata'].get('namespace', 'default')}"
-        return self.request("POST", f"{root}/{plural}?fieldValidation=Strict" + ("&dryRun=All" if dry_run else ""),
-                            thing)
+        return f"{root}/{PLURAL.get(kind, kind.lower() + 's')}"
+
+    def create(self, thing, dry_run=False, namespace=None):
+        asked = "?fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
+        return self.request("POST", self.place(thing, namespace) + asked, thing)
+
+    def delete(self, thing):
+        return self.request("DELETE", f"{self.place(thing)}/{thing['metadata']['name']}")

@@ -334,6 +334,9 @@ spec:
       preconditions:
         all:
           - {{ $once }}
+          {{- if ne .Values.injector.failurePolicy "Fail" }}
+          - {key: "<< length(problems) >>", operator: GreaterThan, value: 0}
+          {{- end }}
       validate:
         failureAction: Enforce
         message: "<< problems[0] || 'tensor-fusion.ai/enabled: the pod was not injected' >>"
