@@ -218,3 +218,4 @@ digest() { # of the image's configuration, which names every layer by its own
 mkdir -p "$out"
 if [ "$BASE" = local ]; then base_image; fi
 for name; do image "$name"; done
+[ "$TOOL" != buildah ] || buildah rmi --prune -f >/dev/null # earlier builds
