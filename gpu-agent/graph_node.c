@@ -248,6 +248,23 @@ static uint64_t node_name(struct worker *w, enum handle_kind kind, const void *o
 	return 0;
 }
 
+/* The block of parameters that a launch's EXTRA names, and its bytes. */
+static const void *kernel_block(void **extra, size_t *bytes)
+{
+	const void *block = "";
+
+	*bytes = 0;
+	for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			block = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			*bytes = *(const size_t *)extra[1];
+		else
+			break;
+	}
+	return block;
+}
+
 /* The parameter block, gathered from the driver's pointers. */
 static CUresult node_kernel(
 	struct worker *w, CUgraphNode node, unsigned char *to, uint32_t room, uint32_t *bytes)
@@ -267,6 +284,16 @@ static CUresult node_kernel(
 	k.block[1] = params.blockDimY;
 	k.block[2] = params.blockDimZ;
 	k.shared = params.sharedMemBytes;
+	/* As the node got them: one block here (params_kernel, launch.c), from others pointers.
+	 */
+	if (params.extra) {
+		const void *block = kernel_block(params.extra, &size);
+
+		if (size > room - sizeof(k))
+			return CUDA_ERROR_NOT_SUPPORTED;
+		memcpy(to + sizeof(k), block, size);
+		k.param_bytes = (uint32_t)size;
+	}
 	for (size_t i = 0; params.kernelParams && k.function && w->cuda.cuFuncGetParamInfo &&
 			   !w->cuda.cuFuncGetParamInfo(params.func, i, &offset, &size);
 		i++) {

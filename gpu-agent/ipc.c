@@ -142,7 +142,7 @@ static CUresult ipc_move(
 	status = w->cuda.cuMemUnmap(address, bytes);
 	if (!status) {
 		memory_unmapped(w, device, first);
-		status = memory_put(w, device, address, bytes, fresh, 0, NULL);
+		status = memory_put(w, device, address, bytes, fresh, NULL);
 		/* Nothing is there now: the session cannot go on. */
 		if (status)
 			worker_end(
@@ -271,7 +271,7 @@ static CUresult ipc_given(struct worker *w, const struct handoff *h, int fd)
 			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	if (status)
 		return status;
-	status = memory_put(w, w->ipc.device, w->ipc.address, w->ipc.bytes, memory, 0, NULL);
+	status = memory_put(w, w->ipc.device, w->ipc.address, w->ipc.bytes, memory, NULL);
 	if (status)
 		w->cuda.cuMemRelease(memory);
 	else

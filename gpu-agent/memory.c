@@ -42,7 +42,7 @@ bool memory_free_granules(const struct worker_device *d, uint64_t first, uint64_
 
 /* Maps for the memory's own device, read and write. */
 CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
-	CUmemGenericAllocationHandle memory, uint64_t offset, struct vmm *of)
+	CUmemGenericAllocationHandle memory, struct vmm *of)
 {
 	struct worker_device *d = &w->devices[device];
 	CUmemAccessDesc access = {.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
@@ -55,7 +55,7 @@ CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!memory_free_granules(d, first, count))
 		return CUDA_ERROR_INVALID_VALUE;
-	status = w->cuda.cuMemMap(address, bytes, offset, memory, 0);
+	status = w->cuda.cuMemMap(address, bytes, 0, memory, 0);
 	if (!status) {
 		status = w->cuda.cuMemSetAccess(address, bytes, &access, 1);
 		if (status)
@@ -92,8 +92,7 @@ CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 	status = w->cuda.cuMemCreate(&memory, req->bytes, &prop, 0);
 	if (status)
 		return status;
-	status =
-		memory_put(w, (uint32_t)req->device, req->address, req->bytes, memory, 0, NULL);
+	status = memory_put(w, (uint32_t)req->device, req->address, req->bytes, memory, NULL);
 	if (status)
 		w->cuda.cuMemRelease(memory);
 	else

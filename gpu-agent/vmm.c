@@ -76,10 +76,9 @@ CUresult serve_vcudaVmmMap(struct worker *w, struct request *r)
 
 	if (!m)
 		return r->refused;
-	if (req->bytes > m->bytes || req->offset > m->bytes - req->bytes ||
-		req->offset % w->devices[m->device].granularity)
+	if (req->bytes > m->bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = memory_put(w, m->device, req->address, req->bytes, m->memory, req->offset, m);
+	status = memory_put(w, m->device, req->address, req->bytes, m->memory, m);
 	if (!status)
 		m->mappings++;
 	return status;

@@ -421,7 +421,7 @@ bool memory_free_granules(const struct worker_device *d, uint64_t first, uint64_
 /* Maps memory there for its own device; takes it over where it returns SUCCESS. `of`: the app's
  * own piece, else NULL. The caller counts it as used. */
 CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
-	CUmemGenericAllocationHandle memory, uint64_t offset, struct vmm *of);
+	CUmemGenericAllocationHandle memory, struct vmm *of);
 uint32_t memory_unmapped(struct worker *w, uint32_t device, uint64_t first);
 void vmm_unmapped(struct worker *w, struct vmm *m);
 void memory_unmap(struct worker *w, struct pending *p);

@@ -424,6 +424,7 @@ static CUresult capture_may_end(struct capture *c, const struct stream *stream)
 		c->invalid = true;
 		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 	}
+	/* Over all the same, as natively (an H200, driver 580). */
 	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
 		!pthread_equal(c->thread, pthread_self()))
 		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -434,13 +435,13 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	const struct wire_vcudaCaptureEnd_reply *reply;
 	struct wire_vcudaCaptureEnd *body;
-	bool ended, existing, invalid;
+	bool ended, existing;
 	struct shim_call call;
 	struct stream *stream;
 	struct graph *graph;
 	struct capture *c;
 	uint64_t number;
-	CUresult status;
+	CUresult status, fault;
 
 	if (!phGraph)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -452,13 +453,15 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	pthread_mutex_lock(&capture_lock);
 	c = capture_of(stream);
 	status = capture_may_end(c, stream);
-	if (status) {
+	if (status && status != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
 		pthread_mutex_unlock(&capture_lock);
 		return status;
 	}
+	fault = status;
 	graph = c->graph;
 	existing = c->existing;
-	invalid = c->invalid;
+	if (!fault && c->invalid)
+		fault = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	capture_close(c);
 	pthread_mutex_unlock(&capture_lock);
 
@@ -471,8 +474,8 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 		graph->count = reply->nodes;
 	status = shim_end(&call);
 	/* The first thing that went wrong is what the app is told. */
-	if (invalid)
-		status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	if (fault)
+		status = fault;
 	if (!status)
 		*phGraph = (CUgraph)(uintptr_t)graph->handle;
 	else if (!existing && ended)

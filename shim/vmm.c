@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Virtual memory management: address ranges in the device's window, and memory with a name,
- * which can be mapped into them in pieces, again, and more than once.  Everything is a post:
+ * which can be mapped into them again, and more than once.  Everything is a post:
  * addresses and names are chosen here, and out of memory is told by cuMemCreate, from the
  * lease.  The worker maps for the memory's own device, read and write.  A handle may ask to be
  * shareable (PyTorch's allocator does); sharing it is refused.
@@ -252,7 +252,7 @@ CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)
 }
 
 /* With the lock held, and everything checked. */
-static CUresult map(CUdeviceptr ptr, size_t size, size_t offset, struct vmm_memory *m, size_t i)
+static CUresult map(CUdeviceptr ptr, size_t size, struct vmm_memory *m, size_t i)
 {
 	struct shim_call call;
 	struct wire_vcudaVmmMap *body;
@@ -265,7 +265,6 @@ static CUresult map(CUdeviceptr ptr, size_t size, size_t offset, struct vmm_memo
 	body->memory = m->handle;
 	body->address = ptr;
 	body->bytes = size;
-	body->offset = offset;
 	status = shim_post(&call);
 	return status;
 }
@@ -278,20 +277,22 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	CUresult status;
 	size_t i;
 
+	if (offset)
+		return CUDA_ERROR_NOT_SUPPORTED; /* as natively */
 	if (flags || !size || ptr + size < ptr || !memory_find(ptr, &range) ||
 		!range.reserved || ptr + size > range.base + range.bytes ||
-		(ptr | size | offset) % devices[range.device].open.granularity)
+		(ptr | size) % devices[range.device].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm_lock);
 	m = memory_of(handle);
 	i = mapping_from(ptr);
-	if (!m || !m->references || size > m->size || offset > m->size - size ||
+	if (!m || !m->references || size > m->size ||
 		(i < mapping_count && mappings[i].base < ptr + size))
 		status = CUDA_ERROR_INVALID_VALUE;
 	else if (range.device != m->device)
 		status = CUDA_ERROR_NOT_SUPPORTED; /* another device's window */
 	else
-		status = map(ptr, size, offset, m, i);
+		status = map(ptr, size, m, i);
 	pthread_mutex_unlock(&vmm_lock);
 	return status;
 }

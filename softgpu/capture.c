@@ -386,14 +386,14 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	} else if (c->origin != stream) {
 		c->invalid = true;
 		ret = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-	} else if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-		   !pthread_equal(c->thread, pthread_self())) {
-		ret = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	} else {
 		struct CUgraph_st *graph = c->graph;
 		bool kept = c->to_graph;
 
-		if (c->invalid)
+		if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+			!pthread_equal(c->thread, pthread_self()))
+			ret = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+		else if (c->invalid)
 			ret = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 		else if (!capture_joined(c))
 			ret = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;

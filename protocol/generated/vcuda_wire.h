@@ -360,9 +360,8 @@ struct wire_vcudaVmmMap {
 	uint64_t memory;
 	uint64_t address;
 	uint64_t bytes;
-	uint64_t offset;
 };
-_Static_assert(sizeof(struct wire_vcudaVmmMap) == 32, "");
+_Static_assert(sizeof(struct wire_vcudaVmmMap) == 24, "");
 
 /* vcuda.api:27: post 58 */
 struct wire_vcudaVmmRelease {

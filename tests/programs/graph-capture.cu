@@ -48,6 +48,9 @@ static void give(const Buffers &d, int first)
 	for (int i = 0; i < N; i++)
 		host[(size_t)i] = first + i;
 	CUDA(cudaMemcpy(d.in, host.data(), N * sizeof(int), cudaMemcpyHostToDevice));
+	/* A copy from pageable memory may be staged only, and streams that do not block are not
+	 * held up by it. */
+	CUDA(cudaDeviceSynchronize());
 }
 
 static void expect(const Buffers &d, int factor, int first, int more)

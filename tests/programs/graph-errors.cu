@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a capture does not allow, and that it ends with an error then: each mistake, the state of
- * the stream behind it, and that the stream is as good as new once the capture has ended.
+ * What a capture does not allow, and that it ends with an error then: each mistake, the state
+ * of the stream behind it, and that the stream is as good as new once the capture has ended.
  */
 #include "check.h"
 
@@ -193,7 +193,8 @@ static void legacy()
 	invalidated(stream);
 }
 
-/* Calls that are not safe, by mode: forbidden in the thread and, when global, in every thread. */
+/* Calls that are not safe, by mode: forbidden in the thread and, when global, in every thread.
+ */
 static void modes()
 {
 	cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
@@ -220,10 +221,11 @@ static void modes()
 
 		CUDA(cudaMalloc(&theirs, 1 << 20));
 		CUDA(cudaFree(theirs));
-		CUDA_IS(cudaErrorStreamCaptureWrongThread, cudaStreamEndCapture(stream, &graph));
+		CUDA_IS(cudaErrorStreamCaptureWrongThread,
+			cudaStreamEndCapture(stream, &graph));
 	}).join();
-	CUDA(cudaStreamEndCapture(stream, &graph));
-	CUDA(cudaGraphDestroy(graph));
+	/* That has ended it. */
+	CUDA_IS(cudaErrorIllegalState, cudaStreamEndCapture(stream, &graph));
 	CUDA(cudaStreamDestroy(stream));
 }
 
