@@ -29,7 +29,7 @@ def test_step_1_and_2_of_the_guide():
     k("rollout", "status", "deployment/guide-server", "--timeout=60s")
     address = get("pods", space=SPACE)
     address = [p["status"]["podIP"] for p in address["items"]
-               if p["metadata"]["labels"].get("app") == "guide-server"][0]
+               if p["metadata"].get("labels", {}).get("app") == "guide-server"][0]
     volume = {"name": "vcuda-libs"}
     spec = pod_spec(
         container("client", image=SLIM, command=[
