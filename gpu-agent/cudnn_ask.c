@@ -494,6 +494,8 @@ CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r)
 	status = ask(a);
 	for (uint32_t i = 0; i < ELEMENTS_MAX; i++)
 		ask_delete(a, &a->knob[i]);
+	if (status / 1000 == 4) /* as in cudnn_serve */
+		worker_refuse(r, cudnn_result(status));
 	if (!worker_refused(r)) {
 		reply->status = (uint32_t)status;
 		if (!status) {

@@ -203,6 +203,21 @@ CUresult serve_vcudaLease(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
+/* What of LEASE there is on the GPU: the ledger does not see what the driver and its libraries
+ * take for kernels and workspaces. What lies beyond would fail only when it is mapped, where
+ * nobody waits for the answer. */
+static uint64_t memory_there(struct worker *w, uint32_t device, uint64_t lease)
+{
+	uint64_t reserve = w->config->memory_reserve, used = w->devices[device].used;
+	size_t free_bytes, total;
+
+	if (worker_use(w, (uint16_t)CONTEXT_PRIMARY(device)) ||
+		w->cuda.cuMemGetInfo_v2(&free_bytes, &total))
+		return lease;
+	free_bytes = free_bytes > reserve ? free_bytes - reserve : 0;
+	return lease < used + free_bytes ? lease : used + free_bytes;
+}
+
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status)
 {
 	struct wire_vcudaLease_reply reply = {0};
@@ -212,6 +227,8 @@ void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult 
 		return;
 	tag = w->lease_tag[device];
 	w->lease_tag[device] = -1;
+	if (!status)
+		lease = memory_there(w, device, lease);
 	if (!status && lease > w->devices[device].lease)
 		w->devices[device].lease = lease;
 	reply.granted = w->devices[device].lease;

@@ -102,6 +102,7 @@ $(call holder,$(call holder_of,$(1)),$(1),$(2),$(3))
 $(LIB)/$(1): $(call holder_of,$(1))
 	$$(Q)ln -sf $$(<F) $$@
 all: $(LIB)/$(1)
+$(OBJ)/link/$(1): $(3)
 FRONT_HOLDERS += $(call holder_of,$(1))
 endef
 

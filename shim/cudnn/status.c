@@ -38,6 +38,9 @@ cudnnStatus_t cudnn_status(CUresult status)
 	case CUDA_ERROR_NOT_SUPPORTED:
 		return cudnn_fault(
 			CUDNN_STATUS_NOT_SUPPORTED, "not supported by the agent's cuDNN");
+	case CUDA_ERROR_OPERATING_SYSTEM:
+		return cudnn_fault(
+			CUDNN_STATUS_INTERNAL_ERROR, "the agent's cuDNN failed inside");
 	case CUDA_ERROR_NOT_INITIALIZED:
 	case CUDA_ERROR_NO_DEVICE:
 	case CUDA_ERROR_INVALID_CONTEXT:

@@ -155,7 +155,7 @@ static void capacity(void)
 	BLAS(cublasLtHeuristicsCacheGetCapacity(&before));
 	BLAS(cublasLtHeuristicsCacheSetCapacity(before + 100));
 	BLAS(cublasLtHeuristicsCacheGetCapacity(&now));
-	if (now != before + 100)
+	if (now < before + 100) /* NVIDIA's is rounded up */
 		DIE("a capacity of %zu is %zu", before + 100, now);
 }
 
