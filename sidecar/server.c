@@ -37,7 +37,8 @@ static uint64_t segment_bytes(const struct options *options)
 	       options->arena + options->landing;
 }
 
-int server_segment(struct server *server, struct segment **segment, struct error *error)
+/* The spare segment, which is the caller's from then on, or NULL. */
+static struct segment *server_take_spare(struct server *server)
 {
 	struct segment *spare;
 
@@ -45,33 +46,51 @@ int server_segment(struct server *server, struct segment **segment, struct error
 	spare = server->spare;
 	server->spare = NULL;
 	pthread_mutex_unlock(&server->lock);
+	return spare;
+}
+
+/* Under a limit a spare that is just being made may be the last one that there is room for: who
+ * finds none waits for it. */
+static void server_making(struct server *server, int (*turn)(pthread_mutex_t *mutex))
+{
+	if (server->options.shm_size)
+		turn(&server->making);
+}
+
+int server_segment(struct server *server, struct segment **segment, struct error *error)
+{
+	int ret = 0;
+
+	server_making(server, pthread_mutex_lock);
+	*segment = server_take_spare(server);
+	if (!*segment)
+		ret = segment_create(
+			server->options.mode, segment_bytes(&server->options), segment, error);
+	server_making(server, pthread_mutex_unlock);
 	server_wake(server);
-	if (spare) {
-		*segment = spare;
-		return 0;
-	}
-	return segment_create(
-		server->options.mode, segment_bytes(&server->options), segment, error);
+	return ret;
 }
 
 /* While nothing else is to be done. The pages are there, so an attach costs no page faults. */
 static void server_prepare(struct server *server)
 {
-	struct segment *spare;
+	struct segment *spare = NULL;
 	bool wanted;
 
+	server_making(server, pthread_mutex_lock);
 	pthread_mutex_lock(&server->lock);
 	wanted = !server->spare;
 	pthread_mutex_unlock(&server->lock);
-	if (!wanted || segment_create(server->options.mode, segment_bytes(&server->options),
-			       &spare, NULL) < 0)
-		return;
-	pthread_mutex_lock(&server->lock);
-	if (!server->spare) {
-		server->spare = spare;
-		spare = NULL;
+	if (wanted && !segment_create(server->options.mode, segment_bytes(&server->options),
+			      &spare, NULL)) {
+		pthread_mutex_lock(&server->lock);
+		if (!server->spare) {
+			server->spare = spare;
+			spare = NULL;
+		}
+		pthread_mutex_unlock(&server->lock);
 	}
-	pthread_mutex_unlock(&server->lock);
+	server_making(server, pthread_mutex_unlock);
 	segment_free(spare);
 }
 
@@ -220,6 +239,7 @@ int server_run(const struct options *options, struct error *error)
 	server.options = *options;
 	segment_budget(options->shm_size);
 	pthread_mutex_init(&server.lock, NULL);
+	pthread_mutex_init(&server.making, NULL);
 	ret = place_take(&place, options->socket, (unsigned)options->socket_mode, error);
 	if (ret == -EEXIST && options->idle_exit) {
 		log_info("sidecar.served", "socket=%s by=%d", options->socket, place.holder);

@@ -32,6 +32,7 @@ struct server {
 	int wake_fd; /* eventfd: the main thread looks around */
 	_Atomic bool draining;
 	pthread_mutex_t lock;
+	pthread_mutex_t making; /* with shm_size: held while a segment is made; before `lock` */
 	struct channel *channels;
 	unsigned channel_count; /* threads, those that only ask for the status included */
 	uint64_t last_process;	/* when one was attached last; ns */

@@ -4,9 +4,8 @@ import json
 import statistics
 import time
 
-from cluster import (BUILD, CHART, DEMO, PREFIX, SPACE, SYSTEM, Api, annotations, apply, container,
-                     deployment, eventually, everything, execute, get, helm, k, kubectl, pod, pod_spec,
-                     ready, start)
+from cluster import (CHART, SPACE, SYSTEM, Api, annotations, apply, container, deployment, eventually,
+                     everything, execute, get, helm, k, kubectl, pod, pod_spec, ready, start)
 import node
 
 RIGHT = "sums are right"

@@ -1,23 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manifests of the guide that the project grew from, with the names of images changed."""
-from cluster import (AGENT, DEMO, PREFIX, SLIM, SPACE, apply, container, deployment, eventually, execute,
-                     get, k, pod_spec)
+from cluster import (AGENT, SLIM, SPACE, apply, container, deployment, eventually, execute, get, k, pod,
+                     pod_spec, ready)
 
 RIGHT = "sums are right"
 COPY = ("cp /lib/vcuda/*.so /target/lib/vcuda/ && "
         "cp /lib/vcuda/official.libcuda.so.1 /target/lib/vcuda/libcuda.so.1")
 
 
+LINE = " -n native -s 9997 -r 9998 -p 9999 -a 0x1129 -k 0x298"
+
+
+def test_the_guides_own_command_line():
+    """It serves, and says which driver it misses on a node without a GPU."""
+    apply(pod("line", pod_spec(container(image=AGENT, command=["sh", "-c", "vcuda" + LINE]))))
+    ready("line")
+    log = eventually(lambda: "libcuda.so.1" in k("logs", "line") and k("logs", "line"), 20, "its log")
+    assert "send=9997 recv=9998 control=9999" in log and "-a is obsolete" in log, log
+    assert "install the NVIDIA driver" in log, log
+    k("delete", "pod", "line", "--wait=false")
+
+
 def test_step_1_and_2_of_the_guide():
+    # There is no GPU here: --driver is the one thing that the guide does not have.
     server = container("server", image=AGENT, command=[
-        "sh", "-c", "vcuda -n native -s 9997 -r 9998 -p 9999 -a 0x1129 -k 0x298"])
-    # Without a GPU here: the one thing that the guide does not have.
-    server["command"][2] = "gpu-agent --driver software -n native -s 9997 -r 9998 -p 9999 -a 0x1129 -k 0x298"
+        "sh", "-c", "gpu-agent --driver software" + LINE])
     apply(deployment("guide-server", pod_spec(server)))
     k("rollout", "status", "deployment/guide-server", "--timeout=60s")
     address = get("pods", space=SPACE)
     address = [p["status"]["podIP"] for p in address["items"]
-               if p["metadata"]["labels"].get("app") == "guide-server"][0]
+               if p["metadata"].get("labels", {}).get("app") == "guide-server"][0]
     volume = {"name": "vcuda-libs"}
     spec = pod_spec(
         container("client", image=SLIM, command=[
