@@ -562,7 +562,8 @@ void loop_run(struct worker *w)
 		}
 		if (progress) {
 			idle_since = now;
-		} else if (now - idle_since < w->spin_ns) {
+		} else if (now - idle_since <
+			   (w->pending && w->spin_ns ? WAIT_CALL_NS : w->spin_ns)) {
 			wait_relax();
 		} else {
 			loop_sleep(w, now - idle_since);

@@ -440,7 +440,7 @@ static bool slot_answered(struct channel_slot *slot)
 				return true;
 			wait_relax();
 		}
-		if (wait_now() - start > session.spin_ns)
+		if (wait_now() - start > WAIT_CALL_NS)
 			break;
 	}
 	for (;;) {

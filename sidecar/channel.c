@@ -269,6 +269,15 @@ static void channel_sleep(struct channel *channel, uint64_t now)
 		channel->broken_at = wait_now();
 }
 
+/* ns before it sleeps */
+static uint64_t channel_spin(const struct channel *channel)
+{
+	uint64_t spin = channel->server->spin;
+
+	return spin && spin < WAIT_CALL_NS && ring_any_waits(&channel->ring) ? WAIT_CALL_NS
+									     : spin;
+}
+
 static void channel_turn(struct channel *channel)
 {
 	uint64_t now = wait_now();
@@ -306,7 +315,7 @@ static void channel_turn(struct channel *channel)
 	}
 	if (channel->finished || channel->stopping)
 		return;
-	if (channel->link && now - channel->work_at < channel->server->spin) {
+	if (channel->link && now - channel->work_at < channel_spin(channel)) {
 		for (int i = 0; i < 32 && !ring_waiting(&channel->ring); i++)
 			wait_relax();
 		return;

@@ -67,6 +67,14 @@ static inline bool ring_waits(const struct ring *ring, uint16_t tag)
 {
 	return tag < CHANNEL_SLOTS && ring->waiting[tag / 64] >> tag % 64 & 1;
 }
+static inline bool ring_any_waits(const struct ring *ring)
+{
+	uint64_t any = 0;
+
+	for (unsigned i = 0; i < CHANNEL_SLOTS / 64; i++)
+		any |= ring->waiting[i];
+	return any;
+}
 static inline void ring_answered(struct ring *ring, uint16_t tag)
 {
 	ring->waiting[tag / 64] &= ~(1ull << tag % 64);

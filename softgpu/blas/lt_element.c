@@ -113,7 +113,7 @@ void *lt_member(struct blas_task *task, const void *base, const struct lt_layout
 		(uintptr_t)base + (uint64_t)l->batch_stride * (uint64_t)(unsigned)i * size;
 
 	if (!__builtin_mul_overflow(lt_extent(l), size, &bytes) &&
-		blas_reaches((const void *)at, bytes))
+		blas_reaches((const void *)at, bytes, (uint32_t)size))
 		return (void *)at;
 	task->handle->failed = true;
 	return NULL;

@@ -215,8 +215,8 @@ static bool behind_of(struct lt_task *t, struct behind *e, int i)
 	e->bias = step(d->bias, d->bias_stride, i, lt_size(e->bias_type));
 	e->aux = d->aux;
 	if (d->epilogue & (LT_BIAS | LT_BGRAD | LT_BGRADA | LT_BGRADB) &&
-		(!lt_size(e->bias_type) ||
-			!blas_reaches(e->bias, count * lt_size(e->bias_type))))
+		(!lt_size(e->bias_type) || !blas_reaches(e->bias, count * lt_size(e->bias_type),
+						   lt_size(e->bias_type))))
 		return false;
 	if (!(d->epilogue & LT_AUX))
 		return true;
@@ -224,12 +224,12 @@ static bool behind_of(struct lt_task *t, struct behind *e, int i)
 		return false;
 	if (d->epilogue & (LT_RELU | LT_DRELU)) {
 		e->aux = step(d->aux, d->aux_stride / 8, i, 1);
-		return blas_reaches(e->aux, bytes / 8);
+		return blas_reaches(e->aux, bytes / 8, 1);
 	}
 	e->aux = step(d->aux, d->aux_stride, i, lt_size(e->aux_type));
 	return lt_size(e->aux_type) &&
 	       !__builtin_mul_overflow(bytes, lt_size(e->aux_type), &bytes) &&
-	       blas_reaches(e->aux, bytes);
+	       blas_reaches(e->aux, bytes, lt_size(e->aux_type));
 }
 
 /* Gradients of a bias that are sums over k of an operand. */
@@ -256,7 +256,7 @@ static double factor(struct lt_task *t, const void *at)
 {
 	if (!at)
 		return 1;
-	if (blas_reaches(at, sizeof(float)))
+	if (blas_reaches(at, sizeof(float), sizeof(float)))
 		return *(const float *)at;
 	t->base.handle->failed = true;
 	return 0;
@@ -282,7 +282,7 @@ static void matmul_member(struct lt_task *t, int member)
 	void *pa, *pb, *product;
 
 	if (t->base.handle->failed || !behind_of(t, &e, member) ||
-		(alphas && !blas_reaches(alphas, (vector ? m : 1) * each))) {
+		(alphas && !blas_reaches(alphas, (vector ? m : 1) * each, each))) {
 		t->base.handle->failed = true;
 		return;
 	}
@@ -324,7 +324,7 @@ static void matmul_member(struct lt_task *t, int member)
 	}
 	if (d->epilogue & (LT_BGRADA | LT_BGRADB))
 		operand_sums(t, &e, d->epilogue & LT_BGRADA ? pa : pb, k, wide);
-	if (d->amax && blas_reaches(d->amax, sizeof(float)))
+	if (d->amax && blas_reaches(d->amax, sizeof(float), sizeof(float)))
 		*(float *)d->amax = (float)largest;
 out:
 	free(pa);
@@ -336,15 +336,16 @@ static void matmul_run(struct blas_task *base)
 {
 	struct lt_task *t = (struct lt_task *)base;
 	bool vector = t->desc.pointer_mode >= LT_DEVICE_VECTOR;
-	uint64_t bytes = (vector ? t->d.rows : 1) * lt_size((uint32_t)t->desc.scale);
+	uint32_t size = lt_size((uint32_t)t->desc.scale);
 
-	if (t->beta_at && !blas_reaches(t->beta_at, bytes)) {
+	if (t->beta_at && !blas_reaches(t->beta_at, (vector ? t->d.rows : 1) * size, size)) {
 		base->handle->failed = true;
 		return;
 	}
 	for (int i = 0; i < t->d.batch && !base->handle->failed; i++)
 		matmul_member(t, i);
-	if (t->bit_count && blas_reaches(t->bit_count, sizeof(*t->bit_count)))
+	if (t->bit_count &&
+		blas_reaches(t->bit_count, sizeof(*t->bit_count), sizeof(*t->bit_count)))
 		*t->bit_count = -1;
 	else if (t->bit_count)
 		base->handle->failed = true;

@@ -46,11 +46,12 @@ static void transform_member(struct transform_task *t, int member)
 static void transform_run(struct blas_task *base)
 {
 	struct transform_task *t = (struct transform_task *)base;
+	uint32_t size = lt_size((uint32_t)t->desc.scale);
 
 	for (int i = 0; i < 2; i++) {
 		if (!t->factor_at[i])
 			continue;
-		if (!blas_reaches(t->factor_at[i], lt_size((uint32_t)t->desc.scale))) {
+		if (!blas_reaches(t->factor_at[i], size, size)) {
 			base->handle->failed = true;
 			return;
 		}

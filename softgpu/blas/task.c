@@ -60,11 +60,13 @@ uint16_t blas_bfloat_out(float value)
 			  16); /* to nearest, ties to even */
 }
 
-bool blas_reaches(const void *at, uint64_t bytes)
+bool blas_reaches(const void *at, uint64_t bytes, uint32_t element)
 {
 	CUdeviceptr address = (CUdeviceptr)(uintptr_t)at, base, end;
 	size_t size;
 
+	if (address % (element > 8 ? 8 : element ? element : 1))
+		return false;
 	if (__builtin_add_overflow(address, bytes, &end))
 		return false;
 	while (address < end) {
@@ -85,14 +87,14 @@ void *blas_member(
 	if (place->array) {
 		const void *const *array = at;
 
-		if (!blas_reaches(&array[i], sizeof(*array)))
+		if (!blas_reaches(&array[i], sizeof(*array), sizeof(*array)))
 			goto failed;
 		at = array[i];
 	} else {
 		at = (const void *)((uintptr_t)at +
 				    (uint64_t)place->stride * (uint64_t)i * size);
 	}
-	if (!__builtin_mul_overflow(elements, size, &bytes) && blas_reaches(at, bytes))
+	if (!__builtin_mul_overflow(elements, size, &bytes) && blas_reaches(at, bytes, size))
 		return (void *)(uintptr_t)at;
 failed:
 	task->handle->failed = true;
@@ -161,9 +163,10 @@ static void task_run(void *argument)
 	uint32_t bytes = blas_size(task->scalar);
 
 	cuCtxSetCurrent(task->context);
-	if ((task->alpha_at && !blas_reaches(task->alpha_at, bytes)) ||
-		(task->beta_at && !blas_reaches(task->beta_at, bytes)) ||
-		(task->result && !blas_reaches(task->result, task->result_bytes))) {
+	if ((task->alpha_at && !blas_reaches(task->alpha_at, bytes, bytes)) ||
+		(task->beta_at && !blas_reaches(task->beta_at, bytes, bytes)) ||
+		(task->result &&
+			!blas_reaches(task->result, task->result_bytes, task->result_bytes))) {
 		task->handle->failed = true;
 		return;
 	}
