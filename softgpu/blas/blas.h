@@ -90,8 +90,8 @@ struct blas_task *blas_new(void *handle, void (*run)(struct blas_task *), enum b
  * to the host or the device as the pointer mode says. */
 int blas_submit(struct blas_task *task, void *result, uint32_t result_bytes);
 
-/* Whether the device has [at, at + bytes), elements of so many bytes that lie as numbers do. Needs
- * the context, which a running task has. */
+/* Whether the device has [at, at + bytes), elements of so many bytes that lie as numbers do.
+ * Needs the context, which a running task has. */
 bool blas_reaches(const void *at, uint64_t bytes, uint32_t element);
 /* Member I of a place, of `elements` elements; NULL and the handle failed where the device does
  * not have it. */
