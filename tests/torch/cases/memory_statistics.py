@@ -28,7 +28,8 @@ gc.collect()
 torch.cuda.empty_cache()
 check(torch.cuda.memory_reserved() == 0, "all given back")
 again, _ = torch.cuda.mem_get_info()
-check(again >= free_before - 4 * MIB, f"{again} bytes free again, {free_before} at first")
+# Kernels that libraries loaded meanwhile stay.
+check(again >= free_before - 64 * MIB, f"{again} bytes free again, {free_before} at first")
 for _ in range(200):  # the allocator returns and asks: no leak
     torch.empty(16 * MIB, dtype=torch.uint8, device="cuda")
     torch.cuda.empty_cache()
