@@ -351,13 +351,14 @@ static void small_floats(cudaStream_t stream)
 	SET_OP(&d, EPILOGUE, epilogue);
 	SET_OP(&d, BIAS_POINTER, bias.device);
 	status = descs_algo(lt, &d, &best);
+	if (!status)
+		status = cublasLtMatmul(lt, d.op, &alpha, da, d.a, db, d.b, &beta, out.device,
+			d.c, out.device, d.d, &best.algo, workspace, WORKSPACE, stream);
 	if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
 		puts("skip: 8-bit floats, which this library does not serve");
 		skipped++;
 	} else {
 		BLAS(status);
-		BLAS(cublasLtMatmul(lt, d.op, &alpha, da, d.a, db, d.b, &beta, out.device, d.c,
-			out.device, d.d, &best.algo, workspace, WORKSPACE, stream));
 		CUDA(cudaStreamSynchronize(stream));
 		matrix_check(&out, "8-bit floats");
 	}
