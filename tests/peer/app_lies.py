@@ -210,7 +210,7 @@ class Strangers(unittest.TestCase):
         agent = Agent()
         sidecar = Sidecar(agent)
         try:
-            before = sidecar.descriptors()
+            before = sidecar.settled()
             crowd = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(50)]
             for s in crowd:
                 s.connect(sidecar.path)
@@ -227,7 +227,7 @@ class Strangers(unittest.TestCase):
         agent = Agent()
         sidecar = Sidecar(agent)
         try:
-            before = sidecar.descriptors()
+            before = sidecar.settled()
             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             s.connect(sidecar.path)
             request = REQUEST.pack(CHANNEL_MAGIC, 1, ATTACH, 0, 0, 0, 1, 0, b"fds")

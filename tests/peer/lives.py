@@ -117,7 +117,7 @@ class Traffic(unittest.TestCase):
 
     def test_pinned_memory_comes_and_goes(self):
         with stage(self.ipc) as (agent, sidecar, app, session):
-            before = sidecar.descriptors()
+            before = sidecar.settled()
             numbers = [app.pin(5000) for _ in range(20)]
             self.assertEqual(len(set(numbers)), 20)
             self.assertTrue(all(len(app.extra[n]) == 8192 for n in numbers))
@@ -204,7 +204,7 @@ class TrafficByName(Traffic):
 class Ends(unittest.TestCase):
     def test_app_dies(self):
         with stage() as (agent, sidecar, app, session):
-            before = sidecar.descriptors()
+            before = sidecar.settled()
             other = App(sidecar.path)
             agent.session()
             started = time.monotonic()

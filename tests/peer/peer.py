@@ -340,6 +340,15 @@ class Sidecar:
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.process.pid))
 
+    def settled(self):
+        """How many it has once it has begun: the same number for a tenth of a second."""
+        last, same = -1, 0
+        while same < 5:
+            now = self.descriptors()
+            same, last = (same + 1 if now == last else 0), now
+            time.sleep(0.02)
+        return last
+
     def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
