@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 def find_binary(name):
-    for folder in (CACHE / "cluster/bin", CACHE / "go-bin", pathlib.Path("/tmp/vk/bin")):
+    for folder in (CACHE / "cluster/bin", CACHE / "go-bin"):
         if (folder / name).exists():
             return str(folder / name)
     return shutil.which(name)
