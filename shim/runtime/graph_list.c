@@ -88,7 +88,10 @@ cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeTy
 	return error;
 }
 
+/* In 13 the forms with edge data took the plain names. */
 #if CUDART_VERSION < 13000
+#define WITH_EDGES(name) name##_v2
+
 cudaError_t hand_cudaGraphGetEdges(
 	cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *numEdges)
 {
@@ -98,17 +101,6 @@ cudaError_t hand_cudaGraphGetEdges(
 		return error;
 	return runtime_status(cuGraphGetEdges(
 		(CUgraph)graph, (CUgraphNode *)from, (CUgraphNode *)to, numEdges));
-}
-
-cudaError_t hand_cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t *from,
-	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
-{
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphGetEdges_v2((CUgraph)graph, (CUgraphNode *)from,
-		(CUgraphNode *)to, (CUgraphEdgeData *)edgeData, numEdges));
 }
 
 cudaError_t hand_cudaGraphNodeGetDependencies(
@@ -122,17 +114,6 @@ cudaError_t hand_cudaGraphNodeGetDependencies(
 		(CUgraphNode)node, (CUgraphNode *)pDependencies, pNumDependencies));
 }
 
-cudaError_t hand_cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node,
-	cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies)
-{
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphNodeGetDependencies_v2((CUgraphNode)node,
-		(CUgraphNode *)pDependencies, (CUgraphEdgeData *)edgeData, pNumDependencies));
-}
-
 cudaError_t hand_cudaGraphNodeGetDependentNodes(
 	cudaGraphNode_t node, cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes)
 {
@@ -142,19 +123,6 @@ cudaError_t hand_cudaGraphNodeGetDependentNodes(
 		return error;
 	return runtime_status(cuGraphNodeGetDependentNodes(
 		(CUgraphNode)node, (CUgraphNode *)pDependentNodes, pNumDependentNodes));
-}
-
-cudaError_t hand_cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node,
-	cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
-	size_t *pNumDependentNodes)
-{
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphNodeGetDependentNodes_v2((CUgraphNode)node,
-		(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData,
-		pNumDependentNodes));
 }
 
 cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
@@ -168,18 +136,6 @@ cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode
 		(const CUgraphNode *)to, numDependencies));
 }
 
-cudaError_t hand_cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,
-	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies)
-{
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphAddDependencies_v2((CUgraph)graph,
-		(const CUgraphNode *)from, (const CUgraphNode *)to,
-		(const CUgraphEdgeData *)edgeData, numDependencies));
-}
-
 cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
 	const cudaGraphNode_t *to, size_t numDependencies)
 {
@@ -190,20 +146,11 @@ cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphN
 	return runtime_status(cuGraphRemoveDependencies((CUgraph)graph,
 		(const CUgraphNode *)from, (const CUgraphNode *)to, numDependencies));
 }
-
-cudaError_t hand_cudaGraphRemoveDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,
-	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies)
-{
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphRemoveDependencies_v2((CUgraph)graph,
-		(const CUgraphNode *)from, (const CUgraphNode *)to,
-		(const CUgraphEdgeData *)edgeData, numDependencies));
-}
 #else
-cudaError_t hand_cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
+#define WITH_EDGES(name) name
+#endif
+
+cudaError_t WITH_EDGES(hand_cudaGraphGetEdges)(cudaGraph_t graph, cudaGraphNode_t *from,
 	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
 {
 	cudaError_t error = runtime_enter();
@@ -214,7 +161,7 @@ cudaError_t hand_cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
 		(CUgraphNode *)to, (CUgraphEdgeData *)edgeData, numEdges));
 }
 
-cudaError_t hand_cudaGraphNodeGetDependencies(cudaGraphNode_t node,
+cudaError_t WITH_EDGES(hand_cudaGraphNodeGetDependencies)(cudaGraphNode_t node,
 	cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies)
 {
 	cudaError_t error = runtime_enter();
@@ -225,7 +172,7 @@ cudaError_t hand_cudaGraphNodeGetDependencies(cudaGraphNode_t node,
 		(CUgraphNode *)pDependencies, (CUgraphEdgeData *)edgeData, pNumDependencies));
 }
 
-cudaError_t hand_cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
+cudaError_t WITH_EDGES(hand_cudaGraphNodeGetDependentNodes)(cudaGraphNode_t node,
 	cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
 	size_t *pNumDependentNodes)
 {
@@ -238,8 +185,9 @@ cudaError_t hand_cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
 		pNumDependentNodes));
 }
 
-cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies)
+cudaError_t WITH_EDGES(hand_cudaGraphAddDependencies)(cudaGraph_t graph,
+	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+	const cudaGraphEdgeData *edgeData, size_t numDependencies)
 {
 	cudaError_t error = runtime_enter();
 
@@ -250,8 +198,9 @@ cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode
 		(const CUgraphEdgeData *)edgeData, numDependencies));
 }
 
-cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies)
+cudaError_t WITH_EDGES(hand_cudaGraphRemoveDependencies)(cudaGraph_t graph,
+	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+	const cudaGraphEdgeData *edgeData, size_t numDependencies)
 {
 	cudaError_t error = runtime_enter();
 
@@ -261,4 +210,3 @@ cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphN
 		(const CUgraphNode *)from, (const CUgraphNode *)to,
 		(const CUgraphEdgeData *)edgeData, numDependencies));
 }
-#endif
