@@ -513,13 +513,6 @@ void queue_wait_locked(struct CUstream_st *stream, uint64_t seq)
 	wait_for(stream, seq, true, 0);
 }
 
-void queue_wait(struct CUstream_st *stream, uint64_t seq)
-{
-	pthread_mutex_lock(&queue_lock);
-	wait_for(stream, seq, true, 0);
-	pthread_mutex_unlock(&queue_lock);
-}
-
 bool queue_idle_locked(const struct CUctx_st *context)
 {
 	for (struct CUstream_st *s = context->streams; s; s = s->next)
