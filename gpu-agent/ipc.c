@@ -222,15 +222,13 @@ CUresult serve_vcudaIpcImport(struct worker *w, struct request *r)
 	const uint8_t *name = worker_in(r, &req->name, 16);
 	static struct handoff ask;
 	struct worker_device *d;
-	uint64_t first, count;
 
 	if (worker_refused(r))
 		return r->refused;
 	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	d = &w->devices[req->device];
-	if (!memory_granules(d, req->address, req->bytes, &first, &count) ||
-		!memory_free_granules(d, first, count))
+	if (!memory_vacant(d, req->address, req->bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (req->bytes > d->lease - d->used)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -253,15 +251,12 @@ static CUresult ipc_given(struct worker *w, const struct handoff *h, int fd)
 {
 	struct worker_device *d = &w->devices[w->ipc.device];
 	CUmemGenericAllocationHandle memory;
-	uint64_t first, count;
 	CUresult status;
 
 	if (h->status || fd < 0)
 		return h->status ? (CUresult)h->status : CUDA_ERROR_INVALID_VALUE;
 	/* Frames were served since it was asked. */
-	if (h->bytes != w->ipc.bytes ||
-		!memory_granules(d, w->ipc.address, w->ipc.bytes, &first, &count) ||
-		!memory_free_granules(d, first, count))
+	if (h->bytes != w->ipc.bytes || !memory_vacant(d, w->ipc.address, w->ipc.bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (w->ipc.bytes > d->lease - d->used)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -32,8 +32,12 @@ bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t b
 	return true;
 }
 
-bool memory_free_granules(const struct worker_device *d, uint64_t first, uint64_t count)
+bool memory_vacant(const struct worker_device *d, uint64_t address, uint64_t bytes)
 {
+	uint64_t first, count;
+
+	if (!memory_granules(d, address, bytes, &first, &count))
+		return false;
 	for (uint64_t g = first; g < first + count; g++)
 		if (d->mapped[g / 64] >> g % 64 & 1)
 			return false;
@@ -52,8 +56,6 @@ CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_
 	CUresult status;
 
 	if (!memory_granules(d, address, bytes, &first, &count))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!memory_free_granules(d, first, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = w->cuda.cuMemMap(address, bytes, 0, memory, 0);
 	if (!status) {
@@ -78,13 +80,11 @@ CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
 	};
-	uint64_t first, count;
 	CUresult status;
 
 	if (!d)
 		return r->refused;
-	if (!memory_granules(d, req->address, req->bytes, &first, &count) ||
-		!memory_free_granules(d, first, count))
+	if (!memory_vacant(d, req->address, req->bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (req->bytes > d->lease - d->used)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -76,7 +76,8 @@ CUresult serve_vcudaVmmMap(struct worker *w, struct request *r)
 
 	if (!m)
 		return r->refused;
-	if (req->bytes > m->bytes)
+	if (req->bytes > m->bytes ||
+		!memory_vacant(&w->devices[m->device], req->address, req->bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = memory_put(w, m->device, req->address, req->bytes, m->memory, m);
 	if (!status)
