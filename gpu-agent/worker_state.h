@@ -419,8 +419,8 @@ bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t b
 	uint64_t *first, uint64_t *count);
 /* It is granules of the window, and nothing is mapped there. */
 bool memory_vacant(const struct worker_device *d, uint64_t address, uint64_t bytes);
-/* Maps memory there, which is vacant, for its own device; takes it over where it returns SUCCESS. `of`: the app's
- * own piece, else NULL. The caller counts it as used. */
+/* Maps memory there, which is vacant, for its own device; takes it over where it returns
+ * SUCCESS. `of`: the app's own piece, else NULL. The caller counts it as used. */
 CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
 	CUmemGenericAllocationHandle memory, struct vmm *of);
 uint32_t memory_unmapped(struct worker *w, uint32_t device, uint64_t first);

@@ -336,7 +336,8 @@ void queue_stream_close(struct CUstream_st *stream); /* destroys it once it is d
 /* Also waits for SEQ of OTHER; before the op is submitted; queue_lock held. */
 bool queue_depend(struct op *op, struct CUstream_st *other, uint64_t seq);
 /* Adds OP to the stream's end; it is the queue's from here on.  QUIET: the caller goes on to
- * queue_wait_locked, so no thread need be woken for it.  The op's number; 0 = no memory (dropped). */
+ * queue_wait_locked, so no thread need be woken for it.  The op's number; 0 = no memory
+ * (dropped). */
 uint64_t queue_submit(struct CUstream_st *stream, struct op *op, bool quiet);
 uint64_t queue_submit_locked(struct CUstream_st *stream, struct op *op, bool quiet);
 /* Returns once SEQ of the stream is done; the calling thread runs the stream itself if it can.
