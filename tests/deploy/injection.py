@@ -23,6 +23,7 @@ import apiserver
 
 HERE = pathlib.Path(__file__).parent
 CHART = HERE.parents[1] / "deploy/helm/vcuda"
+GOLDEN = HERE.parents[1] / "deploy/kyverno/tests/patched"
 HELM = apiserver.find_binary("helm")
 KYVERNO = apiserver.find_binary("kyverno-cli")
 P = "tensor-fusion.ai/"
@@ -32,10 +33,17 @@ NEEDS = {"map": "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy",
 NAMESPACES = {"default": {}, "restricted": {"pod-security.kubernetes.io/enforce": "restricted"},
               "baseline": {"pod-security.kubernetes.io/enforce": "baseline"},
               "disabled": {P + "injection": "disabled"}}
-LIST = ":".join("/lib/vcuda/" + name for name in (CHART / "files/preload").read_text().split())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
 OURS = {"tensor-fusion-libs", "tensor-fusion-shm", "tensor-fusion-token"}
+
+
+def preload_list():
+    """What LD_PRELOAD says, of the chart as it is now."""
+    return ":".join("/lib/vcuda/" + name for name in (CHART / "files/preload").read_text().split())
+
+
+LIST = preload_list()
 
 
 def render(engine, *more):
@@ -219,8 +227,14 @@ def check_injected(raw, got, secure):
             same(f"{part}.{key}", got[part].get(key), want[part].get(key))
 
 
-def judge(case, outcome, raw, pod_security):
-    """outcome: the pod that came back, or the text of a refusal."""
+def golden(case):
+    """The pod of its golden file (golden.py); None if it has none."""
+    path = GOLDEN / f"{case.name}.yaml"
+    return yaml.safe_load(path.read_text()) if path.exists() else None
+
+
+def judge(case, outcome, raw, pod_security, file=None):
+    """outcome: the pod that came back, or the text of a refusal.  file: what its golden file says."""
     secure = case.namespace in ("restricted", "baseline")
     refusal = outcome if isinstance(outcome, str) else None
     expect = case.expect
@@ -235,10 +249,13 @@ def judge(case, outcome, raw, pod_security):
         same("the pod", bare(outcome), bare(raw))
     else:
         check_injected(raw, outcome, secure)
+    if file:
+        same("its golden file", bare(outcome), bare(file))
 
 
 def by_apiserver(cases):
-    """Yields case, outcome, raw: what came back, and what comes back of the same pod unannotated."""
+    """Yields case, outcome, raw, file: what came back of the pod; what comes back of it, and of its golden
+    file, without the policy."""
     with apiserver.Apiserver() as api:
         for name, labels in NAMESPACES.items():
             if name != "default":
@@ -251,9 +268,10 @@ def by_apiserver(cases):
                 return str(problem)
 
         # The same pods in a cluster without the policy: what defaults alone make of them.
-        plain = {}
+        plain, files = {}, {}
         for case in cases:
             plain[case.name] = ask(case.pod)
+            files[case.name] = golden(case) and ask(golden(case))
         for thing in render("map"):
             api.create(thing)
         first = next(case for case in cases if case.name == "one-container")
@@ -264,7 +282,8 @@ def by_apiserver(cases):
                 raise SystemExit(f"the policy does nothing after 30 s: {ask(first.pod)}")
             time.sleep(0.2)
         for case in cases:
-            yield case, ask(case.pod), plain[case.name] if isinstance(plain[case.name], dict) else case.pod
+            raw = plain[case.name] if isinstance(plain[case.name], dict) else case.pod
+            yield case, ask(case.pod), raw, files[case.name]
         case = first
         times = {}
         for what in ("injected", "untouched"):
@@ -289,7 +308,7 @@ def by_apiserver(cases):
             while "'second-refuse'" not in str(ask(bad.pod)) and time.monotonic() < deadline:
                 time.sleep(0.2)
             told = str(ask(bad.pod))
-            yield bad, told if "'second-refuse'" in told else "let in by the second policy", bad.pod
+            yield bad, told if "'second-refuse'" in told else "let in by the second policy", bad.pod, None
 
 
 def by_kyverno(engine, cases):
@@ -327,7 +346,7 @@ def by_kyverno(engine, cases):
             else:
                 documents = yaml.safe_load_all(made.read_text()) if made.exists() else []
                 outcome = ([d for d in documents if d and d["kind"] == "Pod"] or [pods[case.name]])[-1]
-            yield case, outcome, pods[case.name]
+            yield case, outcome, pods[case.name], golden(case)
 
 
 def seed_by_kyverno():
@@ -360,9 +379,9 @@ def main():
     passed = failed = 0
     for engine in engines:
         outcomes = by_apiserver(cases) if engine == "map" else by_kyverno(engine, cases)
-        for case, outcome, raw in outcomes:
+        for case, outcome, raw, file in outcomes:
             try:
-                judge(case, outcome, raw, engine == "map")
+                judge(case, outcome, raw, engine == "map", file)
                 passed += 1
             except (AssertionError, KeyError, IndexError, TypeError) as problem:
                 failed += 1
