@@ -39,7 +39,7 @@ REFUSES = {"mutatingpolicy": ["policy: vcuda-refuse", "isValidatingPolicy: true"
 
 
 def shapes():
-    return [injection.Case(PODS / f"{name}.yaml") for name in SHAPES]
+    return [injection.read_case(PODS / f"{name}.yaml") for name in SHAPES]
 
 
 def place(case):
