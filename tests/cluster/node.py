@@ -454,7 +454,8 @@ def end_containers():
                     f'labels."io.cri-containerd.kind"=={label}', check=False).split()
         for words in (("tasks", "kill", "-s", "SIGKILL"), ("tasks", "delete", "-f"), ("containers", "rm")):
             for process in [subprocess.Popen([*client, *words, name], stdout=subprocess.DEVNULL,
-                                             stderr=subprocess.DEVNULL) for name in names]:
+                                             stderr=subprocess.DEVNULL, env=environment())
+                            for name in names]:
                 process.wait(30)
 
 
