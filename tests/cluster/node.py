@@ -315,6 +315,24 @@ def dns():
              "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}]}]}))
 
 
+# --- network policies ---
+
+def enforce():
+    """From here on the node's network enforces NetworkPolicy; until lift() or down()."""
+    bridged = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+    if not works(*inside("test", "-e", bridged)):
+        run("modprobe", "br_netfilter", check=False)
+    # What pods of one node send each other crosses the bridge only: br_netfilter shows it to nftables.
+    run(*inside("sysctl", "-qw", "net.bridge.bridge-nf-call-iptables=1"))
+    daemon("netpol", sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "netpol.py"))
+    wait_for(lambda: works(*inside("nft", "list", "table", "inet", "vcuda_netpol")), 10, "the policies' table")
+
+
+def lift():
+    end("netpol")
+    run(*inside("nft", "delete", "table", "inet", "vcuda_netpol"), check=False)
+
+
 # --- images ---
 
 def load(archive):
