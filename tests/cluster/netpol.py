@@ -9,12 +9,14 @@ node always reach each other, and a connection that was let in stays.
 
 Runs in the node's network namespace (node.py: enforce); IPv4 only, as the node.
 """
+import collections
 import ipaddress
 import subprocess
 import sys
 import time
 
 TABLE = "vcuda_netpol"
+EVERYWHERE = "0.0.0.0/0"
 PERIOD = 0.25  # seconds between two looks
 PLACES = {"policies": "/apis/networking.k8s.io/v1/networkpolicies", "pods": "/api/v1/pods",
           "namespaces": "/api/v1/namespaces"}
@@ -72,45 +74,39 @@ def number(port, pod):
     return None
 
 
-# --- what nftables is told ---
+# --- what is let through ---
 
-def matches_of_ports(ports, pod):
-    """One match for each port; [""]: every port.  Names are those of `pod`, None: of nobody known."""
-    if not ports:
-        return [""]
+# `block` without those of `but`, and of a protocol (None: any) the ports from first to last (None: all).
+Rule = collections.namedtuple("Rule", "block but protocol first last")
+
+
+def ports_of(entry, pod):
+    """[(protocol, first, last)].  Names are of containers of `pod`, None: of whom nothing is known."""
+    if not entry.get("ports"):
+        return [(None, None, None)]
     found = []
-    for port in ports:
-        protocol = port.get("protocol", "TCP").lower()
-        if "port" not in port:
-            found.append(f"meta l4proto {protocol}")
-            continue
-        first = port["port"] if pod is None and isinstance(port["port"], int) else pod and number(port, pod)
-        if first:
-            last = port.get("endPort", first)
-            found.append(f"{protocol} dport {first}" + (f"-{last}" if last != first else ""))
+    for port in entry["ports"]:
+        protocol, first = port.get("protocol", "TCP").lower(), port.get("port")
+        if isinstance(first, str):
+            first = pod and number(port, pod)
+            if not first:
+                continue
+        found.append((protocol, first, port.get("endPort", first)))
     return found
 
 
 def rules(cluster, policy, entry, pod, direction):
-    """The rules that let through what one entry of a policy allows to (in) or from (out) a pod."""
-    side, field = (("saddr", "from"), ("daddr", "to"))[direction == "out"]
-    # A named port is one of whoever is connected to.
-    target = pod if direction == "in" else None
+    """What one entry of a policy allows to (in) or from (out) a pod."""
+    field, target = ("from", pod) if direction == "in" else ("to", None)
+    blocks = []  # and whose port a name is: that of whom is connected to
     if not entry.get(field):
-        yield from matches_of_ports(entry.get("ports"), target)
+        blocks.append((EVERYWHERE, (), target))
     for peer in entry.get(field) or ():
-        if "ipBlock" in peer:
-            block = peer["ipBlock"]
-            if ipaddress.ip_network(block["cidr"], strict=False).version != 4:
-                continue
-            but = [one for one in block.get("except") or () if ":" not in one]
-            where = f"ip {side} {block['cidr']}" + (f" ip {side} != {{ {', '.join(but)} }}" if but else "")
-            for match in matches_of_ports(entry.get("ports"), target):
-                yield f"{where} {match}"
-            continue
-        for other in cluster.peers(policy, peer):
-            for match in matches_of_ports(entry.get("ports"), target or other):
-                yield f"ip {side} {other['status']['podIP']} {match}"
+        if "ipBlock" not in peer:
+            blocks += [(other["status"]["podIP"], (), target or other) for other in cluster.peers(policy, peer)]
+        elif ":" not in peer["ipBlock"]["cidr"]:
+            blocks.append((peer["ipBlock"]["cidr"], tuple(peer["ipBlock"].get("except") or ()), target))
+    return [Rule(block, but, *ports) for block, but, whose in blocks for ports in ports_of(entry, whose)]
 
 
 def isolates(policy, direction):
@@ -119,36 +115,54 @@ def isolates(policy, direction):
     return {"in": "Ingress", "out": "Egress"}[direction] in kinds
 
 
-def chains(cluster, direction):
-    """{pod's address: the lines of its chain}, of pods that some policy isolates."""
+def isolated(cluster, direction):
+    """{address of a pod that some policy isolates: the rules of all of them}."""
     found = {}
     for policy in cluster.policies:
-        if not isolates(policy, direction):
-            continue
-        spec = policy["spec"]
-        for pod in cluster.chosen(policy):
-            lines = found.setdefault(pod["status"]["podIP"], [])
-            for entry in spec.get("ingress" if direction == "in" else "egress") or ():
-                for rule in rules(cluster, policy, entry, pod, direction):
-                    lines.append(" ".join(f"{rule} return".split()))
+        for pod in cluster.chosen(policy) if isolates(policy, direction) else ():
+            got = found.setdefault(pod["status"]["podIP"], [])
+            for entry in policy["spec"].get("ingress" if direction == "in" else "egress") or ():
+                got += rules(cluster, policy, entry, pod, direction)
     return found
+
+
+def allows(cluster, source, target, port, protocol="tcp"):
+    """Whether a connection from one address to another is let through: for tests without a network."""
+    def fits(rule, address):
+        inside = lambda block: ipaddress.ip_address(address) in ipaddress.ip_network(block, strict=False)
+        return (inside(rule.block) and not any(map(inside, rule.but)) and rule.protocol in (None, protocol)
+                and (rule.first is None or rule.first <= port <= rule.last))
+
+    return all(owner not in of or any(fits(rule, other) for rule in of[owner]) for of, owner, other in (
+        (isolated(cluster, "out"), source, target), (isolated(cluster, "in"), target, source)))
+
+
+# --- what nftables is told ---
+
+def line(rule, side):
+    words = [f"ip {side} {rule.block}"]
+    if rule.but:
+        words.append(f"ip {side} != {{ {', '.join(rule.but)} }}")
+    if rule.first is not None:
+        words.append(f"{rule.protocol} dport {rule.first}" + (f"-{rule.last}" if rule.last != rule.first else ""))
+    elif rule.protocol:
+        words.append(f"meta l4proto {rule.protocol}")
+    return " ".join(words) + " return"
 
 
 def ruleset(cluster):
     """The whole table, to be laid down in one go."""
-    made = {direction: chains(cluster, direction) for direction in ("out", "in")}
     text = [f"table inet {TABLE}", f"delete table inet {TABLE}", f"table inet {TABLE} {{"]
-    for direction in made:
-        for address, lines in sorted(made[direction].items()):
-            text.append(f" chain {direction}_{address} {{")
-            text += [f"  {line}" for line in dict.fromkeys(lines)] + ["  counter drop", " }"]
-    text += [" chain forward {", "  type filter hook forward priority filter; policy accept;",
-             "  ct state established,related accept"]
+    forward = []
     # First whether the one may send, then whether the other may get.
-    for direction, side in (("out", "saddr"), ("in", "daddr")):
-        for address in sorted(made[direction]):
-            text.append(f"  ip {side} {address} jump {direction}_{address}")
-    return "\n".join(text + [" }", "}", ""])
+    for direction, own, other in (("out", "saddr", "daddr"), ("in", "daddr", "saddr")):
+        for address, allowed in sorted(isolated(cluster, direction).items()):
+            text.append(f" chain {direction}_{address} {{")
+            text += [f"  {line(rule, other)}" for rule in dict.fromkeys(allowed)] + ["  counter drop", " }"]
+            forward.append(f"  ip {own} {address} jump {direction}_{address}")
+    text += [" chain forward {", "  type filter hook forward priority filter; policy accept;",
+             "  ct state established,related accept", *forward, " }", "}", ""]
+    return "\n".join(text)
 
 
 def main():

@@ -19,7 +19,6 @@ RIGHT = "sums are right"
 SESSIONS, HTTP = (9997, 9998), 9999
 PART = "tensor-fusion.ai/component"
 MONITORING, CLOSED = "monitoring", "closed"
-ELSEWHERE, OUTSIDE = node.NAMESPACE + "-out", "198.18.0.250"  # a machine that is no pod
 found = {}  # how the release was
 CONNECT = """import socket, sys
 try:
@@ -208,21 +207,12 @@ def test_a_namespace_that_lets_nothing_out_computes_by_the_policy_of_the_docs():
 
 def test_a_machine_that_is_no_pod_is_let_in_by_its_address():
     """So are pods on the network of another node."""
-    node.run("ip", "netns", "add", ELSEWHERE)
-    try:
-        there = "/run/netns/" + ELSEWHERE
-        node.run("ip", "-n", node.NAMESPACE, "link", "add", "outside", "type", "veth", "peer", "name", "eth0",
-                 "netns", ELSEWHERE)
-        node.run("ip", "-n", node.NAMESPACE, "link", "set", "outside", "master", node.BRIDGE, "up")
-        node.run("ip", "-n", ELSEWHERE, "addr", "add", OUTSIDE + "/24", "dev", "eth0")
-        node.run("ip", "-n", ELSEWHERE, "link", "set", "eth0", "up")
-        seen = reaches(there, SESSIONS)
-        assert seen == every("TimeoutError", SESSIONS), seen
-        policy(**{"from": [{"ipBlock": {"cidr": OUTSIDE + "/32"}}]})
-        eventually(lambda: reaches(there, SESSIONS) == every("open", SESSIONS), 20, "the address is let in")
-        assert connect(there, agent()[1], HTTP) == "TimeoutError"
-    finally:
-        node.run("ip", "netns", "del", ELSEWHERE)
+    there = node.machine()
+    seen = reaches(there, SESSIONS)
+    assert seen == every("TimeoutError", SESSIONS), seen
+    policy(**{"from": [{"ipBlock": {"cidr": node.BESIDE + "/32"}}]})
+    eventually(lambda: reaches(there, SESSIONS) == every("open", SESSIONS), 20, "the address is let in")
+    assert connect(there, agent()[1], HTTP) == "TimeoutError"
 
 
 def test_without_the_policy_everybody_gets_in_again():
