@@ -20,6 +20,7 @@ SESSIONS, HTTP = (9997, 9998), 9999
 PART = "tensor-fusion.ai/component"
 MONITORING, CLOSED = "monitoring", "closed"
 found = {}  # how the release was
+SCRAPE = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=3).read().decode())"
 CONNECT = """import socket, sys
 try:
     socket.create_connection((sys.argv[1], int(sys.argv[2])), 3).close()
@@ -127,7 +128,7 @@ def test_others_are_kept_out_by_the_policy_and_a_label_lets_them_in():
 def test_metrics_are_for_prometheus_alone():
     address = agent()[1]
     prometheus = process("prometheus", "app", MONITORING)
-    page = node.run("nsenter", f"--net=/proc/{prometheus}/ns/net", "curl", "-sf", "--max-time", "3",
+    page = node.run("nsenter", f"--net=/proc/{prometheus}/ns/net", sys.executable, "-c", SCRAPE,
                     f"http://{address}:{HTTP}/metrics")
     assert "vcuda_agent_sessions" in page, page[:300]
     assert reaches(prometheus, SESSIONS) == every("TimeoutError", SESSIONS), "metrics are not sessions"
