@@ -8,8 +8,8 @@ import shutil
 import subprocess
 
 import node
-from cluster import (CHART, HELM, Api, Skip, annotations, apply, environment, eventually, execute, get,
-                     helm, k, kubectl, pod, ready)
+from cluster import (CHART, HELM, ROOT, SYSTEM, Api, Skip, annotations, apply, environment, eventually,
+                     execute, get, helm, k, kubectl, pod, ready)
 
 RIGHT = "sums are right"
 KYVERNO = "v1.19.1"
@@ -69,6 +69,38 @@ def injected_by(engine):
     ready(name)
     _, out = execute(name, "vectorAdd")
     assert RIGHT in out and "1024 MiB" in out, out
+    return f"{golden_pods(api)} golden pods"
+
+
+def read_pod(*path):
+    return json.loads(kubectl("create", "--dry-run=client", "-o", "json", "-f", os.path.join(ROOT, *path)))
+
+
+def golden_pods(api):
+    """The controller makes what the CLI made of the shapes in deploy/kyverno/tests."""
+    apply({"apiVersion": "v1", "kind": "Namespace",
+           "metadata": {"name": "restricted", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
+    eventually(lambda: kubectl("-n", "restricted", "get", "serviceaccount", "default", check=False), 30,
+               "the namespace's account")
+
+    def stored(what):
+        # The account's token would stand in front of our volumes, or behind them.
+        what["spec"]["automountServiceAccountToken"] = False
+        got = api.dry_run(what)
+        for key in ("uid", "creationTimestamp", "managedFields", "resourceVersion"):
+            got["metadata"].pop(key, None)
+        return got
+
+    files = sorted(os.listdir(os.path.join(ROOT, "deploy/kyverno/tests/patched")))
+    for name in files:
+        raw = read_pod("tests/deploy/pods", name)
+        want = read_pod("deploy/kyverno/tests/patched", name)
+        want = json.loads(json.dumps(want).replace("vcuda-agent.vcuda.svc", f"vcuda-agent.{SYSTEM}.svc"))
+        raw, want = stored(raw), stored(want)
+        for part in ("metadata", "spec"):
+            assert raw[part] == want[part], f"{name}: {part}\n  got  {raw[part]}\n  want {want[part]}"
+    kubectl("delete", "namespace", "restricted", "--timeout=60s")
+    return len(files)
 
 
 def test_kyverno_comes_up_in_the_cluster():
@@ -78,12 +110,12 @@ def test_kyverno_comes_up_in_the_cluster():
 
 def test_mutatingpolicy_injects_real_pods():
     installed()
-    injected_by("mutatingpolicy")
+    return injected_by("mutatingpolicy")
 
 
 def test_clusterpolicy_injects_real_pods():
     installed()
-    injected_by("clusterpolicy")
+    return injected_by("clusterpolicy")
 
 
 def installed():
