@@ -8,7 +8,8 @@
 #                                where the tool can pull it. BASE=local makes one from Debian's packages
 #   REGISTRY=ghcr.io/vcuda TAG=VERSION
 #
-# The same sources give the same image: files in one order, owner 0, time 0.
+# The same sources give the same image, whatever built it: files in one order, owner 0, time 0
+# (archive.py).
 set -euo pipefail
 build=$(realpath "${1:?usage: build.sh BUILD CACHE [IMAGE...]}")
 cache=$(realpath "${2:?usage: build.sh BUILD CACHE [IMAGE...]}")
@@ -120,7 +121,9 @@ cuda_libraries() { # IMAGE PACKAGE...: into /opt/vcuda/cuda/lib, with their lice
 	mkdir -p "$out/$image/rootfs/opt/vcuda/cuda/lib"
 	"$cache/venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-compile \
 		--target "$work" "$@"
-	find "$work" -name 'lib*.so*' -exec mv -t "$out/$image/rootfs/opt/vcuda/cuda/lib" {} +
+	# Not NVBLAS and not nvrtc's second form, which nothing here opens.
+	find "$work" -name 'lib*.so*' ! -name 'libnvblas*' ! -name '*.alt.so*' \
+		-exec mv -t "$out/$image/rootfs/opt/vcuda/cuda/lib" {} +
 	for package in "$work"/*.dist-info; do
 		find "$package" -iname 'license*' -type f -exec cp {} \
 			"$out/$image/rootfs/usr/share/doc/vcuda/$(basename "$package" .dist-info).LICENSE" \;
@@ -161,20 +164,49 @@ base_image() { # a Debian of essential packages: localhost/vcuda-base
 			--dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$tar.part"
 		mv "$tar.part" "$tar"
 	fi
-	BASE=localhost/vcuda-base:$(sha256sum "$tar" | cut -c1-12)
+	BASE=localhost/debian-essential:$(sha256sum "$tar" | cut -c1-12)
 	tar -xOf "$tar" ./var/lib/dpkg/status | awk '/^Package:/ {p = $2} /^Version:/ {print p, $2}' \
 		>"$out/base.packages"
-	[ "$TOOL" = buildah ] || { "$TOOL" import "$tar" $BASE >/dev/null; return; }
-	buildah inspect --type image $BASE >/dev/null 2>&1 && return
-	local made
-	made=$(buildah from scratch)
-	buildah add -q "$made" "$tar" / >/dev/null
-	buildah commit -q --timestamp 0 "$made" $BASE >/dev/null
-	buildah rm "$made" >/dev/null
+	have "$BASE" && return
+	"$here/archive.py" base "$tar" "$BASE" "$out/base.tar"
+	load "$out/base.tar" "$BASE"
+	rm "$out/base.tar"
+}
+
+have() { # REFERENCE
+	case $TOOL in
+	buildah) buildah inspect --type image "$1" ;;
+	*) "$TOOL" image inspect "$1" ;;
+	esac >/dev/null 2>&1
+}
+
+load() { # ARCHIVE REFERENCE
+	case $TOOL in
+	buildah) buildah pull -q "docker-archive:$1:$2" ;;
+	*) "$TOOL" load -q -i "$1" ;;
+	esac >/dev/null
+}
+
+build() { # FILE FOLDER ARGUMENT...: an image without a name; prints its id
+	local file=$1 folder=$2
+	shift 2
+	case $TOOL in
+	buildah) buildah bud -q --isolation chroot --network host -f "$file" "$@" "$folder" ;;
+	# Newer ones add a list of what built it, with the time.
+	docker) BUILDX_NO_DEFAULT_ATTESTATIONS=1 docker build -q -f "$file" "$@" "$folder" ;;
+	*) "$TOOL" build -q -f "$file" "$@" "$folder" ;;
+	esac
+}
+
+save() { # ID ARCHIVE
+	case $TOOL in
+	buildah) buildah push -q "$1" "docker-archive:$2" ;;
+	*) "$TOOL" save -o "$2" "$1" ;;
+	esac >/dev/null
 }
 
 image() { # NAME
-	local name=$1 reference=$REGISTRY/$1:$TAG file=$1 packages="" arguments
+	local name=$1 reference=$REGISTRY/$1:$TAG file=$1 packages="" arguments id digest
 	case $name in # a variant is a suffix of the tag
 	gpu-agent-*) file=gpu-agent reference=$REGISTRY/gpu-agent:$TAG-${name#gpu-agent-} ;;
 	esac
@@ -188,34 +220,35 @@ image() { # NAME
 	fi
 	chmod -R go+rX "$out/$name/rootfs"
 	find "$out/$name/rootfs" -exec touch -h -d @0 {} +
-	arguments=(-f "$here/$file.Containerfile" -t "$reference" --build-arg "BASE=$BASE"
+	arguments=(--build-arg "BASE=$BASE"
 		--label org.opencontainers.image.title="vcuda $name"
 		--label org.opencontainers.image.version="$version"
 		--label org.opencontainers.image.licenses=Apache-2.0
 		--label org.opencontainers.image.vendor=vcuda
 		--label org.opencontainers.image.description="$(sed -n '1s/^# //p' "$here/$file.Containerfile")")
 	rm -f "$out/$name.tar"
-	case $TOOL in
-	buildah)
-		buildah bud -q --isolation chroot --network host --timestamp 0 "${arguments[@]}" "$out/$name" >/dev/null
-		buildah push -q "$reference" "docker-archive:$out/$name.tar:$reference" ;;
-	podman)
-		podman build -q --timestamp 0 "${arguments[@]}" "$out/$name" >/dev/null
-		podman save -q -o "$out/$name.tar" "$reference" ;;
-	docker)
-		docker build -q "${arguments[@]}" "$out/$name" >/dev/null
-		docker save -o "$out/$name.tar" "$reference" ;;
-	esac
+	# What builders tell of themselves is of interest where they fail.
+	id=$(build "$here/$file.Containerfile" "$out/$name" "${arguments[@]}" 2>"$out/build.log") ||
+		{ cat "$out/build.log" >&2; echo "build.sh: $TOOL did not build $name" >&2; exit 1; }
+	save "$id" "$out/$name.tar.made"
+	digest=$("$here/archive.py" settle "$out/$name.tar.made" "$reference")
+	mv "$out/$name.tar.made" "$out/$name.tar"
+	# The name in the tool's store is that of the same image, and what came before it is gone.
+	[ "$TOOL" = buildah ] || load "$out/$name.tar" "$reference"
+	remove "$id"
 	printf '%-32s %6.1f MiB  sha256:%.12s\n' "$reference" \
-		"$(du -sb "$out/$name/rootfs" | awk '{print $1 / 1048576}')" "$(digest "$out/$name.tar")"
+		"$(du -sb "$out/$name/rootfs" | awk '{print $1 / 1048576}')" "$digest"
 }
 
-digest() { # of the image's configuration, which names every layer by its own
-	tar -xOf "$1" manifest.json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["Config"].split(".")[0].split("/")[-1])'
+remove() { # ID: and what is left of builds before
+	case $TOOL in
+	buildah) buildah rmi "$1" ;;
+	*) "$TOOL" rmi "$1" ;;
+	esac >/dev/null 2>&1 || true
 }
 
 [ $# -gt 0 ] || set -- client client-slim gpu-agent demo
 mkdir -p "$out"
 if [ "$BASE" = local ]; then base_image; fi
 for name; do image "$name"; done
-[ "$TOOL" != buildah ] || buildah rmi --prune -f >/dev/null # earlier builds
+rm -f "$out/build.log"
