@@ -25,6 +25,10 @@ export SOURCE_DATE_EPOCH=0
 if [ -z "${TOOL:-}" ]; then
 	for TOOL in buildah podman docker; do command -v $TOOL >/dev/null && break; done
 fi
+case $TOOL in
+buildah|podman|docker) ;;
+*) echo "build.sh: TOOL=$TOOL: it is buildah, podman or docker" >&2; exit 2 ;;
+esac
 command -v "$TOOL" >/dev/null || { echo "build.sh: none of buildah, podman, docker is here" >&2; exit 1; }
 # A store of our own: it works in a container too, and clashes with nobody.
 buildah() { command buildah --storage-driver vfs --root "$store" --runroot "$store.run" "$@"; }
@@ -56,6 +60,10 @@ client_licences() { # FOLDER
 	cp "$cache/sources/cjson/LICENSE" "$1/cJSON.LICENSE"
 }
 
+open_folders() { # ROOTFS: a new volume of docker's takes over the rights of the folder under it
+	chmod 1777 "$1/target" "$1/target/lib/vcuda" "$1/run/tensor-fusion"
+}
+
 rootfs_client() {
 	local r=$out/client/rootfs
 	client_files "$r/opt/vcuda"
@@ -63,6 +71,7 @@ rootfs_client() {
 	mkdir -p "$r/usr/bin" "$r/lib" "$r/target/lib/vcuda" "$r/run/tensor-fusion" "$r/etc"
 	ln -s /opt/vcuda/vcuda-client "$r/usr/bin/vcuda-client"
 	ln -s /opt/vcuda "$r/lib/vcuda"
+	open_folders "$r"
 	printf 'vcuda:x:65532:65532::/:/nonexistent\n' >"$r/etc/passwd"
 	printf 'vcuda:x:65532:\n' >"$r/etc/group"
 }
@@ -75,6 +84,7 @@ rootfs_client-slim() {
 	mkdir -p "$r/bin" "$r/usr/bin" "$r/target/lib/vcuda" "$r/tmp" "$r/run/tensor-fusion"
 	chmod 1777 "$r/tmp"
 	ln -s /lib/vcuda/vcuda-client "$r/usr/bin/vcuda-client"
+	open_folders "$r"
 	install -m 755 "$(busybox_static)" "$r/bin/busybox"
 	for tool in sh cp mv ln ls cat mkdir rm echo env sleep true false test ps kill; do
 		ln -s busybox "$r/bin/$tool"
@@ -102,7 +112,8 @@ rootfs_gpu-agent() { # [IMAGE]
 	chmod 1777 "$r/var/cache/vcuda" "$r/run/vcuda"
 }
 
-# With CUDA's libraries, NVIDIA's own, for programs that call them: a GB and more.
+# With CUDA's libraries, NVIDIA's own, for programs that call them: 2 GiB.  cuDNN compiles some of its
+# kernels where they run: nvrtc, and for 9.28 nvJitLink and a runtime of CUDA's, are opened by it.
 rootfs_gpu-agent-cuda12() {
 	rootfs_gpu-agent gpu-agent-cuda12
 	cuda_libraries gpu-agent-cuda12 nvidia-cublas-cu12==12.9.1.4 nvidia-cudnn-cu12==9.10.2.21 \
@@ -111,24 +122,31 @@ rootfs_gpu-agent-cuda12() {
 rootfs_gpu-agent-cuda13() {
 	rootfs_gpu-agent gpu-agent-cuda13
 	cuda_libraries gpu-agent-cuda13 nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.28.0.42 \
-		nvidia-cuda-nvrtc==13.0.88
+		nvidia-cuda-nvrtc==13.0.88 nvidia-nvjitlink==13.0.88 nvidia-cuda-runtime==13.0.96
 }
 
 cuda_libraries() { # IMAGE PACKAGE...: into /opt/vcuda/cuda/lib, with their licences
-	local image=$1 work
+	local image=$1 work=$out/$1/wheels package name version library rootfs=$out/$1/rootfs
+	local folder=$rootfs/opt/vcuda/cuda/lib documents=$rootfs/usr/share/doc/vcuda
 	shift
-	work=$(mktemp -d "$out/XXXXXX")
-	mkdir -p "$out/$image/rootfs/opt/vcuda/cuda/lib"
+	mkdir -p "$folder"
 	"$cache/venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-compile \
 		--target "$work" "$@"
-	# Not NVBLAS and not nvrtc's second form, which nothing here opens.
-	find "$work" -name 'lib*.so*' ! -name 'libnvblas*' ! -name '*.alt.so*' \
-		-exec mv -t "$out/$image/rootfs/opt/vcuda/cuda/lib" {} +
+	# cuda-packages, for sbom.py: name, version, file of its licence, libraries.
 	for package in "$work"/*.dist-info; do
-		find "$package" -iname 'license*' -type f -exec cp {} \
-			"$out/$image/rootfs/usr/share/doc/vcuda/$(basename "$package" .dist-info).LICENSE" \;
-	done
-	printf '%s\n' "$@" >"$out/$image/rootfs/usr/share/doc/vcuda/cuda-packages"
+		name=$(sed -n '/^Name: /{s///p;q}' "$package/METADATA")
+		version=$(sed -n '/^Version: /{s///p;q}' "$package/METADATA")
+		cp "$(find "$package" -iname 'license*' -type f | sort | head -n 1)" \
+			"$documents/$name-$version.LICENSE"
+		printf '%s %s %s' "$name" "$version" "$name-$version.LICENSE"
+		# Not NVBLAS and not nvrtc's second form, which nothing here opens.
+		sed 's/,.*//' "$package/RECORD" | grep -E '/lib[^/]*\.so[^/]*$' |
+			grep -vE '/libnvblas|\.alt\.so' | sort | while read -r library; do
+			mv "$work/$library" "$folder/"
+			printf ' %s' "${library##*/}"
+		done
+		echo
+	done >"$documents/cuda-packages"
 	rm -rf "$work"
 }
 
@@ -194,7 +212,7 @@ build() { # FILE FOLDER ARGUMENT...: an image without a name; prints its id
 	buildah) buildah bud -q --isolation chroot --network host -f "$file" "$@" "$folder" ;;
 	# Newer ones add a list of what built it, with the time.
 	docker) BUILDX_NO_DEFAULT_ATTESTATIONS=1 docker build -q -f "$file" "$@" "$folder" ;;
-	*) "$TOOL" build -q -f "$file" "$@" "$folder" ;;
+	podman) podman build -q --layers=false -f "$file" "$@" "$folder" ;;
 	esac
 }
 
