@@ -4,8 +4,8 @@
 # archive that `docker load`, `podman load` and `ctr images import` take.
 #
 #   TOOL=buildah|podman|docker   what builds (the first that is there)
-#   BASE=REFERENCE               base of gpu-agent and demo; default: docker.io/library/debian:bookworm-slim
-#                                where the tool can pull it. BASE=local makes one from Debian's packages
+#   BASE=REFERENCE               base of gpu-agent and demo, such as docker.io/library/debian:bookworm-slim;
+#                                the default, local, is made from Debian's packages
 #   REGISTRY=ghcr.io/vcuda TAG=VERSION
 #
 # The same sources give the same image, whatever built it: files in one order, owner 0, time 0
@@ -21,6 +21,7 @@ REGISTRY=${REGISTRY:-ghcr.io/vcuda} TAG=${TAG:-$version} BASE=${BASE:-local}
 out=$build/images
 store=$cache/cluster/store
 export SOURCE_DATE_EPOCH=0
+umask 022
 
 if [ -z "${TOOL:-}" ]; then
 	for TOOL in buildah podman docker; do command -v $TOOL >/dev/null && break; done
@@ -29,7 +30,7 @@ case $TOOL in
 buildah|podman|docker) ;;
 *) echo "build.sh: TOOL=$TOOL: it is buildah, podman or docker" >&2; exit 2 ;;
 esac
-command -v "$TOOL" >/dev/null || { echo "build.sh: none of buildah, podman, docker is here" >&2; exit 1; }
+command -v "$TOOL" >/dev/null || { echo "build.sh: no $TOOL here; buildah, podman or docker builds" >&2; exit 1; }
 # A store of our own: it works in a container too, and clashes with nobody.
 buildah() { command buildah --storage-driver vfs --root "$store" --runroot "$store.run" "$@"; }
 
@@ -173,9 +174,11 @@ rootfs_demo() {
 	install -m 755 "$build/examples/vectorAdd" "$r/usr/local/bin/vectorAdd"
 }
 
-base_image() { # a Debian of essential packages: localhost/vcuda-base
+base_image() { # a Debian of essential packages, of the same layer for every tool
 	local tar=$cache/cluster/base.tar
 	if [ ! -s "$tar" ]; then
+		command -v mmdebstrap >/dev/null || { echo "build.sh: no mmdebstrap makes a base here:" \
+			"install it, or set BASE=docker.io/library/debian:bookworm-slim" >&2; exit 1; }
 		mkdir -p "$cache/cluster"
 		mmdebstrap --quiet --format=tar --variant=essential --mode=root \
 			--include=ncurses-base,procps,libstdc++6 --dpkgopt='path-exclude=/usr/share/man/*' \
@@ -230,7 +233,9 @@ image() { # NAME
 	esac
 	fresh "$name"
 	"rootfs_$name"
-	case $file in gpu-agent|demo) packages=$([ -e "$out/base.packages" ] && echo "$out/base.packages") ;; esac
+	if [[ $file != client* && $BASE == localhost/debian-essential:* ]]; then
+		packages=$out/base.packages
+	fi
 	"$here/sbom.py" "$name" "$version" "$out/$name/rootfs" "$cache/sources" $packages >"$out/$name.spdx.json"
 	cp "$out/$name.spdx.json" "$out/$name/rootfs/usr/share/doc/vcuda/"
 	if find "$out/$name/rootfs" -perm /6000 -type f | grep .; then

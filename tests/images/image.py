@@ -29,7 +29,8 @@ class Image:
             self.tags = manifest["RepoTags"]
             self.digest = manifest["Config"].removesuffix(".json")
             self.config = json.load(archive.extractfile(manifest["Config"]))
-            for layer in manifest["Layers"]:
+            self.layers = manifest["Layers"]
+            for layer in self.layers:
                 with tarfile.open(fileobj=archive.extractfile(layer)) as tar:
                     self.read(tar)
 

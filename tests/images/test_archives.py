@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the images hold and say of themselves; that it does not matter which tool built them."""
+import gzip
 import hashlib
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
+import tarfile
+import tempfile
 import unittest
 
 from image import BUILD, CACHE, IMAGES, NAMES, ROOT, VERSION, Image, path
@@ -82,7 +86,7 @@ class Archives(unittest.TestCase):
 class AnyTool(unittest.TestCase):
     """Each tool that works here builds what `make images` built, byte for byte."""
 
-    def rebuilt(self, tool):
+    def rebuilt(self, tool, **environment):
         if not shutil.which(tool):
             self.skipTest(f"{tool} is not installed")
         if tool == "docker" and subprocess.run(["docker", "version"], capture_output=True,
@@ -94,7 +98,7 @@ class AnyTool(unittest.TestCase):
                 before[name] = hashlib.file_digest(file, "sha256").hexdigest()
         got = subprocess.run([os.path.join(ROOT, "images", "build.sh"), BUILD, CACHE],
                              capture_output=True, text=True, timeout=400,
-                             env=dict(os.environ, TOOL=tool))
+                             env=dict(os.environ, TOOL=tool, **environment))
         self.assertEqual(got.returncode, 0, got.stderr)
         for name in NAMES:
             with open(path(name), "rb") as file:
@@ -108,7 +112,97 @@ class AnyTool(unittest.TestCase):
         self.rebuilt("podman")
 
     def test_docker_builds_the_same(self):
-        self.rebuilt("docker")
+        self.rebuilt("docker", DOCKER_BUILDKIT="0")
+
+    def test_dockers_buildkit_builds_the_same(self):
+        debians = os.path.join(CACHE, "docker", "usr", "bin")  # engine.sh's: a client that needs no plug-in
+        if not shutil.which("docker"):
+            self.skipTest("docker is not installed")
+        if not subprocess.run(["docker", "buildx", "version"], capture_output=True).returncode:
+            debians = ""
+        elif not os.path.exists(debians):
+            self.skipTest("docker has no buildx here")
+        self.rebuilt("docker", DOCKER_BUILDKIT="1", PATH=f"{debians}:{os.environ['PATH']}".strip(":"))
+
+
+class Settling(unittest.TestCase):
+    """images/archive.py on archives as other tools would write them."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def settled(self, config, layers):
+        """(exit status, what it prints) for an archive with those layers, put as docker 25 puts them."""
+        path = os.path.join(self.folder.name, "archive.tar")
+        names = [f"blobs/sha256/{number:064x}" for number in range(len(layers) + 1)]
+        with tarfile.open(path, "w") as archive:
+            for name, data in ((names[0], json.dumps(config).encode()), *zip(names[1:], layers),
+                               ("manifest.json", json.dumps([{
+                                   "Config": names[0], "RepoTags": None, "Layers": names[1:]}]).encode())):
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                archive.addfile(info, io.BytesIO(data))
+        got = subprocess.run([os.path.join(ROOT, "images", "archive.py"), "settle", path,
+                              f"ghcr.io/vcuda/client:{VERSION}"], capture_output=True, text=True)
+        self.written = path
+        return got.returncode, (got.stdout + got.stderr).strip()
+
+    @staticmethod
+    def layer(*members):
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
+            for name, more in members:
+                info = tarfile.TarInfo(name)
+                info.mtime, info.uname = 1234567890.5, "root"
+                for key, value in more.items():
+                    setattr(info, key, value)
+                tar.addfile(info)
+        return data.getvalue()
+
+    def config(self, *layers):
+        return {"config": {}, "rootfs": {"diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()
+                                                      for layer in layers]}}
+
+    def test_a_packed_layer_in_another_order_of_another_time(self):
+        image = Image("client")
+        with tarfile.open(path("client")) as archive:
+            layer = archive.extractfile(image.layers[0]).read()
+        out = io.BytesIO()
+        with tarfile.open(fileobj=io.BytesIO(layer)) as tar, \
+                tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as copy:
+            for member in reversed(tar.getmembers()):
+                member.mtime, member.uname, member.gname = 1234567890.5, "root", "root"
+                member.name = "./" + member.name
+                copy.addfile(member, tar.extractfile(member) if member.isfile() else None)
+        config = dict(image.config, created="2031-01-01T00:00:00Z", container="9" * 64, docker_version="99")
+        config["config"] = dict(image.config["config"], Hostname="9" * 12, Cmd=None, WorkingDir="/")
+        config["rootfs"] = {"type": "layers",
+                            "diff_ids": ["sha256:" + hashlib.sha256(out.getvalue()).hexdigest()]}
+        status, digest = self.settled(config, [gzip.compress(out.getvalue())])
+        self.assertEqual((status, digest), (0, image.digest))
+        with open(self.written, "rb") as mine, open(path("client"), "rb") as first:
+            self.assertEqual(mine.read(), first.read())
+
+    def test_layers_of_the_base_are_left_alone(self):
+        base, ours = self.layer(("z", {}), ("a", {})), self.layer(("x", {}))
+        status, out = self.settled(self.config(base, ours), [base, ours])
+        self.assertEqual(status, 0, out)
+        with tarfile.open(self.written) as archive:
+            manifest = json.load(archive.extractfile("manifest.json"))[0]
+            self.assertEqual(archive.extractfile(manifest["Layers"][0]).read(), base)
+            self.assertNotEqual(archive.extractfile(manifest["Layers"][1]).read(), ours)
+
+    def test_what_cannot_be_settled_is_refused_with_a_sentence(self):
+        for member, word in ((("f", {"type": tarfile.LNKTYPE, "linkname": "g"}), "hard link"),
+                             (("f", {"uid": 1000}), "1000:0")):
+            layer = self.layer(member)
+            status, out = self.settled(self.config(layer), [layer])
+            self.assertEqual((status, word in out, out.count("\n")), (1, True, 0), out)
+        layer = self.layer(("f", {}))
+        for layers, word in (([b"\x28\xb5\x2f\xfd" + layer], "zstd"), ([layer, layer], "2 layers")):
+            status, out = self.settled(self.config(layer), layers)
+            self.assertEqual((status, word in out, out.count("\n")), (1, True, 0), out)
 
 
 if __name__ == "__main__":
