@@ -4,8 +4,9 @@
 # archive that `docker load`, `podman load` and `ctr images import` take.
 #
 #   TOOL=buildah|podman|docker   what builds (the first that is there)
-#   BASE=REFERENCE               base of gpu-agent and demo, such as docker.io/library/debian:bookworm-slim;
-#                                the default, local, is made from Debian's packages
+#   BASE=REFERENCE               base of gpu-agent and demo.  local is made from Debian's packages: the
+#                                default for root with mmdebstrap; docker.io/library/debian:bookworm-slim
+#                                for others
 #   REGISTRY=ghcr.io/vcuda TAG=VERSION
 #
 # The same sources give the same image, whatever built it: files in one order, owner 0, time 0
@@ -17,9 +18,10 @@ shift 2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 version=$(sed -n 's/.*VCUDA_VERSION "\(.*\)"/\1/p' "$root/common/version.h")
-REGISTRY=${REGISTRY:-ghcr.io/vcuda} TAG=${TAG:-$version} BASE=${BASE:-local}
+REGISTRY=${REGISTRY:-ghcr.io/vcuda} TAG=${TAG:-$version} BASE=${BASE:-}
 out=$build/images
 store=$cache/cluster/store
+base_tar=$cache/cluster/base.tar
 export SOURCE_DATE_EPOCH=0
 umask 022
 
@@ -30,6 +32,10 @@ case $TOOL in
 buildah|podman|docker) ;;
 *) echo "build.sh: TOOL=$TOOL: it is buildah, podman or docker" >&2; exit 2 ;;
 esac
+if [ -z "$BASE" ]; then
+	BASE=docker.io/library/debian:bookworm-slim
+	if [ -s "$base_tar" ] || { [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; }; then BASE=local; fi
+fi
 command -v "$TOOL" >/dev/null || { echo "build.sh: no $TOOL here; buildah, podman or docker builds" >&2; exit 1; }
 # A store of our own: it works in a container too, and clashes with nobody.
 buildah() { command buildah --storage-driver vfs --root "$store" --runroot "$store.run" "$@"; }
@@ -175,9 +181,9 @@ rootfs_demo() {
 }
 
 base_image() { # a Debian of essential packages, of the same layer for every tool
-	local tar=$cache/cluster/base.tar
+	local tar=$base_tar
 	if [ ! -s "$tar" ]; then
-		command -v mmdebstrap >/dev/null || { echo "build.sh: no mmdebstrap makes a base here:" \
+		command -v mmdebstrap >/dev/null || { echo "build.sh: BASE=local wants mmdebstrap and root:" \
 			"install it, or set BASE=docker.io/library/debian:bookworm-slim" >&2; exit 1; }
 		mkdir -p "$cache/cluster"
 		mmdebstrap --quiet --format=tar --variant=essential --mode=root \

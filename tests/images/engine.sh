@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # engine.sh run COMMAND... | up | down: a docker engine of our own, for the tests of the images on a
-# machine that has none.  Debian's package, unpacked and not installed: no service starts, and nothing
+# machine that has none.  Debian's packages, unpacked and not installed: no service starts, and nothing
 # stays outside two folders, ~/.cache/vcuda/docker and /tmp/vcuda-docker ($VCUDA_DOCKER), which `down`
 # removes.  Containers have no network of their own: use --network none, host or container:NAME.
 #
@@ -15,19 +15,18 @@ export DOCKER_HOST=unix://$state/docker.sock
 fail() { echo "engine.sh: $*" >&2; exit 1; }
 
 fetch() {
-	local missing=() name
-	for name in containerd runc iptables libdevmapper1.02.1; do
+	local name missing=()
+	[ -x "$package/usr/sbin/dockerd" ] && return
+	apt-get update -qq
+	for name in libdevmapper1.02.1 libseccomp2; do
 		dpkg-query -W -f='${Status}' $name 2>/dev/null | grep -q 'ok installed' || missing+=($name)
 	done
-	if [ ${#missing[@]} -gt 0 ] || [ ! -x "$package/usr/sbin/dockerd" ]; then
-		apt-get update -qq
-	fi
 	[ ${#missing[@]} = 0 ] || DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-	[ -x "$package/usr/sbin/dockerd" ] && return
 	rm -rf "$package.part"
 	mkdir -p "$package.part"
-	(cd "$package.part" && apt-get download -qq -o APT::Sandbox::User=root docker.io tini &&
+	(cd "$package.part" &&
+		apt-get download -qq -o APT::Sandbox::User=root docker.io tini containerd runc &&
 		for name in *.deb; do dpkg -x "$name" . && rm "$name"; done)
 	rm -rf "$package"
 	mv "$package.part" "$package"
