@@ -86,9 +86,6 @@ static inline cudaError_t runtime_status(CUresult status)
 	return likely(status == CUDA_SUCCESS) ? cudaSuccess : runtime_status_slow(status);
 }
 
-/* True for errors that stay until the device is reset (illegal address, assert, …). */
-bool runtime_sticky(cudaError_t error);
-
 /* Calls cuInit once; its error each time while it fails. */
 cudaError_t runtime_init(void);
 
