@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# build.sh [kubernetes|coredns|kyverno]...: what the real node runs, built from the Go module proxy
+# build.sh [kubernetes|coredns|kyverno|nvidia]...: what the real node runs, built from the Go module proxy
 # into ~/.cache/vcuda/cluster/bin, and Debian's packages beside it.  What is there is left alone.
-# Kubernetes takes 7 minutes of two quiet cores the first time, CoreDNS 3, Kyverno 9.
+# Kubernetes takes 7 minutes of two quiet cores the first time, CoreDNS 3, Kyverno 9, NVIDIA's
+# container runtime (for a node with a GPU) 1.
 #
 # Their go.mod files replace modules, which `go install` refuses: each becomes the go.mod of a
 # throw-away main module that requires the original.
@@ -9,6 +10,7 @@ set -euo pipefail
 kubernetes_minor=34.4
 coredns_version=v1.15.0
 kyverno_version=v1.19.1
+nvidia_version=v1.20.1
 
 bin=${XDG_CACHE_HOME:-$HOME/.cache}/vcuda/cluster/bin
 mkdir -p "$bin"
@@ -66,7 +68,12 @@ kyverno() {
 	rm -rf "$work"
 }
 
-declare -A made=([kubernetes]=kubelet [coredns]=coredns [kyverno]=kyverno)
+nvidia() { # its libraries are opened when it runs, so lazily bound
+	CGO_ENABLED=1 nice -n 15 go install -ldflags '-s -w -extldflags=-Wl,-z,lazy' \
+		github.com/NVIDIA/nvidia-container-toolkit/cmd/{nvidia-ctk,nvidia-cdi-hook,nvidia-container-runtime}@$nvidia_version
+}
+
+declare -A made=([kubernetes]=kubelet [coredns]=coredns [kyverno]=kyverno [nvidia]=nvidia-container-runtime)
 [ $# -gt 0 ] || set -- kubernetes coredns
 packages
 command -v go >/dev/null || { echo "build.sh: no Go (1.26 or newer): the node is built with it" >&2; exit 1; }

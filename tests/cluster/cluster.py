@@ -23,13 +23,28 @@ AGENT = f"ghcr.io/vcuda/gpu-agent:{VERSION}"
 PREFIX = "tensor-fusion.ai/"
 
 
+def node_gpu():
+    """Name, MiB and number of the GPUs that agents have: the node's own, else two software GPUs of 8 GiB."""
+    if not node.gpu():
+        return "vcuda software GPU", 8192, 2
+    rows = node.run("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
+    rows = [row.rsplit(", ", 1) for row in rows.strip().split("\n")]
+    return rows[0][0], int(rows[0][1]), len(rows)
+
+
+GPU_NAME, GPU_MIB, GPUS = node_gpu()
+# A user with a GPU node gives no value at all.
+VALUES = None if node.gpu() else {"agent": {"driver": "software", "env": [
+    {"name": "VCUDA_SOFTGPU_MEMORY", "value": f"{GPU_MIB >> 10}G"},
+    {"name": "VCUDA_SOFTGPU_DEVICES", "value": str(GPUS)}]}}
+
+
 class Skip(Exception):
     """What a test needs is not there."""
 
 
 def environment():
-    return dict(os.environ, KUBECONFIG=node.path("config", "admin"),
-                PATH=node.BIN + ":" + os.environ["PATH"])
+    return node.environment(KUBECONFIG=node.path("config", "admin"))
 
 
 def kubectl(*words, text=None, check=True, seconds=90):

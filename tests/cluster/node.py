@@ -6,6 +6,7 @@ Everything (etcd, control plane, containerd, kubelet, CoreDNS, pods) runs in one
 without a way out; its addresses are of the benchmarking range.  The API is reached from outside at
 127.0.0.1:PORT through a unix socket.  Images come out of archives, never from a registry.  State is in
 one folder; processes are ended by recorded pid and start time, so that a stranger is never hit.
+On a machine with an NVIDIA GPU, pods of the RuntimeClass `nvidia` get it by NVIDIA's container runtime.
 README.md says what this needs and why the flags are as they are.
 """
 import json
@@ -18,13 +19,15 @@ import time
 
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "vcuda")
 BIN = os.path.join(CACHE, "cluster", "bin")
+# pack.sh puts the network plugins beside our own; Debian's are where Debian has them.
+CNI = next((p for p in (os.path.join(CACHE, "cluster", "cni"),) if os.path.isdir(p)), "/usr/lib/cni")
 STATE = os.environ.get("VCUDA_CLUSTER", "/tmp/vcuda-cluster")
 NAMESPACE = os.environ.get("VCUDA_CLUSTER_NETNS", "vcuda-cluster")
 PORT = int(os.environ.get("VCUDA_CLUSTER_PORT", "16443"))
 NODE, BRIDGE = "node", "vcuda0"
 ADDRESS, PODS, SERVICES = "198.18.0.1", "198.18.0.0/16", "198.19.0.0/16"
 API_SERVICE, DNS_SERVICE = "198.19.0.1", "198.19.0.10"
-SYSCTLS = ("vm.overcommit_memory", "kernel.panic", "kernel.panic_on_oops")  # kubelet sets them
+SYSCTLS = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops")  # kubelet sets them
 PAUSE, BUSYBOX = "localhost/pause:test", "localhost/busybox:test"
 
 
@@ -32,9 +35,13 @@ def path(*words):
     return os.path.join(STATE, *words)
 
 
+def environment(**more):
+    return dict(os.environ, PATH=BIN + ":" + os.environ["PATH"], **more)
+
+
 def run(*command, text=None, check=True, seconds=60, env=None):
     got = subprocess.run([str(word) for word in command], input=text, capture_output=True, text=True,
-                         timeout=seconds, env=env)
+                         timeout=seconds, env=env or environment())
     if check and got.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))[:200]}: {got.stderr.strip()[-800:]}")
     return got.stdout
@@ -58,7 +65,7 @@ def wait_for(what, seconds, message):
 
 def works(*command):
     try:
-        return subprocess.run(command, capture_output=True, timeout=10).returncode == 0
+        return subprocess.run(command, capture_output=True, timeout=10, env=environment()).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
@@ -95,7 +102,7 @@ def daemon(name, *command, outside=False):
     with open(path("log", name + ".log"), "a") as log:
         process = subprocess.Popen(command if outside else inside(*command), stdin=subprocess.DEVNULL,
                                    stdout=log, stderr=log, start_new_session=True,
-                                   env=dict(os.environ, PATH=BIN + ":" + os.environ["PATH"]))
+                                   env=environment(XDG_CONFIG_HOME=path("config-home")))
     write(os.path.join("run", name + ".pid"), f"{process.pid} {start_time(process.pid)}\n")
 
 
@@ -172,8 +179,36 @@ def network():
     run(*inside("ip", "link", "add", BRIDGE, "type", "bridge"), check=False)
     run(*inside("ip", "addr", "replace", f"{ADDRESS}/24", "dev", BRIDGE))
     run(*inside("ip", "link", "set", BRIDGE, "up"))
-    run(*inside("sysctl", "-qw", "net.ipv4.ip_forward=1"))
+    run(*inside("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"))
 
+
+def gpu():
+    """Whether the node has one to give: a driver, and `build.sh nvidia` was run."""
+    return os.path.exists("/dev/nvidiactl") and os.path.exists(os.path.join(BIN, "nvidia-container-runtime"))
+
+
+def nvidia_runtime():
+    """What the GPU Operator would do for the runtime: which files and devices containers get."""
+    if not gpu() or os.path.exists(path("cdi", "nvidia.yaml")):
+        return
+    os.makedirs(path("cdi"), exist_ok=True)
+    run("nvidia-ctk", "cdi", "generate", "--output", path("cdi", "nvidia.yaml"), "--nvidia-cdi-hook-path",
+        os.path.join(BIN, "nvidia-cdi-hook"))
+    write("config-home/nvidia-container-runtime/config.toml", f"""[nvidia-container-runtime]
+mode = "cdi"
+runtimes = ["runc"]
+[nvidia-container-runtime.modes.cdi]
+default-kind = "nvidia.com/gpu"
+spec-dirs = ["{path('cdi')}"]
+""")
+
+
+RUNTIME = """[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.%s]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.%s.options]
+SystemdCgroup = false
+BinaryName = "%s"
+"""
 
 def containerd():
     config = write("containerd.toml", f"""version = 2
@@ -192,12 +227,10 @@ restrict_oom_score_adj = true
 [plugins."io.containerd.grpc.v1.cri".containerd]
 snapshotter = "overlayfs"
 default_runtime_name = "runc"
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-runtime_type = "io.containerd.runc.v2"
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-SystemdCgroup = false
+{RUNTIME % ("runc", "runc", "runc")}
+{RUNTIME % ("nvidia", "nvidia", os.path.join(BIN, "nvidia-container-runtime")) if gpu() else ""}
 [plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "/usr/lib/cni"
+bin_dir = "{CNI}"
 conf_dir = "{path('cni')}"
 """)
     write("cni/10-test.conflist", json.dumps({
@@ -214,11 +247,11 @@ conf_dir = "{path('cni')}"
 def control_plane():
     pki, config = lambda name: path("pki", name), lambda name: path("config", name)
     etcd = "http://127.0.0.1:2379"
-    daemon("etcd", "/usr/bin/etcd", "--name", "test", "--data-dir", path("etcd"), "--listen-client-urls",
+    daemon("etcd", "etcd", "--name", "test", "--data-dir", path("etcd"), "--listen-client-urls",
            etcd, "--advertise-client-urls", etcd, "--listen-peer-urls", "http://127.0.0.1:2380",
            "--initial-advertise-peer-urls", "http://127.0.0.1:2380", "--initial-cluster",
            "test=http://127.0.0.1:2380")
-    wait_for(lambda: works(*inside("curl", "-sf", etcd + "/health")), 30, "etcd")
+    wait_for(lambda: works(*inside("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/2379")), 30, "etcd")
     daemon("kube-apiserver", "kube-apiserver", f"--etcd-servers={etcd}", "--bind-address=0.0.0.0",
            f"--secure-port={PORT}", f"--advertise-address={ADDRESS}",
            f"--service-cluster-ip-range={SERVICES}", f"--client-ca-file={pki('ca.crt')}",
@@ -259,16 +292,33 @@ def control_plane():
     wait_for(lambda: works(*kubectl, "get", "--raw", "/readyz"), 10, "the way to the API")
 
 
+def control_groups():
+    """The group that pods are under.  Kubelets end pods that they do not know, so each has its own;
+    with version 2 of control groups all share one, and there can be one node at a time."""
+    if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+        return "/"
+    for controller in os.listdir("/sys/fs/cgroup"):
+        os.makedirs(os.path.join("/sys/fs/cgroup", controller, NAMESPACE), exist_ok=True)
+        if "cpuset" in controller.split(","):  # a new group has neither processors nor memory
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                with open(os.path.join("/sys/fs/cgroup", controller, name)) as of_all, \
+                     open(os.path.join("/sys/fs/cgroup", controller, NAMESPACE, name), "w") as ours:
+                    ours.write(of_all.read())
+    return "/" + NAMESPACE
+
+
 def kubelet():
     for name in SYSCTLS:
-        if not os.path.exists(path("run", "sysctl." + name)):
-            write("run/sysctl." + name, run("sysctl", "-n", name))
+        if not os.path.exists(path("run", "sysctl", name)):
+            with open(os.path.join("/proc/sys", name)) as file:
+                write(os.path.join("run/sysctl", name), file.read())
     if not os.path.exists("/var/lib/kubelet"):
         write("run/made-var-lib-kubelet", "")
     write("resolv.conf", "")  # the machine's own resolver is not for pods
     config = write("kubelet.json", json.dumps({
         "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-        "failCgroupV1": False, "cgroupDriver": "cgroupfs", "failSwapOn": False,
+        "failCgroupV1": False, "cgroupDriver": "cgroupfs", "cgroupRoot": control_groups(),
+        "failSwapOn": False,
         "containerRuntimeEndpoint": "unix://" + path("containerd.sock"),
         "podLogsDir": path("log", "pods"), "address": ADDRESS, "healthzBindAddress": "127.0.0.1",
         "tlsCertFile": path("pki", "kubelet-serving.crt"),
@@ -357,18 +407,21 @@ def own_images():
     """What a pod is held together by, and a container with musl's ways: static busybox."""
     have = run("ctr", "-a", path("containerd.sock"), "-n", "k8s.io", "images", "ls", "-q").split()
     if PAUSE not in have:
-        source = write("pause.c", """#include <signal.h>
+        pause = os.path.join(BIN, "pause")
+        if not os.path.exists(pause):
+            source = write("pause.c", """#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 static void leave(int s) { (void)s; _exit(0); }
 static void reap(int s) { (void)s; while (waitpid(-1, 0, WNOHANG) > 0) ; }
 int main(void) { signal(SIGINT, leave); signal(SIGTERM, leave); signal(SIGCHLD, reap); for (;;) pause(); }
 """)
-        run("gcc", "-O1", "-static", "-o", path("pause"), source)
-        make_image(PAUSE, {"pause": path("pause")}, ["/pause"])
+            run("gcc", "-O1", "-static", "-s", "-o", pause, source)
+        make_image(PAUSE, {"pause": pause}, ["/pause"])
     if BUSYBOX not in have:
-        tools = run("/bin/busybox", "--list").split()
-        make_image(BUSYBOX, {"bin/busybox": "/bin/busybox"}, ["/bin/sh"],
+        busybox = shutil.which("busybox", path=environment()["PATH"])
+        tools = run(busybox, "--list").split()
+        make_image(BUSYBOX, {"bin/busybox": busybox}, ["/bin/sh"],
                    [("bin/" + tool, "busybox") for tool in tools if tool != "busybox"])
 
 
@@ -378,7 +431,7 @@ def up(archives=()):
     began = time.monotonic()
     for folder in ("run", "log", "config"):
         os.makedirs(path(folder), exist_ok=True)
-    for step in (network, keys, containerd, own_images, control_plane, kubelet, dns):
+    for step in (network, keys, nvidia_runtime, containerd, own_images, control_plane, kubelet, dns):
         step()
     for archive in archives:
         load(archive)
@@ -386,6 +439,11 @@ def up(archives=()):
     wait_for(lambda: works(*kubectl, "get", "serviceaccount", "default"), 60, "service accounts")
     wait_for(lambda: works(*kubectl, "wait", "--for=condition=Ready", "node/" + NODE, "--timeout=1s"),
              90, "the node is Ready")
+    if gpu():  # as the GPU Operator leaves a node
+        run(*kubectl, "label", "--overwrite", "node", NODE, "nvidia.com/gpu.present=true")
+        run(*kubectl, "apply", "-f", "-", text=json.dumps(
+            {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"},
+             "handler": "nvidia"}))
     print(f"node.py: up in {time.monotonic() - began:.1f} s")
 
 
@@ -430,13 +488,13 @@ def down():
     take_away_mounts()
     run("ip", "netns", "del", NAMESPACE, check=False)
     for _ in range(10):
-        run("sh", "-c", "find /sys/fs/cgroup/*/kubepods -depth -type d -exec rmdir {} + 2>/dev/null",
-            check=False)
+        run("sh", "-c", f"find /sys/fs/cgroup/kubepods /sys/fs/cgroup/*/{NAMESPACE} -depth -type d"
+            " -exec rmdir {} + 2>/dev/null", check=False)
         time.sleep(0.1)
     for name in SYSCTLS:
-        if os.path.exists(path("run", "sysctl." + name)):
-            with open(path("run", "sysctl." + name)) as file:
-                run("sysctl", "-qw", f"{name}={file.read().strip()}", check=False)
+        if os.path.exists(path("run", "sysctl", name)):
+            with open(path("run", "sysctl", name)) as was, open(os.path.join("/proc/sys", name), "w") as now:
+                now.write(was.read())
     if os.path.exists(path("run", "made-var-lib-kubelet")):
         shutil.rmtree("/var/lib/kubelet", ignore_errors=True)
     for name in os.listdir("/var/log/containers") if os.path.isdir("/var/log/containers") else ():

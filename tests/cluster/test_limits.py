@@ -2,7 +2,7 @@
 """vram-limit and gpu-count of a pod, in the agent's ledger."""
 import re
 
-from cluster import (annotations, apply, container, execute, pod, pod_spec, put_app, ready, start)
+from cluster import (GPU_MIB, GPU_NAME, GPUS, annotations, apply, container, execute, pod, pod_spec, put_app, ready, start)
 
 GIB = 1 << 30
 STEP = 64 << 20
@@ -24,7 +24,7 @@ def test_a_pod_of_4_gib_sees_4_gib_and_gets_no_more():
     assert (count, total, free, info) == (1, 4 * GIB, 4 * GIB, 4 * GIB), (count, total, free, info)
     assert error == 2 and 4 * GIB - STEP <= got <= 4 * GIB, (error, got)
     _, out = execute("small", "nvidia-smi")
-    assert "4096 MiB" in out and "8192 MiB" not in out and out.count("vcuda software GPU") == 1, out
+    assert "4096 MiB" in out and f"{GPU_MIB} MiB" not in out and out.count(GPU_NAME) == 1, out
 
 
 def test_the_limit_is_the_pods_not_the_processes():
@@ -47,4 +47,6 @@ def test_without_a_limit_it_sees_what_there_is():
     ready("whole")
     put_app("whole")
     count, total, _, _, error, got = takes("whole")
-    assert (count, total, error) == (2, 8 * GIB, 2) and got > 7 * GIB, (count, total, error, got)
+    # A driver counts what it keeps for itself in one place and not in the other: a part in a hundred.
+    assert (count, error) == (GPUS, 2), (count, error)
+    assert abs(total / (GPU_MIB << 20) - 1) < 0.02 and got > 0.85 * total, (total, got)

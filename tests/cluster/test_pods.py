@@ -4,7 +4,7 @@ import json
 import statistics
 import time
 
-from cluster import (CHART, SPACE, SYSTEM, Api, annotations, apply, container, deployment, eventually,
+from cluster import (CHART, GPU_MIB, GPU_NAME, SPACE, SYSTEM, VALUES, Api, annotations, apply, container, deployment, eventually,
                      everything, execute, get, helm, k, kubectl, pod, pod_spec, ready, start)
 import node
 
@@ -33,15 +33,13 @@ def as_stored(api, what):
     return text
 
 
-def test_helm_install_with_the_software_gpu():
+def test_helm_install():
     apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}})
     eventually(lambda: k("get", "serviceaccount", "default"), 30, "the namespace's account")
     before["pod"] = as_stored(Api(), plain_pod())
     before["all"] = everything()
     helm("install", "vcuda", CHART, "--create-namespace", "--wait", "--timeout", "60s",
-         values={"agent": {"driver": "software", "env": [
-             {"name": "VCUDA_SOFTGPU_MEMORY", "value": "8G"},
-             {"name": "VCUDA_SOFTGPU_DEVICES", "value": "2"}]}})
+         values=VALUES)
     # Of a DaemonSet helm is content with one pod less.
     kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=60s")
     out = helm("test", "vcuda", "--timeout", "60s")
@@ -49,6 +47,7 @@ def test_helm_install_with_the_software_gpu():
     # A new policy is not everywhere at once.
     eventually(lambda: "vcuda-client" in as_stored(Api(), pod("probe", wanted=annotations())), 15,
                "the policy is in force")
+    return GPU_NAME + ("" if VALUES else ", no values")
 
 
 def test_an_annotated_deployment_computes_without_any_setting():
@@ -65,13 +64,15 @@ def test_an_annotated_deployment_computes_without_any_setting():
 
 def test_nvidia_smi_and_the_doctor_in_it():
     _, out = execute("deployment/demo", "nvidia-smi")
-    assert "vcuda software GPU" in out and "8192 MiB" in out, out
+    assert GPU_NAME in out and f"{GPU_MIB} MiB" in out, out
     _, out = execute("deployment/demo", "nvidia-smi", "-L")
-    assert out.startswith("GPU 0: vcuda software GPU (UUID: GPU-"), out
+    assert out.startswith(f"GPU 0: {GPU_NAME} (UUID: GPU-"), out
     _, out = execute("deployment/demo", "/lib/vcuda/vcuda", "doctor", check=False)
     assert "sidecar" in out, out
     _, out = execute("deployment/demo", "sh", "-c", "echo $TRITON_LIBCUDA_PATH; ls -l /lib/vcuda/libcuda.so.1")
     assert out.startswith("/lib/vcuda\n"), out
+    _, out = execute("deployment/demo", "sh", "-c", "ls /dev; find / -xdev -name 'libnvidia*' 2>/dev/null; true")
+    assert "nvidia" not in out, "the pod itself has neither device nor driver"
 
 
 def test_the_list_of_libraries_is_that_of_the_image():

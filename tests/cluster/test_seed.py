@@ -2,6 +2,7 @@
 """The manifests of the guide that the project grew from, with the names of images changed."""
 from cluster import (AGENT, SLIM, SPACE, apply, container, deployment, eventually, execute, get, k, pod,
                      pod_spec, ready)
+import node
 
 RIGHT = "sums are right"
 COPY = ("cp /lib/vcuda/*.so /target/lib/vcuda/ && "
@@ -22,10 +23,12 @@ def test_the_guides_own_command_line():
 
 
 def test_step_1_and_2_of_the_guide():
-    # There is no GPU here: --driver is the one thing that the guide does not have.
+    # Where there is no GPU, --driver is the one thing that the guide does not have.
     server = container("server", image=AGENT, command=[
-        "sh", "-c", "gpu-agent --driver software" + LINE])
-    apply(deployment("guide-server", pod_spec(server)))
+        "sh", "-c", "gpu-agent" + ("" if node.gpu() else " --driver software") + LINE],
+        env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])
+    apply(deployment("guide-server", pod_spec(server, **(
+        {"runtimeClassName": "nvidia"} if node.gpu() else {}))))
     k("rollout", "status", "deployment/guide-server", "--timeout=60s")
     address = get("pods", space=SPACE)
     address = [p["status"]["podIP"] for p in address["items"]

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The seed's own end: T5 by unmodified PyTorch in a pod without a GPU.  Only on a node that has a GPU,
+and PyTorch to put into a pod: no registry with PyTorch's image can be reached."""
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import site
+import subprocess
+import sys
+import tarfile
+
+import node
+from cluster import (BUILD, CHART, ROOT, SYSTEM, VERSION, Skip, apply, eventually, execute, get, helm,
+                     kubectl)
+
+PYTHON = "localhost/usr:test"
+SEED = os.path.join(ROOT, "tests", "deploy", "seed", "annotated.yaml")
+NAME, T5_SPACE = "deployment/tensor-fusion-test-on-cpu-node-kyverno", "tensor-fusion-test"
+LIBRARIES = ("libcublas.so.*", "libcublasLt.so.*", "libcudnn*.so.*", "libnvrtc*.so.*")
+
+
+def cuda_libraries():
+    """NVIDIA's libraries of the node's PyTorch, as `images/build.sh … gpu-agent-cuda13` takes them."""
+    found = {}
+    for folder in site.getsitepackages():
+        for pattern in LIBRARIES:
+            for file in glob.glob(os.path.join(folder, "nvidia", "*", "lib", pattern)):
+                found[os.path.basename(file)] = file
+    return found
+
+
+def agent_with(libraries, archive):
+    """The agent's image with one layer more: the variant, which is too large to carry here."""
+    layer = node.path("layer.tar")
+    with tarfile.open(layer, "w") as tar:
+        for name, file in sorted(libraries.items()):
+            tar.add(os.path.realpath(file), "opt/vcuda/cuda/lib/" + name)
+    with open(layer, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    with tarfile.open(os.path.join(BUILD, "images", "gpu-agent.tar")) as base:
+        manifest = json.load(base.extractfile("manifest.json"))[0]
+        config = json.load(base.extractfile(manifest["Config"]))
+        for name in manifest["Layers"]:
+            os.makedirs(os.path.dirname(node.path("layers", name)), exist_ok=True)
+            with open(node.path("layers", name), "wb") as file:
+                shutil.copyfileobj(base.extractfile(name), file)
+    config["rootfs"]["diff_ids"].append("sha256:" + digest)
+    config.pop("history", None)
+    with open(node.path("layers", "config.json"), "w") as file:
+        json.dump(config, file)
+    with open(node.path("layers", "manifest.json"), "w") as file:
+        json.dump([{"Config": "config.json", "Layers": manifest["Layers"] + ["more.tar"],
+                    "RepoTags": [f"ghcr.io/vcuda/gpu-agent:{VERSION}-cuda13"]}], file)
+    with tarfile.open(archive, "w") as tar:
+        for name in ("manifest.json", "config.json", *manifest["Layers"]):
+            tar.add(node.path("layers", name), name)
+        tar.add(layer, "more.tar")
+
+
+def seconds(out):
+    return [float(took) for took in re.findall(r"took ([0-9.]+) s", out)]
+
+
+def tokens(out):
+    return re.findall(r"tokens: (.*)", out)
+
+
+def test_t5_in_a_pod_of_the_guide():
+    got = subprocess.run([sys.executable, "-c", "import torch, transformers; print(torch.__version__)"],
+                         capture_output=True, text=True, timeout=120)
+    if not node.gpu() or got.returncode:
+        raise Skip("wants a node with a GPU and with PyTorch")
+    archive = os.path.join(BUILD, "images", "gpu-agent-cuda13.tar")
+    if not os.path.exists(archive):
+        agent_with(cuda_libraries(), node.path("agent.tar"))
+        archive = node.path("agent.tar")
+    node.load(archive)
+    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set", "agent.image.suffix=-cuda13")
+    kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=120s", seconds=130)
+
+    # The node's /usr, without what is mounted in it (the driver): all that the pod has.
+    for name in ("usr", "usr-upper", "usr-work"):
+        os.makedirs(node.path(name), exist_ok=True)
+    node.run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/usr,upperdir={node.path('usr-upper')},"
+             f"workdir={node.path('usr-work')}", node.path("usr"))
+    node.make_image(PYTHON, {}, ["/usr/bin/sleep", "infinity"],
+                    [(name, "usr/" + name) for name in ("bin", "sbin", "lib", "lib64")])
+    folders = {"usr": node.path("usr"), "examples": os.path.join(ROOT, "examples")}  # at the same places
+    for name, prefix in (("python", sys.base_prefix), ("venv", sys.prefix)):
+        if not prefix.startswith("/usr") and prefix not in folders.values():
+            folders[name] = prefix
+    manifest = json.loads(kubectl("create", "--dry-run=client", "-o", "json", "-f", SEED))
+    spec = manifest["spec"]["template"]["spec"]
+    spec["containers"][0].update(
+        image=PYTHON, env=[{"name": "HOME", "value": "/tmp"}, {"name": "HF_HUB_OFFLINE", "value": "1"}],
+        volumeMounts=[{"name": "tmp", "mountPath": "/tmp"}] + [
+            {"name": name, "mountPath": "/usr" if name == "usr" else place}
+            for name, place in folders.items()])
+    spec["volumes"] = [{"name": "tmp", "emptyDir": {}}] + [
+        {"name": name, "hostPath": {"path": place}} for name, place in folders.items()]
+    kubectl("create", "namespace", T5_SPACE)
+    apply(manifest)
+    eventually(lambda: get("pods", space=T5_SPACE)["items"], 10, "a pod")
+    kubectl("-n", T5_SPACE, "rollout", "status", NAME, "--timeout=60s")
+    _, out = execute(NAME, "sh", "-c", "ls /dev /usr/local/nvidia; nvidia-smi -L", space=T5_SPACE)
+    assert "nvidia0" not in out and "libcuda" not in out and "GPU 0: " in out, out
+
+    program = [sys.executable, os.path.join(ROOT, "examples", "pytorch", "t5_translate.py"), "--repeat", "4"]
+    _, remote = execute(NAME, *program, space=T5_SPACE, seconds=200)
+    native = subprocess.run(program, capture_output=True, text=True, timeout=200,
+                            env=dict(os.environ, HF_HUB_OFFLINE="1"))
+    assert native.returncode == 0, native.stderr[-1500:]
+    assert len(tokens(remote)) == 4 and tokens(remote) == tokens(native.stdout), (remote, native.stdout)
+    kubectl("delete", "namespace", T5_SPACE, "--wait=false")
+    ours, theirs = min(seconds(remote)), min(seconds(native.stdout))
+    return f"PyTorch {got.stdout.strip()}: {ours:.3f} s, natively {theirs:.3f} s: {ours / theirs:.2f}"
