@@ -104,6 +104,10 @@ static inline cudaError_t runtime_enter(void)
 	return runtime_enter_slow();
 }
 
+/* A function that the driver has too: CALL is the driver's, and is not made where entering
+ * failed. */
+#define RUNTIME_DRIVER(CALL) (runtime_enter() ?: runtime_status(CALL))
+
 /* The driver's device for an ordinal; cudaErrorInvalidDevice where there is none. Calls cuInit.
  */
 cudaError_t runtime_device(int ordinal, CUdevice *device);
