@@ -20,6 +20,9 @@
 #include "common/wait.h"
 #include "transport/stream.h"
 
+/* An address that swallows packets must leave time for the others of a list.  A SYN that got
+ * lost is sent again after 1, 3 and 7 s. */
+#define CONNECT_NS 8000000000ull
 #define STATUS_MISMATCH 803 /* CUDA_ERROR_SYSTEM_DRIVER_MISMATCH */
 
 struct dial {
@@ -30,16 +33,16 @@ struct dial {
 };
 
 /* 0 when fd is ready, -ETIMEDOUT at the deadline. */
-static int dial_wait(struct dial *dial, int fd, short events)
+static int dial_wait(uint64_t deadline, int fd, short events)
 {
 	for (;;) {
 		struct pollfd pollfd = {.fd = fd, .events = events};
 		uint64_t now = wait_now();
 		int n;
 
-		if (now >= dial->deadline)
+		if (now >= deadline)
 			return -ETIMEDOUT;
-		n = poll(&pollfd, 1, (int)((dial->deadline - now) / 1000000) + 1);
+		n = poll(&pollfd, 1, (int)((deadline - now) / 1000000) + 1);
 		if (n > 0)
 			return 0;
 		if (n < 0 && errno != EINTR)
@@ -52,6 +55,7 @@ static int dial_connect_one(struct dial *dial, const struct addrinfo *to)
 	cleanup_close int fd =
 		socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	socklen_t size = sizeof(int);
+	uint64_t until = wait_now() + CONNECT_NS;
 	int code = 0, ret;
 
 	if (fd < 0)
@@ -61,12 +65,25 @@ static int dial_connect_one(struct dial *dial, const struct addrinfo *to)
 		return take_fd(&fd);
 	if (errno != EINPROGRESS)
 		return -errno;
-	ret = dial_wait(dial, fd, POLLOUT);
+	ret = dial_wait(until < dial->deadline ? until : dial->deadline, fd, POLLOUT);
 	if (ret < 0)
 		return ret;
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) || code)
 		return code ? -code : -errno;
 	return take_fd(&fd);
+}
+
+/* RET, an error of connecting, which the text explains. */
+static int dial_failed(struct dial *dial, int ret, uint16_t port, const char *which)
+{
+	if (ret != -ETIMEDOUT)
+		return error_set(
+			dial->error, -ret, "agent %s:%u%s: connect", dial->host, port, which);
+	error_set(dial->error, 0,
+		"agent %s:%u%s: no answer: that machine is down, or a network policy or "
+		"firewall keeps this one out",
+		dial->host, port, which);
+	return ret;
 }
 
 static int dial_connect(struct dial *dial, uint16_t port)
@@ -94,9 +111,7 @@ static int dial_connect(struct dial *dial, uint16_t port)
 			dial->host, port);
 		return fd;
 	}
-	if (fd < 0)
-		return error_set(dial->error, -fd, "agent %s:%u: connect", dial->host, port);
-	return fd;
+	return fd < 0 ? dial_failed(dial, fd, port, "") : fd;
 }
 
 /* To the same address that answered FIRST: a name may stand for several agents. */
@@ -114,10 +129,7 @@ static int dial_connect_again(struct dial *dial, int first, uint16_t port)
 	else
 		((struct sockaddr_in *)&peer)->sin_port = htons(port);
 	fd = dial_connect_one(dial, &to);
-	if (fd < 0)
-		return error_set(
-			dial->error, -fd, "agent %s:%u (replies): connect", dial->host, port);
-	return fd;
+	return fd < 0 ? dial_failed(dial, fd, port, " (replies)") : fd;
 }
 
 static int dial_send(struct dial *dial, int fd, const void *bytes, size_t n)
@@ -135,7 +147,7 @@ static int dial_send(struct dial *dial, int fd, const void *bytes, size_t n)
 		}
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		ret = dial_wait(dial, fd, POLLOUT);
+		ret = dial_wait(dial->deadline, fd, POLLOUT);
 		if (ret < 0)
 			return ret;
 	}
@@ -159,7 +171,7 @@ static int dial_receive(struct dial *dial, int fd, void *bytes, size_t n)
 			return -ECONNRESET;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		ret = dial_wait(dial, fd, POLLIN);
+		ret = dial_wait(dial->deadline, fd, POLLIN);
 		if (ret < 0)
 			return ret;
 	}
@@ -305,8 +317,7 @@ int native_dial_lane(const struct sockaddr_storage *peer, const struct session_h
 	hello.role = SESSION_LANE;
 	fd = dial_connect_one(&dial, &to);
 	if (fd < 0)
-		return error_set(
-			error, -fd, "agent %s:%u (lane): connect", dial.host, dial.port);
+		return dial_failed(&dial, fd, port, " (lane)");
 	ret = dial_greet(&dial, fd, port, &hello, &welcome);
 	explicit_bzero(&hello, sizeof(hello));
 	if (ret < 0)

@@ -4,4 +4,4 @@
 test-cluster: images $(STACK_APP) ## the real node: install, exec, limits, drain, upgrade, uninstall (root; builds Kubernetes once)
 	$(Q)tests/cluster/build.sh
 	$(Q)tests/deploy/tools.sh yaml helm
-	$(Q)BUILD=$(BUILD) timeout 900 $(PYTHON) -B tests/cluster/run.py
+	$(Q)BUILD=$(BUILD) timeout 1200 $(PYTHON) -B tests/cluster/run.py

@@ -164,6 +164,16 @@ def restarts(name, which, space=SPACE):
     raise AssertionError(f"{name} has no container {which}")
 
 
+def process(name, which, space=SPACE):
+    """The process of a pod's container, as the node sees it."""
+    status = get("pod", name, space)["status"]
+    number = [entry["containerID"] for entry in
+              status.get("initContainerStatuses", []) + status["containerStatuses"]
+              if entry["name"] == which][0].split("//")[1]
+    tasks = node.run("ctr", "-a", node.path("containerd.sock"), "-n", "k8s.io", "tasks", "ls")
+    return [int(line.split()[1]) for line in tasks.split("\n") if line.startswith(number)][0]
+
+
 # --- the API itself ---
 
 class Api:

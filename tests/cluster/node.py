@@ -27,6 +27,7 @@ PORT = int(os.environ.get("VCUDA_CLUSTER_PORT", "16443"))
 NODE, BRIDGE = "node", "vcuda0"
 ADDRESS, PODS, SERVICES = "198.18.0.1", "198.18.0.0/16", "198.19.0.0/16"
 API_SERVICE, DNS_SERVICE = "198.19.0.1", "198.19.0.10"
+BESIDE = "198.18.0.254"  # machine()
 SYSCTLS = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops")  # kubelet sets them
 PAUSE, BUSYBOX = "localhost/pause:test", "localhost/busybox:test"
 
@@ -66,7 +67,7 @@ def wait_for(what, seconds, message):
 def works(*command):
     try:
         return subprocess.run(command, capture_output=True, timeout=10, env=environment()).returncode == 0
-    except subprocess.TimeoutExpired:
+    except (OSError, subprocess.TimeoutExpired):
         return False
 
 
@@ -237,7 +238,8 @@ conf_dir = "{path('cni')}"
         "cniVersion": "1.0.0", "name": "vcuda-test", "plugins": [
             {"type": "bridge", "bridge": BRIDGE, "isGateway": True, "ipMasq": False, "hairpinMode": True,
              "ipam": {"type": "host-local", "dataDir": path("cni-addresses"),
-                      "ranges": [[{"subnet": "198.18.0.0/24", "gateway": ADDRESS}]],
+                      "ranges": [[{"subnet": "198.18.0.0/24", "gateway": ADDRESS,
+                                   "rangeEnd": "198.18.0.250"}]],
                       "routes": [{"dst": "0.0.0.0/0"}]}},
             {"type": "portmap", "capabilities": {"portMappings": True}}]}))
     daemon("containerd", "containerd", "--config", config)
@@ -365,6 +367,36 @@ def dns():
              "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}]}]}))
 
 
+# --- network policies ---
+
+def enforce():
+    """From here on the node's network enforces NetworkPolicy; until lift() or down()."""
+    bridged = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+    if not works(*inside("test", "-e", bridged)):
+        works("modprobe", "br_netfilter")
+    # What pods of one node send each other crosses the bridge only: br_netfilter shows it to nftables.
+    run(*inside("sh", "-c", f"echo 1 >{bridged}"))
+    daemon("netpol", sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "netpol.py"))
+    wait_for(lambda: works(*inside("nft", "list", "table", "inet", "vcuda_netpol")), 10, "the policies' table")
+
+
+def lift():
+    end("netpol")
+    run(*inside("nft", "delete", "table", "inet", "vcuda_netpol"), check=False)
+
+
+def machine():
+    """The path of the network of a machine beside the node, which is no pod; gone with the node."""
+    name = NAMESPACE + "-beside"
+    if not os.path.exists("/run/netns/" + name):
+        run("ip", "netns", "add", name)
+        run("ip", "-n", NAMESPACE, "link", "add", "beside", "type", "veth", "peer", "name", "eth0", "netns", name)
+        run("ip", "-n", NAMESPACE, "link", "set", "beside", "master", BRIDGE, "up")
+        run("ip", "-n", name, "addr", "add", BESIDE + "/24", "dev", "eth0")
+        run("ip", "-n", name, "link", "set", "eth0", "up")
+    return "/run/netns/" + name
+
+
 # --- images ---
 
 def load(archive):
@@ -454,7 +486,8 @@ def end_containers():
                     f'labels."io.cri-containerd.kind"=={label}', check=False).split()
         for words in (("tasks", "kill", "-s", "SIGKILL"), ("tasks", "delete", "-f"), ("containers", "rm")):
             for process in [subprocess.Popen([*client, *words, name], stdout=subprocess.DEVNULL,
-                                             stderr=subprocess.DEVNULL) for name in names]:
+                                             stderr=subprocess.DEVNULL, env=environment())
+                            for name in names]:
                 process.wait(30)
 
 
@@ -486,7 +519,8 @@ def down():
         end_containers()
     end("containerd")
     take_away_mounts()
-    run("ip", "netns", "del", NAMESPACE, check=False)
+    for name in (NAMESPACE, NAMESPACE + "-beside"):
+        run("ip", "netns", "del", name, check=False)
     for _ in range(10):
         run("sh", "-c", f"find /sys/fs/cgroup/kubepods /sys/fs/cgroup/*/{NAMESPACE} -depth -type d"
             " -exec rmdir {} + 2>/dev/null", check=False)

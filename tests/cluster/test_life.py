@@ -4,18 +4,10 @@ import subprocess
 import time
 
 from cluster import (CHART, SPACE, SYSTEM, annotations, apply, container, environment, eventually,
-                     execute, get, helm, k, kubectl, pod, pod_spec, put_app, ready, restarts, start)
+                     execute, get, helm, k, kubectl, pod, pod_spec, process, put_app, ready, restarts, start)
 import node
 
 RIGHT = "sums are right"
-
-
-def sidecar_pid(name):
-    """The sidecar's process, as the node sees it."""
-    status = get("pod", name)["status"]["initContainerStatuses"]
-    number = [c["containerID"] for c in status if c["name"] == "vcuda-client"][0].split("//")[1]
-    tasks = node.run("ctr", "-a", node.path("containerd.sock"), "-n", "k8s.io", "tasks", "ls")
-    return [int(line.split()[1]) for line in tasks.split("\n") if line.startswith(number)][0]
 
 
 def test_a_killed_sidecar_comes_back_and_the_program_is_told():
@@ -24,7 +16,7 @@ def test_a_killed_sidecar_comes_back_and_the_program_is_told():
     put_app("killed")
     app = start("killed", "/tmp/app", "calls")
     assert "calling" in app.stdout.readline()
-    node.run("kill", "-KILL", str(sidecar_pid("killed")))
+    node.run("kill", "-KILL", str(process("killed", "vcuda-client")))
     out, _ = app.communicate(timeout=20)
     assert "error 911" in out, out
     eventually(lambda: restarts("killed", "vcuda-client") == (1, True), 40, "the sidecar is back")

@@ -2,7 +2,8 @@
 """vram-limit and gpu-count of a pod, in the agent's ledger."""
 import re
 
-from cluster import (GPU_MIB, GPU_NAME, GPUS, annotations, apply, container, execute, pod, pod_spec, put_app, ready, start)
+from cluster import (GPU_MIB, GPU_NAME, GPUS, annotations, apply, container, eventually, execute, k, pod,
+                     pod_spec, put_app, ready, start, why)
 
 GIB = 1 << 30
 STEP = 64 << 20
@@ -50,3 +51,17 @@ def test_without_a_limit_it_sees_what_there_is():
     # A driver counts what it keeps for itself in one place and not in the other: a part in a hundred.
     assert (count, error) == (GPUS, 2), (count, error)
     assert abs(total / (GPU_MIB << 20) - 1) < 0.02 and got > 0.85 * total, (total, got)
+
+
+def test_a_pod_gets_as_many_gpus_as_it_asks_for():
+    apply(pod("many", wanted=annotations(gpu_count=str(GPUS), vram_limit="1Gi")),
+          pod("more", wanted=annotations(gpu_count=str(GPUS + 1))))
+    ready("many")
+    put_app("many")
+    _, out = execute("many", "sh", "-c", f"/tmp/app limit {STEP} </dev/null")
+    places = re.findall(r"GPU \d works: (\S+)", out)
+    assert len(set(places)) == len(places) == GPUS and f"of {GIB} bytes" in out, out
+    # No agent has so many: the pod does not start, and its event says why.
+    eventually(lambda: f"{GPUS + 1} GPUs" in why("more"), 40, "the reason in an event")
+    k("delete", "pod", "more", "--wait=false")
+    return f"{GPUS}"

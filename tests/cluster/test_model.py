@@ -69,9 +69,8 @@ def tokens(out):
 
 
 def test_t5_in_a_pod_of_the_guide():
-    got = subprocess.run([sys.executable, "-c", "import torch, transformers; print(torch.__version__)"],
-                         capture_output=True, text=True, timeout=120)
-    if not node.gpu() or got.returncode:
+    if not node.gpu() or subprocess.run([sys.executable, "-c", "import torch, transformers"],
+                                        capture_output=True, timeout=120).returncode:
         raise Skip("wants a node with a GPU and with PyTorch")
     archive = os.path.join(BUILD, "images", "gpu-agent-cuda13.tar")
     if not os.path.exists(archive):
@@ -95,17 +94,25 @@ def test_t5_in_a_pod_of_the_guide():
     manifest = json.loads(kubectl("create", "--dry-run=client", "-o", "json", "-f", SEED))
     spec = manifest["spec"]["template"]["spec"]
     spec["containers"][0].update(
-        image=PYTHON, env=[{"name": "HOME", "value": "/tmp"}, {"name": "HF_HUB_OFFLINE", "value": "1"}],
+        image=PYTHON, env=[{"name": "HOME", "value": "/tmp"}, {"name": "USER", "value": "root"},
+                           {"name": "HF_HUB_OFFLINE", "value": "1"}],
         volumeMounts=[{"name": "tmp", "mountPath": "/tmp"}] + [
             {"name": name, "mountPath": "/usr" if name == "usr" else place}
             for name, place in folders.items()])
     spec["volumes"] = [{"name": "tmp", "emptyDir": {}}] + [
         {"name": name, "hostPath": {"path": place}} for name, place in folders.items()]
     kubectl("create", "namespace", T5_SPACE)
+    try:
+        return beside_native(manifest)
+    finally:
+        kubectl("delete", "namespace", T5_SPACE, "--wait=false")
+
+
+def beside_native(manifest):
     apply(manifest)
     eventually(lambda: get("pods", space=T5_SPACE)["items"], 10, "a pod")
     kubectl("-n", T5_SPACE, "rollout", "status", NAME, "--timeout=60s")
-    _, out = execute(NAME, "sh", "-c", "ls /dev /usr/local/nvidia; nvidia-smi -L", space=T5_SPACE)
+    _, out = execute(NAME, "sh", "-c", "ls /dev /usr/local/nvidia; /lib/vcuda/nvidia-smi -L", space=T5_SPACE)
     assert "nvidia0" not in out and "libcuda" not in out and "GPU 0: " in out, out
 
     program = [sys.executable, os.path.join(ROOT, "examples", "pytorch", "t5_translate.py"), "--repeat", "4"]
@@ -114,6 +121,5 @@ def test_t5_in_a_pod_of_the_guide():
                             env=dict(os.environ, HF_HUB_OFFLINE="1"))
     assert native.returncode == 0, native.stderr[-1500:]
     assert len(tokens(remote)) == 4 and tokens(remote) == tokens(native.stdout), (remote, native.stdout)
-    kubectl("delete", "namespace", T5_SPACE, "--wait=false")
     ours, theirs = min(seconds(remote)), min(seconds(native.stdout))
-    return f"PyTorch {got.stdout.strip()}: {ours:.3f} s, natively {theirs:.3f} s: {ours / theirs:.2f}"
+    return f"{ours:.3f} s, natively {theirs:.3f} s: {ours / theirs:.2f}"

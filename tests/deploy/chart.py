@@ -48,6 +48,10 @@ MATRIX = {
                       ["DaemonSet", "Service", "ServiceAccount", "NetworkPolicy", "ConfigMap"]),
     "agent only": (["injector.enabled=false"], [MAP, *KYVERNO], ["DaemonSet"],
                    ["MutatingAdmissionPolicy", "ClusterPolicy", "MutatingPolicy"]),
+    "network": (["networkPolicy.namespaces={a,b}", "networkPolicy.namespaceSelector.matchLabels.gpu=yes",
+                 "networkPolicy.egress[0].to[0].namespaceSelector.matchLabels.a=b",
+                 "networkPolicy.from[0].podSelector.matchLabels.a=b"], [], ["NetworkPolicy"], []),
+    "network of nobody's": (["networkPolicy.enabled=false"], [], ["DaemonSet"], ["NetworkPolicy"]),
     "everything": (["fullnameOverride=gpus", "image.registry=registry.example/x/", "image.tag=v9", "image.pullSecrets={one,two}",
                     "agent.image.suffix=-cuda13", "agent.priorityClassName=system-node-critical", "agent.runtimeClassName=",
                     "agent.config.memory_reserve=1Gi", "agent.podLabels.team=ml", "agent.serviceAccount.create=false",
@@ -76,6 +80,10 @@ REFUSED = [
     (["injector.shmSize=big"], [], "injector/shmSize"),
     (["agent.driver=amd"], [], "agent/driver"),
     (["injector.server=a b"], [], "injector/server"),
+    (["networkPolicy.namespaces={a}", "agent.hostNetwork=true"], [], "cannot hold with agent.hostNetwork"),
+    (["networkPolicy.namespaces={a}", "networkPolicy.enabled=false"], [], "every namespace would reach"),
+    (["networkPolicy.from[0].namespaceselector.matchLabels.a=b"], [], "'namespaceselector' not allowed"),
+    (["networkPolicy.from[0].ipBlock.cidr=192.0.2.1"], [], "ipBlock/cidr"),
 ]
 
 

@@ -4,12 +4,15 @@
  * handshake is met by hand-made agents in tests/peer/agent_lies.py.)
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -81,6 +84,49 @@ static void test_busy_port(void **state)
 	close(fd);
 	fd = transport_listen("", 0, &bound, &error);
 	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* A port whose queue of connections is full swallows more of them, as a network policy does. */
+static void test_silent_address(void **state)
+{
+	struct session_hello hello = {.role = SESSION_PROBE};
+	struct session_welcome welcome;
+	struct sockaddr_in address = {.sin_family = AF_INET};
+	struct link *link = NULL;
+	struct error error;
+	uint16_t bound;
+	int fd = transport_listen("127.0.0.1", 0, &bound, &error), queued[4];
+	uint64_t start;
+	char name[32];
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(listen(fd, 0), 0);
+	address.sin_port = htons(bound);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (int i = 0; i < 4; i++) {
+		queued[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		connect(queued[i], (struct sockaddr *)&address, sizeof(address));
+	}
+	snprintf(name, sizeof(name), "127.0.0.1:%u", bound);
+
+	start = wait_now();
+	assert_int_equal(
+		transport_dial(name, &hello, &welcome, start + 300000000, &link, &error),
+		-ETIMEDOUT);
+	assert_true(wait_now() - start < 2000000000);
+	assert_non_null(strstr(error.text, "no answer"));
+
+	/* However much time there is, others of a list get some of it. */
+	start = wait_now();
+	assert_int_equal(
+		transport_dial(name, &hello, &welcome, start + 60000000000, &link, &error),
+		-ETIMEDOUT);
+	assert_true(wait_now() - start < 12000000000);
+	assert_null(link);
+	for (int i = 0; i < 4; i++)
+		close(queued[i]);
 	close(fd);
 }
 
@@ -267,6 +313,7 @@ int main(void)
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_busy_port),
+		cmocka_unit_test(test_silent_address),
 		cmocka_unit_test(test_plans),
 		cmocka_unit_test(test_loop),
 		cmocka_unit_test(test_cut),

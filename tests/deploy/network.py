@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who reaches whom by the chart's network policy, for several values.
+
+The chart's own objects are put into an imaginary cluster, and netpol.py, which enforces policies on the
+real node (tests/cluster/test_network.py), says what it would let through.
+"""
+import pathlib
+import sys
+
+import yaml
+
+import chart
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "cluster"))
+import netpol  # noqa: E402
+
+CLIENT = {"tensor-fusion.ai/component": "client"}
+NAMESPACES = {"vcuda": {}, "a": {}, "b": {"gpu": "yes"}, "monitoring": {}}
+# who: (namespace, labels, address)
+PODS = {"injected in a": ("a", CLIENT, "10.0.0.1"), "injected in b": ("b", CLIENT, "10.0.0.2"),
+        "plain in a": ("a", {"app": "x"}, "10.0.0.3"), "plain in vcuda": ("vcuda", {}, "10.0.0.4"),
+        "prometheus": ("monitoring", {"app.kubernetes.io/name": "prometheus"}, "10.0.0.5"),
+        "plain in monitoring": ("monitoring", {"app.kubernetes.io/name": "grafana"}, "10.0.0.6")}
+MACHINE, AGENT, HELM_TEST = "192.0.2.9", "10.0.0.8", "10.0.0.9"
+# values: {who: the agent's ports that it reaches}; nobody else reaches any.
+SESSIONS, HTTP = {9997, 9998}, {9999}
+EVERY = SESSIONS | HTTP
+INGRESS = [
+    ([], {"injected in a": SESSIONS, "injected in b": SESSIONS, "helm test": SESSIONS, "prometheus": HTTP}),
+    (["networkPolicy.namespaces={a}"], {"injected in a": SESSIONS, "helm test": SESSIONS, "prometheus": HTTP}),
+    (["networkPolicy.namespaceSelector.matchLabels.gpu=yes", "networkPolicy.metricsFrom=null"],
+     {"injected in b": SESSIONS, "helm test": SESSIONS}),
+    (["networkPolicy.namespaces={a}", "networkPolicy.namespaceSelector.matchLabels.gpu=yes",
+      "networkPolicy.from[0].ipBlock.cidr=192.0.2.0/24",
+      "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.kubernetes\\.io/metadata\\.name=monitoring"],
+     {"injected in a": SESSIONS, "injected in b": SESSIONS, "helm test": SESSIONS, "machine": SESSIONS,
+      "prometheus": HTTP, "plain in monitoring": HTTP}),
+    (["networkPolicy.from[0].ipBlock.cidr=192.0.2.0/24", "networkPolicy.from[0].ipBlock.except={192.0.2.8/29}",
+      "networkPolicy.from[1].podSelector.matchLabels.app=x", "networkPolicy.metricsFrom=null"],
+     {"injected in a": SESSIONS, "injected in b": SESSIONS, "helm test": SESSIONS}),
+    (["networkPolicy.enabled=false"], {who: EVERY for who in (*PODS, "helm test", "machine")}),
+    (["agent.ports.send=7", "agent.ports.recv=8", "agent.ports.control=9"],
+     {"injected in a": {7, 8}, "injected in b": {7, 8}, "helm test": {7, 8}, "prometheus": {9}}),
+]
+# values: who is reached by the agent, at port 5
+EGRESS = [
+    ([], set()),
+    (["networkPolicy.egress[0].to[0].ipBlock.cidr=192.0.2.0/24"], {"machine"}),
+    (["networkPolicy.egress[0].to[0].podSelector.matchLabels.app=x"], set()),
+    (["networkPolicy.egress[0].to[0].podSelector.matchLabels.app=x",
+      "networkPolicy.egress[0].to[0].namespaceSelector.matchLabels.kubernetes\\.io/metadata\\.name=a"], {"plain in a"}),
+    (["networkPolicy.egress[0].ports[0].port=5"], {*PODS, "helm test", "machine"}),
+    (["networkPolicy.egress[0].ports[0].port=6"], set()),
+]
+
+
+def pod(space, labels, address, spec=None):
+    return {"metadata": {"namespace": space, "labels": labels}, "spec": spec or {"containers": []},
+            "status": {"podIP": address, "phase": "Running"}}
+
+
+def cluster(values):
+    done = chart.template(values, [])
+    if done.returncode:
+        sys.exit(done.stderr)
+    objects = [thing for thing in yaml.safe_load_all(done.stdout) if thing]
+    pods = [pod(*one) for one in PODS.values()]
+    for thing in objects:
+        if thing["kind"] == "DaemonSet":
+            template = thing["spec"]["template"]
+            pods.append(pod("vcuda", template["metadata"]["labels"], AGENT, template["spec"]))
+        if thing["kind"] == "Pod":
+            pods.append(pod("vcuda", thing["metadata"]["labels"], HELM_TEST, thing["spec"]))
+    assert len(pods) == len(PODS) + 2
+    return netpol.Cluster([thing for thing in objects if thing["kind"] == "NetworkPolicy"], pods,
+                          [{"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **labels}}}
+                           for name, labels in NAMESPACES.items()])
+
+
+def main():
+    checks = chart.Checks()
+    others = {**{who: one[2] for who, one in PODS.items()}, "helm test": HELM_TEST, "machine": MACHINE}
+    for values, wanted in INGRESS:
+        made = cluster(values)
+        for who, address in others.items():
+            seen = {port for port in (*EVERY, 7, 8, 9) if netpol.allows(made, address, AGENT, port)}
+            # Without a policy any port is open; those of the agent are meant.
+            seen = seen if "networkPolicy.enabled=false" not in values else seen & EVERY
+            right = wanted.get(who, set())
+            checks.check(f"{values}: {who}", seen != right and f"reaches {sorted(seen)}, not {sorted(right)}")
+    for values, wanted in EGRESS:
+        made = cluster(values)
+        seen = {who for who, address in others.items() if netpol.allows(made, AGENT, address, 5)}
+        checks.check(f"{values}: the agent", seen != wanted and f"reaches {sorted(seen)}, not {sorted(wanted)}")
+    print(f"{checks.passed} passed, {checks.failed} failed")
+    sys.exit(checks.failed != 0)
+
+
+if __name__ == "__main__":
+    main()
