@@ -86,7 +86,6 @@ static void channel_count(struct channel *channel)
 	COUNT(channel->bytes_received, channel->replies.bytes);
 	COUNT(channel->in_flight, ring_in_flight(&channel->ring));
 	COUNT(channel->waiting, waiting);
-	COUNT(channel->lanes_open, lanes_count(&channel->lanes));
 #undef COUNT
 }
 
