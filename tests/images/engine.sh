@@ -8,6 +8,7 @@
 set -euo pipefail
 state=${VCUDA_DOCKER:-/tmp/vcuda-docker}
 package=${XDG_CACHE_HOME:-$HOME/.cache}/vcuda/docker
+groups=engine${state//\//-}
 # What this engine makes whatever it is told: a key, sockets of plugins, folders for programs.
 elsewhere="/etc/docker /run/docker /opt/containerd"
 export DOCKER_HOST=unix://$state/docker.sock
@@ -51,7 +52,7 @@ up() {
 	PATH=$package/usr/sbin:$package/usr/bin:$PATH setsid dockerd --config-file "$state/config.json" \
 		--data-root "$state/data" --exec-root "$state/exec" --pidfile "$state/docker.pid" \
 		-H "$DOCKER_HOST" --bridge none --iptables=false --ip6tables=false --ip-forward=false \
-		--ip-masq=false --oom-score-adjust 0 --log-level warn \
+		--ip-masq=false --oom-score-adjust 0 --cgroup-parent "/$groups" --log-level warn \
 		>"$state/log" 2>&1 </dev/null &
 	for _ in $(seq 150); do
 		PATH=$PATH:$package/usr/bin timeout 5 docker version >/dev/null 2>&1 && return
@@ -74,6 +75,7 @@ down() {
 	fi
 	awk -v folder="$state/" 'index($2, folder) == 1 {print $2}' /proc/mounts | sort -r |
 		while read -r place; do umount -l "$place"; done
+	find /sys/fs/cgroup -depth -type d -path "*/$groups*" -exec rmdir {} + 2>/dev/null || true
 	[ ! -e "$state/made" ] || xargs -r rm -rf <"$state/made"
 	rm -rf "$state"
 }
