@@ -9,6 +9,7 @@ test-deploy: all ## the chart: lint, unit tests, many values against schemas, ge
 	$(Q)$(DEPLOY)/tools.sh yaml helm kubeconform unittest schemas
 	$(Q)timeout 300 $(DEPLOY_PYTHON) $(DEPLOY)/chart.py
 	$(Q)timeout 60 $(DEPLOY_PYTHON) $(DEPLOY)/network.py
+	$(Q)timeout 60 $(DEPLOY_PYTHON) $(DEPLOY)/docs.py
 
 test-apiserver: ## injection of many kinds of pods by a real kube-apiserver, Pod Security included
 	$(Q)$(DEPLOY)/tools.sh yaml helm

@@ -109,7 +109,7 @@ labels:
 {{- $cores := "^([1-9][0-9]{0,5}m?|[0-9]{0,3}[.][0-9]{1,3})$" -}}
 {{- $names := "^[ ,]*[-a-z0-9]{1,63}( *, *[-a-z0-9]{1,63})*[ ,]*$" -}}
 - {key: vram-limit, form: {{ $bytes | quote }}, takes: "bytes, like 4Gi"}
-- {key: gpu-count, form: "^[1-9][0-9]?$", takes: "a number from 1 to 99"}
+- {key: gpu-count, form: "^([1-9]|1[0-6])$", takes: "a number from 1 to 16"}
 - {key: shm-size, form: {{ $bytes | quote }}, takes: "bytes, like 512Mi"}
 - {key: sidecar-memory-request, form: {{ $bytes | quote }}, takes: "bytes, like 64Mi"}
 - {key: sidecar-memory-limit, form: {{ $bytes | quote }}, takes: "bytes, like 512Mi"}
