@@ -91,7 +91,7 @@ class Apiserver:
                    "--service-cluster-ip-range=198.19.0.0/16",
                    "--feature-gates=MutatingAdmissionPolicy=true",
                    "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
-                   "--disable-admission-plugins=ServiceAccount")
+                   "--disable-admission-plugins=ServiceAccount", "--allow-privileged")
         self.base = f"https://127.0.0.1:{port}"
         self.tls = ssl._create_unverified_context()
         deadline = time.monotonic() + 90

@@ -14,6 +14,7 @@ import tempfile
 import yaml
 
 import apiserver
+import golden
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHART = ROOT / "deploy/helm/vcuda"
@@ -193,6 +194,8 @@ def check_generated(checks):
     for path, text in generated().items():
         same = path.exists() and path.read_text() == text
         checks.check(path.relative_to(ROOT), not same and "is not what `make policies` writes")
+    for name, problem in golden.check_files():
+        checks.check(name, problem)
 
 
 def generated():
@@ -248,6 +251,7 @@ def main():
     if sys.argv[1:] == ["--write"]:
         built = pathlib.Path(os.environ.get("BUILD", "build")) / "lib/preload.list"
         (CHART / "files/preload").write_text(built.read_text())
+        golden.preload(golden.injection.LIST, golden.injection.preload_list())
         for path, text in generated().items():
             path.write_text(text)
         return

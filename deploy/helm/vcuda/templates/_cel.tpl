@@ -53,6 +53,9 @@ variables.{{ trimSuffix "}" (trimPrefix "${" $v) }}
   expression: >-
     !(has(object.metadata.annotations) && object.metadata.annotations[?'{{ $on }}'].orValue('') == 'false')
     && !(has(object.metadata.labels) && object.metadata.labels[?'{{ $on }}'].orValue('') == 'false')
+# The picture that a kubelet makes of a static pod, which runs as its file says.
+- name: not-static
+  expression: "!(has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.metadata.annotations)"
 # A pod that has the sidecar was injected, or brings its own.
 - name: not-injected
   expression: >-
@@ -110,10 +113,16 @@ resourceRules:
         ? 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm or -token' : '',
       'tensor-fusion-init' in variables.names || 'tensor-fusion-init' in variables.initNames
         ? 'tensor-fusion.ai: the pod has a container of its own called tensor-fusion-init' : '',
-      (object.spec.containers + variables.inits).exists(c, has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath in ['/lib/vcuda', '/lib/vcuda/', '/run/tensor-fusion', '/run/tensor-fusion/']))
+      (object.spec.containers + variables.inits).exists(c, has(c.volumeMounts) && c.volumeMounts.exists(m, m.name in ['tensor-fusion-libs', 'tensor-fusion-shm', 'tensor-fusion-token']))
+        ? 'tensor-fusion.ai: a container mounts a volume of injection\'s: tensor-fusion-libs, tensor-fusion-shm or tensor-fusion-token' : '',
+      (object.spec.containers + variables.inits).exists(c, has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath.matches({{ include "vcuda.inject.ourPaths" . | squote }})))
         ? 'tensor-fusion.ai: a container mounts something of its own at /lib/vcuda or /run/tensor-fusion' : '',
-      has(object.spec.os) && object.spec.os.name != 'linux'
-        ? 'tensor-fusion.ai: only pods of Linux can be injected' : ''
+      has(object.metadata.labels) && object.metadata.labels[?'{{ $p }}component'].orValue('client') != 'client'
+        ? '{{ $p }}component: injection sets this label to client, and the pod has another' : '',
+      has(object.spec.os) && object.spec.os.name != 'linux' || variables.nodes[?'kubernetes.io/os'].orValue('linux') != 'linux'
+        ? 'tensor-fusion.ai: only pods of Linux can be injected' : '',
+      variables.nodes[?'kubernetes.io/arch'].orValue('amd64') != 'amd64'
+        ? 'tensor-fusion.ai: only pods for amd64 can be injected' : ''
       {{- if not .Values.injector.server }},
       has(object.spec.hostNetwork) && object.spec.hostNetwork && !('{{ $p }}server' in variables.annotations)
         && (!has(object.spec.dnsPolicy) || object.spec.dnsPolicy in ['ClusterFirst', 'Default'])
@@ -140,7 +149,7 @@ resourceRules:
 // A list of the program's own stays, behind ours.
 + variables.preloadOwn.filter(c, !has(c.env[c.env.map(e, e.name).lastIndexOf("LD_PRELOAD")].valueFrom)).map(c,
   JSONPatch{op: "add", path: {{ $path }}"/env/" + string(c.env.map(e, e.name).lastIndexOf("LD_PRELOAD")) + "/value",
-    value: c.env.filter(e, e.name == "LD_PRELOAD").map(e, has(e.value) && e.value != "" ? variables.preload + ":" + e.value : variables.preload)[
+    value: variables.preload + c.env.filter(e, e.name == "LD_PRELOAD").map(e, has(e.value) && e.value != "" ? ":" + e.value : "")[
       c.env.filter(e, e.name == "LD_PRELOAD").size() - 1]})
 // One that comes from a ConfigMap or such keeps its source, under another name.
 + variables.preloadOwn.filter(c, has(c.env[c.env.map(e, e.name).lastIndexOf("LD_PRELOAD")].valueFrom)).map(c,
@@ -219,7 +228,8 @@ size(variables.problems) > 0 ? [] : (
 - name: preloadOwn
   expression: >-
     variables.chosen.filter(c, variables.preloadEnv && has(c.env) && c.env.exists(e, e.name == 'LD_PRELOAD')
-    && !c.env.exists(e, e.name == 'LD_PRELOAD' && has(e.value) && e.value.contains('/libvcuda.so')))
+    && !c.env.filter(e, e.name == 'LD_PRELOAD').map(e, has(e.value) && e.value.contains('/libvcuda.so'))[
+      c.env.filter(e, e.name == 'LD_PRELOAD').size() - 1])
 {{- end -}}
 
 {{/* What a refused pod is told: an annotated pod that reaches validation was not injected. */}}

@@ -97,10 +97,17 @@ labels:
   tensor-fusion.ai/component: client
 {{- end -}}
 
+{{/* Paths of containers that injection needs for itself, with what lies below them. */}}
+{{- define "vcuda.inject.ourPaths" -}}
+^/*(lib/+vcuda|run/+tensor-fusion)(/.*)?$
+{{- end -}}
+
 {{/* Each: the annotation, what it must match, and how a refusal says so. */}}
 {{- define "vcuda.inject.words" -}}
-{{- $bytes := "^[1-9][0-9]*(k|M|G|T|Ki|Mi|Gi|Ti)?$" -}}
-{{- $cores := "^([1-9][0-9]*m?|0?[.][0-9]+)$" -}}
+{{- /* Below 100 TiB: Kubernetes' CEL adds no larger quantities. */ -}}
+{{- $bytes := "^[1-9]([0-9]{0,13}|[0-9]{0,10}(k|Ki)|[0-9]{0,7}Mi?|[0-9]{0,4}Gi?|[0-9]?Ti?)$" -}}
+{{- $cores := "^([1-9][0-9]{0,5}m?|[0-9]{0,3}[.][0-9]{1,3})$" -}}
+{{- $names := "^[ ,]*[-a-z0-9]{1,63}( *, *[-a-z0-9]{1,63})*[ ,]*$" -}}
 - {key: vram-limit, form: {{ $bytes | quote }}, takes: "bytes, like 4Gi"}
 - {key: gpu-count, form: "^[1-9][0-9]?$", takes: "a number from 1 to 99"}
 - {key: shm-size, form: {{ $bytes | quote }}, takes: "bytes, like 512Mi"}
@@ -117,11 +124,11 @@ labels:
 {{- end }}
 - {key: protocol, form: "^native$", takes: "native; no other transport is served yet"}
 - {key: log-level, form: "^(error|warn|info|debug)$", takes: "error, warn, info or debug"}
-- {key: server, form: "^[-A-Za-z0-9._:,/]+$", takes: "HOST, HOST:PORT or a list of them with commas"}
-- {key: auth-secret, form: "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", takes: "the name of a secret"}
-- {key: inject-container, form: "^[-a-z0-9, ]+$", takes: "names of containers with commas between"}
-- {key: exclude-container, form: "^[-a-z0-9, ]+$", takes: "names of containers with commas between"}
-- {key: client-image, form: "^[-A-Za-z0-9._:/@]+$", takes: "an image reference"}
+- {key: server, form: "^[-A-Za-z0-9._:,/]{1,1000}$", takes: "HOST, HOST:PORT or a list of them with commas"}
+- {key: auth-secret, form: "^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$", takes: "the name of a secret"}
+- {key: inject-container, form: {{ $names | quote }}, takes: "names of containers with commas between"}
+- {key: exclude-container, form: {{ $names | quote }}, takes: "names of containers with commas between"}
+- {key: client-image, form: "^[-A-Za-z0-9._:/@]{1,500}$", takes: "an image reference"}
 {{- end -}}
 
 {{- define "vcuda.inject.variables" -}}
@@ -143,12 +150,15 @@ labels:
 - name: initNames
   cel: "variables.inits.map(c, c.name)"
   jmespath: "inits[].name || `[]`"
+- name: nodes
+  cel: "has(object.spec.nodeSelector) ? object.spec.nodeSelector : dyn({})"
+  jmespath: "request.object.spec.nodeSelector || `{}`"
 # What the annotation names; empty: everything but what the chart skips.
 - name: wanted
-  cel: "variables.annotations[?'{{ $p }}inject-container'].orValue('').split(',').map(s, s.trim()).filter(s, s != '')"
+  cel: "variables.annotations[?'{{ $p }}inject-container'].orValue('').split(',', 64).map(s, s.trim()).filter(s, s != '')"
   jmespath: "split(regex_replace_all('[^-a-z0-9,]', annotations.\"{{ $p }}inject-container\" || '', ''), ',')[?@ != '']"
 - name: unwanted
-  cel: "variables.annotations[?'{{ $p }}exclude-container'].orValue('').split(',').map(s, s.trim()).filter(s, s != '')"
+  cel: "variables.annotations[?'{{ $p }}exclude-container'].orValue('').split(',', 64).map(s, s.trim()).filter(s, s != '')"
   jmespath: "split(regex_replace_all('[^-a-z0-9,]', annotations.\"{{ $p }}exclude-container\" || '', ''), ',')[?@ != '']"
 - name: native
   cel: "variables.annotations[?'{{ $p }}native-sidecar'].orValue('{{ $native }}') == 'true'"
@@ -175,16 +185,22 @@ labels:
 - name: server
   cel: "variables.annotations[?'{{ $p }}server'].orValue('{{ include "vcuda.server" . }}')"
   jmespath: "annotations.\"{{ $p }}server\" || '{{ include "vcuda.server" . }}'"
+# Kubernetes refuses hostIPC beside settings of the pod's own IPC namespace.
+- name: ownIPC
+  cel: >-
+    has(object.spec.securityContext) && has(object.spec.securityContext.sysctls)
+    && object.spec.securityContext.sysctls.exists(s, s.name.matches('^(kernel|fs.mqueue)[./]'))
+  jmespath: "!(!(request.object.spec.securityContext.sysctls[?regex_match('^(kernel|fs.mqueue)[./]', name)]))"
 - name: ipc
   {{- if eq .Values.injector.ipcMode "auto" }}
   cel: >-
     variables.annotations[?'{{ $p }}ipc-mode'].orValue(
-      has(object.spec.hostUsers) && !object.spec.hostUsers
+      has(object.spec.hostUsers) && !object.spec.hostUsers || variables.ownIPC
       || namespaceObject != null && has(namespaceObject.metadata.labels)
         && namespaceObject.metadata.labels[?'pod-security.kubernetes.io/enforce'].orValue('privileged') != 'privileged'
       ? 'pod' : 'host')
   # The rule "namespace" has written the annotation where the namespace wants it.
-  jmespath: "annotations.\"{{ $p }}ipc-mode\" || (request.object.spec.hostUsers == `false` && 'pod') || 'host'"
+  jmespath: "annotations.\"{{ $p }}ipc-mode\" || ((request.object.spec.hostUsers == `false` || ownIPC) && 'pod') || 'host'"
   {{- else }}
   cel: "variables.annotations[?'{{ $p }}ipc-mode'].orValue('{{ .Values.injector.ipcMode }}')"
   jmespath: "annotations.\"{{ $p }}ipc-mode\" || '{{ .Values.injector.ipcMode }}'"
@@ -253,5 +269,6 @@ labels:
   jmespath: "(cpuLimit == '' && {memory: memoryLimit}) || {memory: memoryLimit, cpu: cpuLimit}"
 - name: defaultContainer
   cel: "variables.annotations[?'kubectl.kubernetes.io/default-container'].orValue(variables.names[0])"
-  jmespath: "regex_replace_all('[^-a-z0-9]', annotations.\"kubectl.kubernetes.io/default-container\" || names[0], '')"
+  # Only where there is none: the rule "default-container".
+  jmespath: "regex_replace_all('[^-a-z0-9]', names[0], '')"
 {{- end -}}

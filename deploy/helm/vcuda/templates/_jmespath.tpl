@@ -6,6 +6,23 @@
 {{- regexReplaceAll "\\$\\{([A-Za-z]+)\\}" $text "'<< $1 >>'" -}}
 {{- end -}}
 
+{{/*
+A text of the pod's own in a patch, as a JSON string: Kyverno puts it into YAML, and looks for variables
+in what it has put there, hence nothing in it that could begin one.  (Nor may a variable's text have braces.)
+*/}}
+{{- define "vcuda.jmespath.quoted" -}}
+<< regex_replace_all_literal('[$][(]', regex_replace_all_literal('\x7b', regex_replace_all('^.(.*).$', to_string([{{ . }}]), '$1'), '\u007b'), '\u0024(') >>
+{{- end -}}
+
+{{/* The index of a container's last LD_PRELOAD: how many names stand in front of it. */}}
+{{- define "vcuda.jmespath.lastPreload" -}}
+- name: last
+  variable:
+    jmesPath: >-
+      length(split(regex_replace_all('^(.*,)?LD_PRELOAD(,.*)?$',
+      join(',', map(&regex_replace_all('[^A-Za-z0-9_]', name || '', 'x'), element.env || `[]`)), '$1'), ',')[1:])
+{{- end -}}
+
 {{/* (dict "secure" true): only in namespaces that refuse hostIPC. */}}
 {{- define "vcuda.jmespath.match" -}}
 any:
@@ -43,6 +60,10 @@ any:
       namespaceSelector:
         matchLabels:
           tensor-fusion.ai/injection: disabled
+  # The picture that a kubelet makes of a static pod, which runs as its file says.
+  - resources:
+      annotations:
+        kubernetes.io/config.mirror: "*"
   - resources:
       annotations:
         tensor-fusion.ai/enabled: "false"
@@ -85,10 +106,18 @@ any:
       && 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm or -token' || `null`,
       ({{ $lists }} | [?name == 'tensor-fusion-init'])
       && 'tensor-fusion.ai: the pod has a container of its own called tensor-fusion-init' || `null`,
-      ({{ $lists }}.volumeMounts[] | [?!contains(['tensor-fusion-libs', 'tensor-fusion-shm'], name) && contains(['lib/vcuda', 'run/tensor-fusion'], trim(mountPath, '/'))])
+      ({{ $lists }}.volumeMounts[] | [?contains(['tensor-fusion-libs', 'tensor-fusion-shm', 'tensor-fusion-token'], name) && !contains(['/lib/vcuda', '/run/tensor-fusion', '/usr/local/bin/nvidia-smi', '/etc/ld.so.preload'], mountPath)])
+      && 'tensor-fusion.ai: a container mounts a volume of injection\'s: tensor-fusion-libs, tensor-fusion-shm or tensor-fusion-token' || `null`,
+      ({{ $lists }} | [?length(volumeMounts[?mountPath == '/lib/vcuda'] || `[]`) > `1` || length(volumeMounts[?mountPath == '/run/tensor-fusion'] || `[]`) > `1`])
+      && 'tensor-fusion.ai: a container mounts a volume of injection\'s: tensor-fusion-libs, tensor-fusion-shm or tensor-fusion-token' || `null`,
+      ({{ $lists }}.volumeMounts[] | [?!contains(['tensor-fusion-libs', 'tensor-fusion-shm'], name) && regex_match('{{ include "vcuda.inject.ourPaths" . }}', mountPath)])
       && 'tensor-fusion.ai: a container mounts something of its own at /lib/vcuda or /run/tensor-fusion' || `null`,
-      (request.object.spec.os.name || 'linux') != 'linux'
-      && 'tensor-fusion.ai: only pods of Linux can be injected' || `null`
+      (request.object.metadata.labels."{{ $p }}component" || 'client') != 'client'
+      && '{{ $p }}component: injection sets this label to client, and the pod has another' || `null`,
+      ((request.object.spec.os.name || 'linux') != 'linux' || (nodes."kubernetes.io/os" || 'linux') != 'linux')
+      && 'tensor-fusion.ai: only pods of Linux can be injected' || `null`,
+      (nodes."kubernetes.io/arch" || 'amd64') != 'amd64'
+      && 'tensor-fusion.ai: only pods for amd64 can be injected' || `null`
       {{- if not .Values.injector.server }},
       (request.object.spec.hostNetwork == `true` && !(annotations."{{ $p }}server")
       && contains(['ClusterFirst', 'Default'], request.object.spec.dnsPolicy || 'ClusterFirst'))
@@ -104,40 +133,38 @@ any:
 {{- $pieces := include "vcuda.inject.pieces" .root | fromYaml -}}
 {{- $chosen := printf "{key: \"<< element.name >>\", operator: AnyIn, value: \"<< %s >>\"}" (ternary "initTargets" "targets" $init) -}}
 {{- $env := "{key: \"<< preloadMode >>\", operator: AnyIn, value: [env, both]}" -}}
-{{- $own := "element.env[?name == 'LD_PRELOAD'] | [-1]" -}}
+{{- $own := "element.env[?name == 'LD_PRELOAD']" -}}
 {{- if not $init }}
-# A list of the program's own stays, behind ours.
-- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
-  foreach:
-    - list: element.env || `[]`
-      preconditions:
-        all:
-          - {{ $chosen | replace "element.name" "element0.name" }}
-          - {{ $env }}
-          - {key: "<< element.name >>", operator: Equals, value: LD_PRELOAD}
-          - {key: "<< !(element.valueFrom) >>", operator: Equals, value: true}
-          - {key: "<< contains(element.value || '', '/libvcuda.so') >>", operator: Equals, value: false}
-      patchesJson6902: |-
-        - op: add
-          path: /spec/{{ $list }}/<< elementIndex0 >>/env/<< elementIndex1 >>/value
-          value: "{{ include "vcuda.inject.preload" .root }}<< (element.value && join('', [':', element.value])) || '' >>"
+# A list of the program's own stays, behind ours.  Of several entries the last counts.
+- list: request.object.spec.{{ $list }}
+  context:
+    {{- include "vcuda.jmespath.lastPreload" . | nindent 4 }}
+  preconditions:
+    all:
+      - {{ $chosen }}
+      - {{ $env }}
+      - {key: "<< !({{ $own }}) || !(!(({{ $own }} | [-1]).valueFrom)) >>", operator: Equals, value: false}
+      - {key: "<< contains(({{ $own }} | [-1]).value || '', '/libvcuda.so') >>", operator: Equals, value: false}
+  patchesJson6902: |-
+    - op: add
+      path: /spec/{{ $list }}/<< elementIndex >>/env/<< last >>/value
+      value: {{ printf "join('', ['%s', ((%s | [-1]).value && ':') || '', (%s | [-1]).value || ''])" (include "vcuda.inject.preload" .root) $own $own | include "vcuda.jmespath.quoted" }}
 # One that comes from a ConfigMap or such keeps its source, under another name.
-- list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
-  foreach:
-    - list: element.env || `[]`
-      preconditions:
-        all:
-          - {{ $chosen | replace "element.name" "element0.name" }}
-          - {{ $env }}
-          - {key: "<< element.name >>", operator: Equals, value: LD_PRELOAD}
-          - {key: "<< !(!(element.valueFrom)) >>", operator: Equals, value: true}
-      patchesJson6902: |-
-        - op: replace
-          path: /spec/{{ $list }}/<< elementIndex0 >>/env/<< elementIndex1 >>/name
-          value: VCUDA_OWN_PRELOAD
-        - op: add
-          path: /spec/{{ $list }}/<< elementIndex0 >>/env/-
-          value: {name: LD_PRELOAD, value: "{{ include "vcuda.inject.preload" .root }}:\$(VCUDA_OWN_PRELOAD)"}
+- list: request.object.spec.{{ $list }}
+  context:
+    {{- include "vcuda.jmespath.lastPreload" . | nindent 4 }}
+  preconditions:
+    all:
+      - {{ $chosen }}
+      - {{ $env }}
+      - {key: "<< !(({{ $own }} | [-1]).valueFrom) >>", operator: Equals, value: false}
+  patchesJson6902: |-
+    - op: replace
+      path: /spec/{{ $list }}/<< elementIndex >>/env/<< last >>/name
+      value: VCUDA_OWN_PRELOAD
+    - op: add
+      path: /spec/{{ $list }}/<< elementIndex >>/env/-
+      value: {name: LD_PRELOAD, value: "{{ include "vcuda.inject.preload" .root }}:\$(VCUDA_OWN_PRELOAD)"}
 - list: request.object.spec.{{ $list }}{{ if $init }} || `[]`{{ end }}
   preconditions:
     all:
@@ -245,19 +272,33 @@ spec:
       preconditions:
         all:
           - {{ $once }}
+          - {key: '<< !(request.object.metadata.annotations."tensor-fusion.ai/ipc-mode") >>', operator: Equals, value: true}
       mutate:
-        patchStrategicMerge:
-          metadata:
-            annotations:
-              +(tensor-fusion.ai/ipc-mode): pod
+        patchesJson6902: |-
+          - op: add
+            path: /metadata/annotations/tensor-fusion.ai~1ipc-mode
+            value: pod
     {{- end }}
-    - name: containers
+    - name: default-container
       match: &match
         {{- include "vcuda.jmespath.match" dict | nindent 8 }}
       exclude: &exclude
         {{- include "vcuda.jmespath.exclude" . | nindent 8 }}
       context: &context
         {{- include "vcuda.jmespath.context" . | nindent 8 }}
+      preconditions:
+        all:
+          - {{ $once }}
+          - {key: '<< !(request.object.metadata.annotations."kubectl.kubernetes.io/default-container") >>', operator: Equals, value: true}
+      mutate:
+        patchesJson6902: |-
+          - op: add
+            path: /metadata/annotations/kubectl.kubernetes.io~1default-container
+            value: '<< defaultContainer >>'
+    - name: containers
+      match: *match
+      exclude: *exclude
+      context: *context
       preconditions: &once
         all:
           # A pod that has the sidecar was injected, or brings its own.
@@ -319,7 +360,7 @@ spec:
             path: /spec/hostPID
             value: << hostPID >>
           {{- range $kind := list "annotations" "labels" }}
-          {{- range $key, $value := get $pieces $kind }}
+          {{- range $key, $value := omit (get $pieces $kind) "kubectl.kubernetes.io/default-container" }}
           - op: add
             path: /metadata/{{ $kind }}/{{ $key | replace "~" "~0" | replace "/" "~1" }}
             value: {{ include "vcuda.jmespath.piece" $value }}
