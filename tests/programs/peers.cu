@@ -45,12 +45,14 @@ static void copies_are_right(int from, int to)
 	CUDA(cudaMemcpyPeerAsync(there, to, here, from, sizeof(got), 0));
 	CUDA(cudaMemsetAsync(here, 0, sizeof(got)));
 	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaSetDevice(to));
 	CUDA(cudaMemcpy(got, there, sizeof(got), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < N; i++)
 		CHECK_EQ_AT(i, got[i], 7 + i);
 	/* Back, by a copy that is told no device. */
+	CUDA(cudaSetDevice(from));
 	CUDA(cudaMemcpy(here, there, sizeof(got), cudaMemcpyDefault));
-	CUDA(cudaMemset(there, 0, sizeof(got)));
+	CUDA(cudaDeviceSynchronize());
 	CUDA(cudaMemcpy(got, here, sizeof(got), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < N; i++)
 		CHECK_EQ_AT(i, got[i], 7 + i);
