@@ -99,7 +99,7 @@ CUresult serve_vcudaHostFunc(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
-void callback_done(struct worker *w, uint64_t ticket)
+static void callback_done(struct worker *w, uint64_t ticket)
 {
 	struct callbacks *c = &w->callbacks;
 	struct host_func *f;

@@ -12,10 +12,6 @@
 #include "gpu-agent/library.h"
 #include "gpu-agent/worker_state.h"
 
-/* The ABIs whose functions are the same. */
-#define CUBLAS_OLDEST 12
-#define CUBLAS_NEWEST 13
-
 struct cublas_served {
 	cublasHandle_t handle;
 	const struct cublas_library *library;
@@ -24,9 +20,6 @@ struct cublas_served {
 	uint16_t context;
 	bool stream_set;
 };
-
-static struct cublas_library libraries[CUBLAS_NEWEST - CUBLAS_OLDEST + 1];
-static bool failed[CUBLAS_NEWEST - CUBLAS_OLDEST + 1];
 
 CUresult cublas_result(cublasStatus_t status)
 {
@@ -49,35 +42,22 @@ static int cublas_open(void *library, const char *path, struct error *error)
 	return cublas_library_open(library, path, error);
 }
 
-/* The library of that major or a newer one; NULL, and it was logged, where there is none. */
-static struct cublas_library *cublas_library_of(const struct worker *w, uint32_t major)
+static const struct cublas_library *cublas_library_of(const struct worker *w, uint32_t major)
 {
-	struct cublas_library *library;
-	struct error error = {0};
-
-	if (major < CUBLAS_OLDEST || major > CUBLAS_NEWEST)
-		return NULL;
-	library = &libraries[major - CUBLAS_OLDEST];
-	if (library->library)
-		return library;
-	if (failed[major - CUBLAS_OLDEST])
-		return NULL;
-	if (library_open(w->config, LIBRARY_CUBLAS, major, cublas_open, library, &error) > 0)
-		return library;
-	failed[major - CUBLAS_OLDEST] = true;
-	return NULL;
+	return library_once(
+		w->config, LIBRARY_CUBLAS, major, cublas_open, sizeof(struct cublas_library));
 }
 
 CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCublasOpen *req = (const void *)r->body;
 	struct wire_vcudaCublasOpen_reply *answer = (void *)r->answer;
-	struct cublas_library *library;
+	const struct cublas_library *library;
 	struct cublas_served *served;
 	cublasStatus_t status;
 	int version = 0;
 
-	if (req->major < CUBLAS_OLDEST || req->major > CUBLAS_NEWEST)
+	if (!library_serves(LIBRARY_CUBLAS, req->major))
 		return CUDA_ERROR_INVALID_VALUE;
 	library = cublas_library_of(w, req->major);
 	if (!library) {

@@ -14,42 +14,24 @@
 #include "gpu-agent/library.h"
 #include "gpu-agent/worker_state.h"
 
-/* The ABIs whose functions are the same. */
-#define CUBLASLT_OLDEST 12
-#define CUBLASLT_NEWEST 13
-#define CUBLASLT_MAJORS (CUBLASLT_NEWEST - CUBLASLT_OLDEST + 1)
-
 /* What an address is told as where only its alignment matters: never looked at. */
 #define CUBLASLT_NOWHERE 0x7f0000000000u
 
-static struct cublaslt_library libraries[CUBLASLT_MAJORS];
-static bool failed[CUBLASLT_MAJORS];
 static struct {
 	CUcontext context;
 	cublasLtHandle_t handle;
-} handles[CUBLASLT_MAJORS][CONTEXT_MAX];
+} handles[LIBRARY_MAJORS][CONTEXT_MAX];
 
 static int cublaslt_open(void *library, const char *path, struct error *error)
 {
 	return cublaslt_library_open(library, path, error);
 }
 
-/* The library of that major or a newer one; NULL, and it was logged, where there is none. */
 static const struct cublaslt_library *cublaslt_library_of(
 	const struct worker *w, uint32_t major)
 {
-	unsigned at = major - CUBLASLT_OLDEST;
-	struct error error = {0};
-
-	if (major < CUBLASLT_OLDEST || major > CUBLASLT_NEWEST || failed[at])
-		return NULL;
-	if (libraries[at].library)
-		return &libraries[at];
-	if (library_open(w->config, LIBRARY_CUBLASLT, major, cublaslt_open, &libraries[at],
-		    &error) > 0)
-		return &libraries[at];
-	failed[at] = true;
-	return NULL;
+	return library_once(w->config, LIBRARY_CUBLASLT, major, cublaslt_open,
+		sizeof(struct cublaslt_library));
 }
 
 /* The library and its handle in the frame's context; NULL, and the request is refused, where
@@ -59,7 +41,7 @@ static const struct cublaslt_library *cublaslt_use(
 {
 	const struct cublaslt_library *l = cublaslt_library_of(w, major);
 	uint16_t number = r->header.context;
-	unsigned at = major - CUBLASLT_OLDEST;
+	uint32_t at = major - library_family(LIBRARY_CUBLASLT)->oldest;
 	cublasStatus_t status;
 
 	if (!l || number >= CONTEXT_MAX) {
@@ -395,7 +377,7 @@ CUresult serve_cublasLtGetVersion(struct worker *w, struct request *r)
 	const struct cublaslt_library *l;
 	cublasLtHandle_t handle;
 
-	if (req->major < CUBLASLT_OLDEST || req->major > CUBLASLT_NEWEST)
+	if (!library_serves(LIBRARY_CUBLASLT, (uint32_t)req->major))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!cublaslt_library_of(w, (uint32_t)req->major)) {
 		answer->status = CUBLAS_STATUS_NOT_INITIALIZED;

@@ -12,13 +12,6 @@
 #include "gpu-agent/library.h"
 #include "gpu-agent/worker_state.h"
 
-#define CUDNN_OLDEST 8
-#define CUDNN_NEWEST 9
-
-static struct cudnn_library libraries[CUDNN_NEWEST - CUDNN_OLDEST + 1];
-static uint32_t majors[CUDNN_NEWEST - CUDNN_OLDEST + 1]; /* what was found for it */
-static bool failed[CUDNN_NEWEST - CUDNN_OLDEST + 1];
-
 CUresult cudnn_result(cudnnStatus_t status)
 {
 	switch (status / 1000) {
@@ -47,21 +40,16 @@ static int cudnn_open(void *library, const char *path, struct error *error)
 	return cudnn_library_open(library, path, error);
 }
 
-const struct cudnn_library *cudnn_library_of(
+/* *found: which major it is, not what its file is called. */
+static const struct cudnn_library *cudnn_library_of(
 	const struct worker *w, uint32_t major, uint32_t *found)
 {
-	uint32_t at = major - CUDNN_OLDEST;
-	struct error error = {0};
+	const struct cudnn_library *library =
+		library_once(w->config, LIBRARY_CUDNN, major, cudnn_open, sizeof(*library));
 
-	if (major < CUDNN_OLDEST || major > CUDNN_NEWEST || failed[at])
-		return NULL;
-	if (!majors[at] && library_open(w->config, LIBRARY_CUDNN, major, cudnn_open,
-				   &libraries[at], &error) > 0)
-		/* What it is, not what its file is called. */
-		majors[at] = libraries[at].cudnnGetVersion() < 10000 ? 8 : 9;
-	failed[at] = !majors[at];
-	*found = majors[at];
-	return failed[at] ? NULL : &libraries[at];
+	if (library)
+		*found = library->cudnnGetVersion() < 10000 ? 8 : 9;
+	return library;
 }
 
 CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r)
@@ -71,7 +59,7 @@ CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r)
 	const struct cudnn_library *library;
 	uint32_t found = 0;
 
-	if (req->major < CUDNN_OLDEST || req->major > CUDNN_NEWEST)
+	if (!library_serves(LIBRARY_CUDNN, req->major))
 		return CUDA_ERROR_INVALID_VALUE;
 	library = cudnn_library_of(w, req->major, &found);
 	if (!library) {
@@ -91,7 +79,7 @@ CUresult serve_vcudaCudnnOpen(struct worker *w, struct request *r)
 	struct cudnn_served *served;
 	cudnnStatus_t status;
 
-	if (req->major < CUDNN_OLDEST || req->major > CUDNN_NEWEST)
+	if (!library_serves(LIBRARY_CUDNN, req->major))
 		return CUDA_ERROR_INVALID_VALUE;
 	served = calloc(1, sizeof(*served));
 	if (!served)

@@ -42,9 +42,6 @@ struct cudnn_frame {
 	uint32_t perfs;
 };
 
-/* The library of that major (8: or of 9); NULL, and it was logged, where there is none. */
-const struct cudnn_library *cudnn_library_of(
-	const struct worker *w, uint32_t major, uint32_t *found);
 /* The library's handle with the stream that came along; refuses what is not one of the
  * session's in this context. */
 struct cudnn_served *cudnn_use(

@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
 
@@ -144,25 +145,16 @@ static void control_ready(struct watch *watch, uint32_t mask)
 
 	(void)mask;
 	for (;;) {
-		char space[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
 		struct control c;
-		struct iovec iov = {.iov_base = &c, .iov_len = sizeof(c)};
-		struct msghdr m = {.msg_iov = &iov,
-			.msg_iovlen = 1,
-			.msg_control = space,
-			.msg_controllen = sizeof(space)};
-		ssize_t n = recvmsg(watch->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		struct cmsghdr *cm = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-		int fd = -1;
+		int fd;
+		ssize_t n = descriptors_receive(watch->fd, &c, sizeof(c), &fd, 1, MSG_DONTWAIT);
 
-		if (n < 0 && errno == EAGAIN)
+		if (n == -EAGAIN)
 			return;
 		if (n != (ssize_t)sizeof(c)) {
 			front->done = true;
 			return;
 		}
-		if (cm && cm->cmsg_type == SCM_RIGHTS && cm->cmsg_len == CMSG_LEN(sizeof(int)))
-			memcpy(&fd, CMSG_DATA(cm), sizeof(int));
 		handle_control(front, &c, fd);
 	}
 }

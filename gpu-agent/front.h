@@ -255,8 +255,6 @@ void lease_wanted(struct front *front, struct pool_worker *worker, const struct 
 void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now);
 
 /* sharing.c */
-/* A datagram of a worker's, as recv; *fd is what it attached, or -1, and the caller's. */
-ssize_t sharing_receive(int socket, struct handoff *h, int *fd);
 /* SHARE (takes *fd, then -1), UNSHARE and WANT of a worker that has a session. */
 void sharing_said(
 	struct front *front, struct pool_worker *worker, const struct handoff *h, int *fd);

@@ -79,8 +79,21 @@ static void drop(struct front *front, struct hello_slot *slot)
 	close(release(front, slot));
 }
 
-/* Says why, and keeps the connection until the peer closed it: closing with its bytes unread
- * would reset it, and the reason could be lost on the way. */
+/* All that we say, and the connection stays until the peer closed it: closing with its bytes
+ * unread would reset it, and the answer could be lost on the way. */
+static void answer_last(
+	struct front *front, struct hello_slot *slot, const struct session_welcome *welcome)
+{
+	if (!hello_welcome(slot->watch.fd, welcome)) {
+		drop(front, slot);
+		return;
+	}
+	shutdown(slot->watch.fd, SHUT_WR);
+	slot->lingering = true;
+	slot->got = 0;
+	slot->deadline = wait_now() + LINGER_NS;
+}
+
 static void refuse(struct front *front, struct hello_slot *slot, enum refusal refusal,
 	uint32_t status, const char *text)
 {
@@ -92,14 +105,7 @@ static void refuse(struct front *front, struct hello_slot *slot, enum refusal re
 
 	count_refusal(front, refusal, &slot->address);
 	snprintf(welcome.text, sizeof(welcome.text), "%s", text);
-	if (!hello_welcome(slot->watch.fd, &welcome)) {
-		drop(front, slot);
-		return;
-	}
-	shutdown(slot->watch.fd, SHUT_WR);
-	slot->lingering = true;
-	slot->got = 0;
-	slot->deadline = wait_now() + LINGER_NS;
+	answer_last(front, slot, &welcome);
 }
 
 static void answer_probe(struct front *front, struct hello_slot *slot)
@@ -129,14 +135,7 @@ static void answer_probe(struct front *front, struct hello_slot *slot)
 			front->ledger.device_count == 1 ? "GPU" : "GPUs",
 			front->pool.count[WORKER_READY],
 			front->pool.count[WORKER_READY] == 1 ? "worker" : "workers");
-	if (!hello_welcome(slot->watch.fd, &welcome)) {
-		drop(front, slot);
-		return;
-	}
-	shutdown(slot->watch.fd, SHUT_WR);
-	slot->lingering = true;
-	slot->got = 0;
-	slot->deadline = wait_now() + LINGER_NS;
+	answer_last(front, slot, &welcome);
 }
 
 static void hello_ready(struct watch *watch, uint32_t mask);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/worker_state.h"
 
@@ -18,23 +19,12 @@
 
 static CUresult ipc_ask(struct worker *w, struct request *r, struct handoff *ask, int fd)
 {
-	char space[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
-	struct iovec iov = {.iov_base = ask, .iov_len = sizeof(*ask)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
+	int ret;
 
 	ask->version = HANDOFF_VERSION;
-	if (fd >= 0) {
-		m.msg_control = space;
-		m.msg_controllen = sizeof(space);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	if (sendmsg(w->handoff, &m, MSG_NOSIGNAL) != sizeof(*ask)) {
-		log_warn("worker.share", "error=\"%s\"", strerror(errno));
+	ret = descriptors_send(w->handoff, ask, sizeof(*ask), &fd, fd >= 0, 0);
+	if (ret) {
+		log_warn("worker.share", "error=\"%s\"", strerror(-ret));
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
 	if (r) {

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
 
+/* The one place that knows which majors there are. */
 static const struct library_family families[AGENT_LIBRARIES] = {
 	[LIBRARY_CUBLAS] = {"cublas", "libcublas", "libvcuda-softgpu-cublas.so", 12, 13},
 	[LIBRARY_CUBLASLT] = {"cublasLt", "libcublasLt", "libvcuda-softgpu-cublas.so", 12, 13},
@@ -63,24 +65,52 @@ int library_try(const struct agent_config *config, enum agent_library family, ui
 	return open(library, name, error) ? -ENOENT : 0;
 }
 
-int library_open(const struct agent_config *config, enum agent_library family, uint32_t major,
-	int (*open)(void *library, const char *path, struct error *error), void *library,
-	struct error *error)
+bool library_serves(enum agent_library family, uint32_t major)
+{
+	return major >= families[family].oldest && major <= families[family].newest;
+}
+
+/* Of MAJOR or the next that is there. 0 or -errno. */
+static int library_open(const struct agent_config *config, enum agent_library family,
+	uint32_t major, int (*open)(void *library, const char *path, struct error *error),
+	void *library)
 {
 	const struct library_family *f = &families[family];
-	const char *own = config->libraries[family], *all = config->library_path;
+	struct error error = {0};
 
-	if (major < f->oldest || major > f->newest)
-		return error_set(error, 0, "%s.so.%u is not served", f->stem, major);
 	for (uint32_t m = major; m <= f->newest; m++) {
-		if (library_try(config, family, m, open, library, error))
+		if (library_try(config, family, m, open, library, &error))
 			continue;
 		log_info("library.open", "name=%s.so.%u asked=%u", f->stem, m, major);
-		return (int)m;
+		return 0;
 	}
 	log_error("library.missing",
 		"name=%s.so.%u%s libraries.%s=\"%s\" libraries.path=\"%s\" error=\"%s\"",
-		f->stem, major, major < f->newest ? " or newer" : "", f->key, own, all,
-		error->text);
+		f->stem, major, major < f->newest ? " or newer" : "", f->key,
+		config->libraries[family], config->library_path, error.text);
 	return -ENOENT;
+}
+
+const void *library_once(const struct agent_config *config, enum agent_library family,
+	uint32_t major, int (*open)(void *library, const char *path, struct error *error),
+	size_t bytes)
+{
+	static struct {
+		void *library;
+		bool tried;
+	} opened[AGENT_LIBRARIES][LIBRARY_MAJORS], *once;
+
+	if (!library_serves(family, major))
+		return NULL;
+	once = &opened[family][major - families[family].oldest];
+	if (!once->tried) {
+		void *library = calloc(1, bytes);
+
+		once->tried = true;
+		if (library && !library_open(config, family, major, open, library))
+			once->library = library;
+		else
+			free(library);
+	}
+	return once->library;
 }

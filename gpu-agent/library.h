@@ -10,25 +10,32 @@
 #include "common/error.h"
 #include "gpu-agent/agent.h"
 
+/* Of one family: a table by major has a row for MAJOR - oldest. */
+#define LIBRARY_MAJORS 2
+
 struct library_family {
 	const char *key;	 /* in `libraries:` */
 	const char *stem;	 /* "libcublas" */
 	const char *software;	 /* the file beside the software GPU */
-	uint32_t oldest, newest; /* majors whose functions are served */
+	uint32_t oldest, newest; /* majors whose functions are served, LIBRARY_MAJORS at most */
 };
 
 /* FAMILY < AGENT_LIBRARIES. */
 const struct library_family *library_family(enum agent_library family);
 
-/* Opens FAMILY's library of MAJOR, or of the next major that is there: calls open(library,
- * PATH, error), which says 0 or -errno, for one path after the other.  The major that was
- * opened, and it is logged; or -errno with *error naming what was looked for and where, logged
- * too. */
-int library_open(const struct agent_config *config, enum agent_library family, uint32_t major,
-	int (*open)(void *library, const char *path, struct error *error), void *library,
-	struct error *error);
+/* Whether MAJOR is one of FAMILY's. */
+bool library_serves(enum agent_library family, uint32_t major);
 
-/* The same for exactly MAJOR, without a line in the log. 0, or -errno with *error. */
+/* FAMILY's library for a program that uses MAJOR: BYTES, zeroed and then filled in by
+ * open(library, PATH, error), which says 0 or -errno and is asked for one path after the other,
+ * of MAJOR and then of the next major.  That happens with the first call for a major; what was
+ * opened stays for good, and so does NULL where there is none.  Either is logged once, the
+ * missing one with what was looked for and where.  For the loop's thread. */
+const void *library_once(const struct agent_config *config, enum agent_library family,
+	uint32_t major, int (*open)(void *library, const char *path, struct error *error),
+	size_t bytes);
+
+/* Opens exactly MAJOR, without a line in the log. 0, or -errno with *error. */
 int library_try(const struct agent_config *config, enum agent_library family, uint32_t major,
 	int (*open)(void *library, const char *path, struct error *error), void *library,
 	struct error *error);

@@ -60,7 +60,7 @@ struct pod *pods_enter(struct front *front, const struct session_hello *hello)
 	return found;
 }
 
-void pods_leave(struct pod *pod)
+static void pods_leave(struct pod *pod)
 {
 	if (pod)
 		pod->sessions--;

@@ -29,7 +29,6 @@ uint32_t pods_may(const struct front *front, const struct session_hello *hello, 
 /* The pod of a session that begins, counted; NULL: it asks for nothing. Several that ask for
  * different amounts get the smaller one. */
 struct pod *pods_enter(struct front *front, const struct session_hello *hello);
-void pods_leave(struct pod *pod);
 
 /* Opens the session's account: on the pod's GPUs, which the first session chooses (those with
  * most left). false where there are not as many. */

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/pods.h"
@@ -100,23 +101,9 @@ static void fail(struct front *front, const char *text)
 }
 
 static int send_worker(
-	struct pool_worker *worker, const struct handoff *h, const int *fds, size_t count)
+	struct pool_worker *worker, const struct handoff *h, const int *fds, unsigned count)
 {
-	char space[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8))) = {0};
-	struct iovec iov = {.iov_base = (void *)h, .iov_len = sizeof(*h)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *cm;
-
-	if (count) {
-		m.msg_control = space;
-		m.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		cm = CMSG_FIRSTHDR(&m);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(cm), fds, count * sizeof(int));
-	}
-	return sendmsg(worker->handoff.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return descriptors_send(worker->handoff.fd, h, sizeof(*h), fds, count, MSG_DONTWAIT);
 }
 
 /* It is to be gone soon; the supervisor sees to it. */
@@ -305,9 +292,9 @@ static void handoff_ready(struct watch *watch, uint32_t mask)
 	for (int i = 0; i < DATAGRAMS_A_TURN && watch->fd >= 0; i++) {
 		struct handoff h;
 		int fd;
-		ssize_t n = sharing_receive(watch->fd, &h, &fd);
+		ssize_t n = descriptors_receive(watch->fd, &h, sizeof(h), &fd, 1, MSG_DONTWAIT);
 
-		if (n < 0 && errno == EAGAIN)
+		if (n == -EAGAIN)
 			return;
 		if (n == (ssize_t)sizeof(h))
 			handle(front, worker, &h, &fd);
@@ -394,7 +381,8 @@ void pool_exited(struct front *front, const struct control *control)
 	while (worker->handoff.fd >= 0 && worker->state != WORKER_FREE) {
 		struct handoff h;
 		int fd;
-		ssize_t n = sharing_receive(worker->handoff.fd, &h, &fd);
+		ssize_t n = descriptors_receive(
+			worker->handoff.fd, &h, sizeof(h), &fd, 1, MSG_DONTWAIT);
 
 		if (fd >= 0)
 			close(fd);

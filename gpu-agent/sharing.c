@@ -4,7 +4,6 @@
  * a worker whose session is of the same pod and user and has the same GPU. It never looks into
  * it.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -26,29 +25,6 @@ struct share {
 	uint64_t bytes;
 	uint8_t name[16];
 };
-
-ssize_t sharing_receive(int socket, struct handoff *h, int *fd)
-{
-	char space[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
-	struct iovec iov = {.iov_base = h, .iov_len = sizeof(*h)};
-	struct msghdr m = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = space,
-		.msg_controllen = sizeof(space)};
-	struct cmsghdr *c;
-	ssize_t n;
-
-	*fd = -1;
-	n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-	if (n < 0)
-		return n;
-	/* More than one does not fit, and the kernel closes the rest. */
-	c = CMSG_FIRSTHDR(&m);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-		c->cmsg_len == CMSG_LEN(sizeof(*fd)))
-		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
-	return n;
-}
 
 static struct share *share_find(const struct front *front, const uint8_t name[16])
 {

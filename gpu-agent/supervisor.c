@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/agent.h"
@@ -71,27 +72,14 @@ static struct child *find_child(struct supervisor *s, pid_t pid)
 /* A front that does not read is as good as dead: its end comes as SIGCHLD. */
 static void tell(struct supervisor *s, const struct control *c, int fd)
 {
-	char space[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
-	struct iovec iov = {.iov_base = (void *)c, .iov_len = sizeof(*c)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *cm;
-
 	if (s->control < 0)
 		return;
-	if (fd >= 0) {
-		m.msg_control = space;
-		m.msg_controllen = sizeof(space);
-		cm = CMSG_FIRSTHDR(&m);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cm), &fd, sizeof(int));
-	}
 	/* Blocking for the rare full buffer: a lost EXITED would leave a lease behind. */
-	if (sendmsg(s->control, &m, MSG_NOSIGNAL) < 0 && errno == EAGAIN) {
+	if (descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0) == -EAGAIN) {
 		struct pollfd p = {.fd = s->control, .events = POLLOUT};
 
-		if (poll(&p, 1, 1000) != 1 || sendmsg(s->control, &m, MSG_NOSIGNAL) < 0) {
+		if (poll(&p, 1, 1000) != 1 ||
+			descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0)) {
 			log_error("front.stuck", "front=%d", s->front);
 			kill(s->front, SIGKILL);
 		}

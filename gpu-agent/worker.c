@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/worker_state.h"
 
@@ -323,35 +324,21 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 /* Waits for the session, however long it takes. -1: there will be none. */
 static int worker_session(struct worker *w, struct handoff *message)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(2 * sizeof(int))];
-	} control;
-	struct iovec iov = {message, sizeof(*message)};
 	struct error error = {0};
-	struct cmsghdr *c;
 	int fds[2];
 
 	for (;;) {
-		struct msghdr m = {
-			.msg_iov = &iov,
-			.msg_iovlen = 1,
-			.msg_control = &control,
-			.msg_controllen = sizeof(control),
-		};
-		ssize_t n = recvmsg(w->handoff, &m, MSG_CMSG_CLOEXEC);
+		ssize_t n =
+			descriptors_receive(w->handoff, message, sizeof(*message), fds, 2, 0);
 
-		if (n < 0 && errno == EINTR)
+		if (n == -EINTR)
 			continue;
 		if (n != sizeof(*message) || message->version != HANDOFF_VERSION ||
 			message->what == HANDOFF_STOP)
 			return -1;
-		c = CMSG_FIRSTHDR(&m);
-		if (message->what == HANDOFF_SESSION && c && c->cmsg_type == SCM_RIGHTS &&
-			c->cmsg_len == CMSG_LEN(sizeof(fds)))
+		if (message->what == HANDOFF_SESSION && fds[0] >= 0 && fds[1] >= 0)
 			break;
 	}
-	memcpy(fds, CMSG_DATA(c), sizeof(fds));
 	message->text[sizeof(message->text) - 1] = 0;
 	const struct transport *transport = transport_find(message->text, &error);
 
@@ -367,35 +354,14 @@ static int worker_session(struct worker *w, struct handoff *message)
 	return 0;
 }
 
-/* A descriptor that came with a message of the front's; -1: none. */
-static int worker_descriptor(struct msghdr *m)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-	int fd = -1;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-		c->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
-
 void worker_control(struct worker *w)
 {
 	static struct handoff message;
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {&message, sizeof(message)};
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(w->handoff, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int fd;
+	ssize_t n = descriptors_receive(
+		w->handoff, &message, sizeof(message), &fd, 1, MSG_DONTWAIT);
 
-	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+	if (!n || (n < 0 && n != -EAGAIN && n != -EINTR)) {
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
 		return;
 	}
@@ -407,9 +373,9 @@ void worker_control(struct worker *w)
 		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
 			w->devices[i].others = message.devices[i].others;
 	else if (message.what == HANDOFF_LANE)
-		lane_open(w, message.device, worker_descriptor(&m));
+		lane_open(w, message.device, fd);
 	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
-		ipc_told(w, &message, worker_descriptor(&m));
+		ipc_told(w, &message, fd);
 	else if (message.what == HANDOFF_STOP)
 		worker_end(w,
 			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,

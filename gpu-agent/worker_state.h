@@ -391,7 +391,6 @@ void graph_forget(struct worker *w, enum handle_kind kind, void *object);
 int callback_open(struct worker *w);
 bool callback_poll(struct worker *w);
 void callback_over(struct worker *w);
-void callback_done(struct worker *w, uint64_t ticket);
 
 /* output.c */
 /* From then on stdout and stderr are the kernels'; what the process itself has to say goes to

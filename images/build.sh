@@ -4,11 +4,13 @@
 # archive that `docker load`, `podman load` and `ctr images import` take.
 #
 #   TOOL=buildah|podman|docker   what builds (the first that is there)
-#   BASE=REFERENCE               base of gpu-agent and demo; default: docker.io/library/debian:bookworm-slim
-#                                where the tool can pull it. BASE=local makes one from Debian's packages
+#   BASE=REFERENCE               base of gpu-agent and demo.  local is made from Debian's packages: the
+#                                default for root with mmdebstrap; docker.io/library/debian:bookworm-slim
+#                                for others
 #   REGISTRY=ghcr.io/vcuda TAG=VERSION
 #
-# The same sources give the same image: files in one order, owner 0, time 0.
+# The same sources give the same image, whatever built it: files in one order, owner 0, time 0
+# (archive.py).
 set -euo pipefail
 build=$(realpath "${1:?usage: build.sh BUILD CACHE [IMAGE...]}")
 cache=$(realpath "${2:?usage: build.sh BUILD CACHE [IMAGE...]}")
@@ -16,15 +18,25 @@ shift 2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 version=$(sed -n 's/.*VCUDA_VERSION "\(.*\)"/\1/p' "$root/common/version.h")
-REGISTRY=${REGISTRY:-ghcr.io/vcuda} TAG=${TAG:-$version} BASE=${BASE:-local}
+REGISTRY=${REGISTRY:-ghcr.io/vcuda} TAG=${TAG:-$version} BASE=${BASE:-}
 out=$build/images
 store=$cache/cluster/store
+base_tar=$cache/cluster/base.tar
 export SOURCE_DATE_EPOCH=0
+umask 022
 
 if [ -z "${TOOL:-}" ]; then
 	for TOOL in buildah podman docker; do command -v $TOOL >/dev/null && break; done
 fi
-command -v "$TOOL" >/dev/null || { echo "build.sh: none of buildah, podman, docker is here" >&2; exit 1; }
+case $TOOL in
+buildah|podman|docker) ;;
+*) echo "build.sh: TOOL=$TOOL: it is buildah, podman or docker" >&2; exit 2 ;;
+esac
+if [ -z "$BASE" ]; then
+	BASE=docker.io/library/debian:bookworm-slim
+	if [ -s "$base_tar" ] || { [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; }; then BASE=local; fi
+fi
+command -v "$TOOL" >/dev/null || { echo "build.sh: no $TOOL here; buildah, podman or docker builds" >&2; exit 1; }
 # A store of our own: it works in a container too, and clashes with nobody.
 buildah() { command buildah --storage-driver vfs --root "$store" --runroot "$store.run" "$@"; }
 
@@ -55,6 +67,10 @@ client_licences() { # FOLDER
 	cp "$cache/sources/cjson/LICENSE" "$1/cJSON.LICENSE"
 }
 
+open_folders() { # ROOTFS: a new volume of docker's takes over the rights of the folder under it
+	chmod 1777 "$1/target" "$1/target/lib/vcuda" "$1/run/tensor-fusion"
+}
+
 rootfs_client() {
 	local r=$out/client/rootfs
 	client_files "$r/opt/vcuda"
@@ -62,6 +78,7 @@ rootfs_client() {
 	mkdir -p "$r/usr/bin" "$r/lib" "$r/target/lib/vcuda" "$r/run/tensor-fusion" "$r/etc"
 	ln -s /opt/vcuda/vcuda-client "$r/usr/bin/vcuda-client"
 	ln -s /opt/vcuda "$r/lib/vcuda"
+	open_folders "$r"
 	printf 'vcuda:x:65532:65532::/:/nonexistent\n' >"$r/etc/passwd"
 	printf 'vcuda:x:65532:\n' >"$r/etc/group"
 }
@@ -74,6 +91,7 @@ rootfs_client-slim() {
 	mkdir -p "$r/bin" "$r/usr/bin" "$r/target/lib/vcuda" "$r/tmp" "$r/run/tensor-fusion"
 	chmod 1777 "$r/tmp"
 	ln -s /lib/vcuda/vcuda-client "$r/usr/bin/vcuda-client"
+	open_folders "$r"
 	install -m 755 "$(busybox_static)" "$r/bin/busybox"
 	for tool in sh cp mv ln ls cat mkdir rm echo env sleep true false test ps kill; do
 		ln -s busybox "$r/bin/$tool"
@@ -101,7 +119,8 @@ rootfs_gpu-agent() { # [IMAGE]
 	chmod 1777 "$r/var/cache/vcuda" "$r/run/vcuda"
 }
 
-# With CUDA's libraries, NVIDIA's own, for programs that call them: a GB and more.
+# With CUDA's libraries, NVIDIA's own, for programs that call them: 2 GiB.  cuDNN compiles some of its
+# kernels where they run: nvrtc, and for 9.28 nvJitLink and a runtime of CUDA's, are opened by it.
 rootfs_gpu-agent-cuda12() {
 	rootfs_gpu-agent gpu-agent-cuda12
 	cuda_libraries gpu-agent-cuda12 nvidia-cublas-cu12==12.9.1.4 nvidia-cudnn-cu12==9.10.2.21 \
@@ -110,22 +129,31 @@ rootfs_gpu-agent-cuda12() {
 rootfs_gpu-agent-cuda13() {
 	rootfs_gpu-agent gpu-agent-cuda13
 	cuda_libraries gpu-agent-cuda13 nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.28.0.42 \
-		nvidia-cuda-nvrtc==13.0.88
+		nvidia-cuda-nvrtc==13.0.88 nvidia-nvjitlink==13.0.88 nvidia-cuda-runtime==13.0.96
 }
 
 cuda_libraries() { # IMAGE PACKAGE...: into /opt/vcuda/cuda/lib, with their licences
-	local image=$1 work
+	local image=$1 work=$out/$1/wheels package name version library rootfs=$out/$1/rootfs
+	local folder=$rootfs/opt/vcuda/cuda/lib documents=$rootfs/usr/share/doc/vcuda
 	shift
-	work=$(mktemp -d "$out/XXXXXX")
-	mkdir -p "$out/$image/rootfs/opt/vcuda/cuda/lib"
+	mkdir -p "$folder"
 	"$cache/venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-compile \
 		--target "$work" "$@"
-	find "$work" -name 'lib*.so*' -exec mv -t "$out/$image/rootfs/opt/vcuda/cuda/lib" {} +
+	# cuda-packages, for sbom.py: name, version, file of its licence, libraries.
 	for package in "$work"/*.dist-info; do
-		find "$package" -iname 'license*' -type f -exec cp {} \
-			"$out/$image/rootfs/usr/share/doc/vcuda/$(basename "$package" .dist-info).LICENSE" \;
-	done
-	printf '%s\n' "$@" >"$out/$image/rootfs/usr/share/doc/vcuda/cuda-packages"
+		name=$(sed -n '/^Name: /{s///p;q}' "$package/METADATA")
+		version=$(sed -n '/^Version: /{s///p;q}' "$package/METADATA")
+		cp "$(find "$package" -iname 'license*' -type f | sort | head -n 1)" \
+			"$documents/$name-$version.LICENSE"
+		printf '%s %s %s' "$name" "$version" "$name-$version.LICENSE"
+		# Not NVBLAS and not nvrtc's second form, which nothing here opens.
+		sed 's/,.*//' "$package/RECORD" | grep -E '/lib[^/]*\.so[^/]*$' |
+			grep -vE '/libnvblas|\.alt\.so' | sort | while read -r library; do
+			mv "$work/$library" "$folder/"
+			printf ' %s' "${library##*/}"
+		done
+		echo
+	done >"$documents/cuda-packages"
 	rm -rf "$work"
 }
 
@@ -152,35 +180,68 @@ rootfs_demo() {
 	install -m 755 "$build/examples/vectorAdd" "$r/usr/local/bin/vectorAdd"
 }
 
-base_image() { # a Debian of essential packages: localhost/vcuda-base
-	local tar=$cache/cluster/base.tar
+base_image() { # a Debian of essential packages, of the same layer for every tool
+	local tar=$base_tar
 	if [ ! -s "$tar" ]; then
+		command -v mmdebstrap >/dev/null || { echo "build.sh: BASE=local wants mmdebstrap and root:" \
+			"install it, or set BASE=docker.io/library/debian:bookworm-slim" >&2; exit 1; }
 		mkdir -p "$cache/cluster"
 		mmdebstrap --quiet --format=tar --variant=essential --mode=root \
 			--include=ncurses-base,procps,libstdc++6 --dpkgopt='path-exclude=/usr/share/man/*' \
 			--dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$tar.part"
 		mv "$tar.part" "$tar"
 	fi
-	BASE=localhost/vcuda-base:$(sha256sum "$tar" | cut -c1-12)
+	BASE=localhost/debian-essential:$(sha256sum "$tar" | cut -c1-12)
 	tar -xOf "$tar" ./var/lib/dpkg/status | awk '/^Package:/ {p = $2} /^Version:/ {print p, $2}' \
 		>"$out/base.packages"
-	[ "$TOOL" = buildah ] || { "$TOOL" import "$tar" $BASE >/dev/null; return; }
-	buildah inspect --type image $BASE >/dev/null 2>&1 && return
-	local made
-	made=$(buildah from scratch)
-	buildah add -q "$made" "$tar" / >/dev/null
-	buildah commit -q --timestamp 0 "$made" $BASE >/dev/null
-	buildah rm "$made" >/dev/null
+	have "$BASE" && return
+	"$here/archive.py" base "$tar" "$BASE" "$out/base.tar"
+	load "$out/base.tar" "$BASE"
+	rm "$out/base.tar"
+}
+
+have() { # REFERENCE
+	case $TOOL in
+	buildah) buildah inspect --type image "$1" ;;
+	*) "$TOOL" image inspect "$1" ;;
+	esac >/dev/null 2>&1
+}
+
+load() { # ARCHIVE REFERENCE
+	case $TOOL in
+	buildah) buildah pull -q "docker-archive:$1:$2" ;;
+	*) "$TOOL" load -q -i "$1" ;;
+	esac >/dev/null
+}
+
+build() { # FILE FOLDER ARGUMENT...: an image without a name; prints its id
+	local file=$1 folder=$2
+	shift 2
+	case $TOOL in
+	buildah) buildah bud -q --isolation chroot --network host -f "$file" "$@" "$folder" ;;
+	# Newer ones add a list of what built it, with the time.
+	docker) BUILDX_NO_DEFAULT_ATTESTATIONS=1 docker build -q -f "$file" "$@" "$folder" ;;
+	podman) podman build -q --layers=false -f "$file" "$@" "$folder" ;;
+	esac
+}
+
+save() { # ID ARCHIVE
+	case $TOOL in
+	buildah) buildah push -q "$1" "docker-archive:$2" ;;
+	*) "$TOOL" save -o "$2" "$1" ;;
+	esac >/dev/null
 }
 
 image() { # NAME
-	local name=$1 reference=$REGISTRY/$1:$TAG file=$1 packages="" arguments
+	local name=$1 reference=$REGISTRY/$1:$TAG file=$1 packages="" arguments id digest
 	case $name in # a variant is a suffix of the tag
 	gpu-agent-*) file=gpu-agent reference=$REGISTRY/gpu-agent:$TAG-${name#gpu-agent-} ;;
 	esac
 	fresh "$name"
 	"rootfs_$name"
-	case $file in gpu-agent|demo) packages=$([ -e "$out/base.packages" ] && echo "$out/base.packages") ;; esac
+	if [[ $file != client* && $BASE == localhost/debian-essential:* ]]; then
+		packages=$out/base.packages
+	fi
 	"$here/sbom.py" "$name" "$version" "$out/$name/rootfs" "$cache/sources" $packages >"$out/$name.spdx.json"
 	cp "$out/$name.spdx.json" "$out/$name/rootfs/usr/share/doc/vcuda/"
 	if find "$out/$name/rootfs" -perm /6000 -type f | grep .; then
@@ -188,34 +249,35 @@ image() { # NAME
 	fi
 	chmod -R go+rX "$out/$name/rootfs"
 	find "$out/$name/rootfs" -exec touch -h -d @0 {} +
-	arguments=(-f "$here/$file.Containerfile" -t "$reference" --build-arg "BASE=$BASE"
+	arguments=(--build-arg "BASE=$BASE"
 		--label org.opencontainers.image.title="vcuda $name"
 		--label org.opencontainers.image.version="$version"
 		--label org.opencontainers.image.licenses=Apache-2.0
 		--label org.opencontainers.image.vendor=vcuda
 		--label org.opencontainers.image.description="$(sed -n '1s/^# //p' "$here/$file.Containerfile")")
 	rm -f "$out/$name.tar"
-	case $TOOL in
-	buildah)
-		buildah bud -q --isolation chroot --network host --timestamp 0 "${arguments[@]}" "$out/$name" >/dev/null
-		buildah push -q "$reference" "docker-archive:$out/$name.tar:$reference" ;;
-	podman)
-		podman build -q --timestamp 0 "${arguments[@]}" "$out/$name" >/dev/null
-		podman save -q -o "$out/$name.tar" "$reference" ;;
-	docker)
-		docker build -q "${arguments[@]}" "$out/$name" >/dev/null
-		docker save -o "$out/$name.tar" "$reference" ;;
-	esac
+	# What builders tell of themselves is of interest where they fail.
+	id=$(build "$here/$file.Containerfile" "$out/$name" "${arguments[@]}" 2>"$out/build.log") ||
+		{ cat "$out/build.log" >&2; echo "build.sh: $TOOL did not build $name" >&2; exit 1; }
+	save "$id" "$out/$name.tar.made"
+	digest=$("$here/archive.py" settle "$out/$name.tar.made" "$reference")
+	mv "$out/$name.tar.made" "$out/$name.tar"
+	# The name in the tool's store is that of the same image, and what came before it is gone.
+	[ "$TOOL" = buildah ] || load "$out/$name.tar" "$reference"
+	remove "$id"
 	printf '%-32s %6.1f MiB  sha256:%.12s\n' "$reference" \
-		"$(du -sb "$out/$name/rootfs" | awk '{print $1 / 1048576}')" "$(digest "$out/$name.tar")"
+		"$(du -sb "$out/$name/rootfs" | awk '{print $1 / 1048576}')" "$digest"
 }
 
-digest() { # of the image's configuration, which names every layer by its own
-	tar -xOf "$1" manifest.json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["Config"].split(".")[0].split("/")[-1])'
+remove() { # ID: and what is left of builds before
+	case $TOOL in
+	buildah) buildah rmi "$1" ;;
+	*) "$TOOL" rmi "$1" ;;
+	esac >/dev/null 2>&1 || true
 }
 
 [ $# -gt 0 ] || set -- client client-slim gpu-agent demo
 mkdir -p "$out"
 if [ "$BASE" = local ]; then base_image; fi
 for name; do image "$name"; done
-[ "$TOOL" != buildah ] || buildah rmi --prune -f >/dev/null # earlier builds
+rm -f "$out/build.log"

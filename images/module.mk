@@ -5,8 +5,8 @@
 # dynamic, against an old glibc like the fronts themselves.
 IMAGES := $(BUILD)/images
 SOURCES := $(CACHE)/sources
-# musl has ints where glibc has size_t: conversions are checked by the other builds.
-PORTABLE_CFLAGS := -std=gnu17 -O2 -g0 $(filter-out -Wconversion,$(WARNINGS)) -fstack-protector-strong -fno-sanitize=undefined \
+# musl has ints where glibc has size_t, in its macros too: conversions are checked by the other builds.
+PORTABLE_CFLAGS := -std=gnu17 -O2 -g0 $(filter-out -Wconversion,$(WARNINGS)) -Wno-sign-compare -fstack-protector-strong -fno-sanitize=undefined \
 	-D_GNU_SOURCE -I. -isystem $(SOURCES) -isystem $(SOURCES)/libyaml/include -pthread
 YAML_CFLAGS := -O2 -g0 -fno-sanitize=undefined -DYAML_DECLARE_STATIC -DYAML_VERSION_STRING='"0.2.5"' \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5
@@ -46,6 +46,9 @@ $(IMAGES)/bin/vcuda: $(CLIENT_COMMAND_SRCS:%.c=$(IMAGES)/obj/old/%.o) $(IMAGES)/
 	$(Q)$(ZIG) cc -target x86_64-linux-gnu.2.28 -s -pthread -o $@ $^ -ldl
 
 -include $(shell find $(IMAGES)/obj -name '*.d' 2>/dev/null)
+
+.PHONY: images-programs
+images-programs: $(IMAGES)/bin/vcuda-client $(IMAGES)/bin/vcuda ## the client's two programs as they stand in images: static, and for old glibcs
 
 .PHONY: images
 images: all examples programs-13 $(IMAGES)/bin/vcuda-client $(IMAGES)/bin/vcuda ## container images: build/images/*.tar (images/build.sh says how to choose)

@@ -10,6 +10,7 @@ or where it was made.
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -19,7 +20,8 @@ listing = sys.argv[5] if len(sys.argv) > 5 else None
 
 PLACES = {"/bin", "/usr/bin", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
           "/usr/lib/x86_64-linux-gnu/openblas-pthread", "/usr/lib/gcc/x86_64-linux-gnu/12"}
-nvidia = []  # NVIDIA's packages in the agent's variants
+licences = {}  # those that SPDX has no name for
+licensed = {}  # NVIDIA's libraries: file name -> licence
 
 
 def sha256(path):
@@ -33,10 +35,11 @@ def package(name, version, supplier, license, comment=None):
              "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
              "licenseConcluded": license, "licenseDeclared": license,
              "copyrightText": "NOASSERTION"}
-    if supplier.endswith("Debian"):
-        entry["externalRefs"] = [{
-            "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-            "referenceLocator": f"pkg:deb/debian/{name}@{version}?arch=amd64"}]
+    purl = {"Debian": f"pkg:deb/debian/{name}@{version}?arch=amd64",
+            "NVIDIA": f"pkg:pypi/{name}@{version}"}.get(supplier.split()[-1])
+    if purl:
+        entry["externalRefs"] = [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+                                  "referenceLocator": purl}]
     if comment:
         entry["comment"] = comment
     return entry
@@ -60,13 +63,36 @@ def debian_of(path):
     return None
 
 
-named = os.path.join(rootfs, "usr/share/doc/vcuda/cuda-packages")
-if os.path.exists(named):
-    with open(named) as file:
-        nvidia = [line.strip().split("==") for line in file]
+def licence_of(text):
+    """The name of a licence that SPDX has none for: LicenseRef-… of its first line."""
+    title = next(line.strip() for line in text.splitlines() if line.strip())
+    words = re.findall("[A-Za-z]+", title if "nvidia" in title.lower() else "NVIDIA " + title)
+    name = "LicenseRef-" + "-".join(words).title().replace("Nvidia", "NVIDIA")
+    known = licences.setdefault(name, {"licenseId": name, "name": title, "extractedText": text})
+    if known["extractedText"] != text:
+        sys.exit(f"sbom.py: two licences are called {title!r}")
+    return name
+
+
+def nvidias():
+    """The packages that the agent's variants have libraries of; whose licence each library has."""
+    documents = os.path.join(rootfs, "usr/share/doc/vcuda")
+    if not os.path.exists(os.path.join(documents, "cuda-packages")):
+        return
+    with open(os.path.join(documents, "cuda-packages")) as file:
+        for line in file:
+            name, version, text, *libraries = line.split()
+            with open(os.path.join(documents, text), encoding="utf-8") as licence:
+                called = licence_of(licence.read())
+            packages[name] = package(name, version, "Organization: NVIDIA", called,
+                                     f"{', '.join(libraries)} in /opt/vcuda/cuda/lib; its licence is "
+                                     f"/usr/share/doc/vcuda/{text}")
+            licensed.update((library, called) for library in libraries)
+
 
 packages = {"vcuda": package("vcuda", version, "Organization: vcuda", "Apache-2.0")}
 files = []
+nvidias()
 for folder, folders, names in os.walk(rootfs):
     folders.sort()
     for entry in sorted(names):
@@ -76,7 +102,8 @@ for folder, folders, names in os.walk(rootfs):
         place = "/" + os.path.relpath(path, rootfs)
         files.append({"SPDXID": f"SPDXRef-File-{len(files)}", "fileName": place,
                       "checksums": [{"algorithm": "SHA256", "checksumValue": sha256(path)}],
-                      "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"})
+                      "licenseConcluded": licensed.get(entry, "NOASSERTION"),
+                      "copyrightText": "NOASSERTION"})
         if "/deps/" in place or entry == "busybox":
             found = debian_of(place)
             if found:
@@ -90,9 +117,6 @@ for library, license in (("libyaml", "MIT"), ("cjson", "MIT")):
 if name.startswith("client"):
     packages["musl"] = package("musl", "1.2.5", "Organization: musl libc", "MIT",
                                "linked into vcuda-client; as Zig 0.14.1 brings it")
-for package_name, package_version in nvidia:
-    packages[package_name] = package(package_name, package_version, "Organization: NVIDIA", "NOASSERTION",
-                                     "its own licence is in /usr/share/doc/vcuda")
 if listing:
     with open(listing) as file:
         for line in file:
@@ -106,6 +130,7 @@ document = {
     "creationInfo": {"created": "1970-01-01T00:00:00Z",
                      "creators": ["Organization: vcuda", "Tool: images/sbom.py"]},
     "packages": [packages[key] for key in sorted(packages)], "files": files,
+    **({"hasExtractedLicensingInfos": [licences[key] for key in sorted(licences)]} if licences else {}),
     "relationships": [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
                        "relatedSpdxElement": packages[key]["SPDXID"]} for key in sorted(packages)],
 }

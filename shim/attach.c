@@ -68,7 +68,7 @@ static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 	return status_of(cause);
 }
 
-void session_mark_lost(CUresult status, const char *text)
+static void session_mark_lost(CUresult status, const char *text)
 {
 	uint32_t ready = SESSION_READY;
 

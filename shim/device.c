@@ -185,6 +185,42 @@ CUresult hand_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, C
 	return CUDA_SUCCESS;
 }
 
+/* Two GPUs do not reach each other (cuCtxEnablePeerAccess in context.c says why), whatever they
+ * could natively: who is promised access enables it, and takes the refusal for a failure. */
+CUresult hand_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+	if (!canAccessPeer)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(dev) || !device_of(peerDev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*canAccessPeer = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetP2PAttribute(
+	int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+{
+	if (!value || attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+		attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*value = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
+	CUdevice dstDevice)
+{
+	if (!capabilities || !operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	memset(capabilities, 0, count * sizeof(*capabilities));
+	return CUDA_SUCCESS;
+}
+
 CUresult hand_cuFlushGPUDirectRDMAWrites(
 	CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
 {

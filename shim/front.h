@@ -38,6 +38,35 @@ struct front_frame {
 /* Sends it; the call's status, or the session's. */
 CUresult vcuda_front_send(const struct front_frame *frame);
 
+/* One that its stub has counted, with a body and an answer of fixed sizes and no more: awaited.
+ */
+static inline CUresult front_ask(
+	uint16_t op, const void *body, size_t body_bytes, void *reply, size_t reply_bytes)
+{
+	return vcuda_front_send(&(struct front_frame){
+		.call = FRONT_COUNTED,
+		.op = op,
+		.body = body,
+		.body_bytes = (uint32_t)body_bytes,
+		.stream_at = FRONT_NO_STREAM,
+		.reply = reply,
+		.reply_bytes = reply_bytes,
+	});
+}
+
+/* The same without an answer: posted. */
+static inline CUresult front_post(uint16_t op, const void *body, size_t body_bytes)
+{
+	return vcuda_front_send(&(struct front_frame){
+		.call = FRONT_COUNTED,
+		.op = op,
+		.post = true,
+		.body = body,
+		.body_bytes = (uint32_t)body_bytes,
+		.stream_at = FRONT_NO_STREAM,
+	});
+}
+
 /* The context that is current, made the first device's primary one where there is none. */
 CUresult vcuda_front_context(void);
 

@@ -17,7 +17,7 @@
 #include "shim/memory.h"
 #include "shim/module.h"
 
-void node_params_free(struct node_params *p)
+static void node_params_free(struct node_params *p)
 {
 	part_drop(p->part);
 	free(p->bytes);

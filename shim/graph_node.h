@@ -18,7 +18,7 @@ struct node_params {
 
 /* A graph is of the context that it is built in: NULL, or the current one. */
 bool node_context_ok(CUcontext ctx);
-/* Checks and packs; whatever comes of it, node_add, node_set or node_params_free ends it. */
+/* Checks and packs; whatever comes of it, node_add or node_set ends it. */
 CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS *k);
 CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy);
 CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *fill);
@@ -26,7 +26,6 @@ CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *ho
 CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event);
 CUresult node_params_child(struct node_params *p, CUgraph child);
 CUresult node_params_empty(struct node_params *p);
-void node_params_free(struct node_params *p);
 
 /* STATUS: what packing them said; nothing is sent where it is not SUCCESS. DATA may be NULL. */
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,

@@ -33,7 +33,7 @@ static CUresult image_copy(struct image *out, uint32_t kind, const void *bytes, 
 }
 
 /* A container of the one entry that the device would run. */
-static CUresult image_fatbin(const void *data, int device, struct image *out)
+static CUresult image_fatbin(const void *data, size_t bytes, int device, struct image *out)
 {
 	const struct open_device *open = &devices[device].open;
 	struct fatbin_target target = {
@@ -43,10 +43,7 @@ static CUresult image_fatbin(const void *data, int device, struct image *out)
 	};
 	struct fatbin_header header;
 	struct fatbin_entry entry;
-	size_t bytes = fatbin_size(data);
 
-	if (!bytes)
-		return CUDA_ERROR_INVALID_IMAGE;
 	if (!fatbin_pick(data, bytes, &target, &entry)) {
 		session_debug("a fat binary holds nothing for compute capability %d.%d",
 			target.major, target.minor);
@@ -67,7 +64,8 @@ static CUresult image_fatbin(const void *data, int device, struct image *out)
 	return CUDA_SUCCESS;
 }
 
-CUresult image_take(const void *image, int device, struct image *out)
+/* Where the image itself begins, behind a wrapper, what it is and how long; NULL: no image. */
+static const void *image_find(const void *image, uint32_t *kind, size_t *n)
 {
 	struct fatbin_wrapper wrapper;
 	uint32_t magic;
@@ -75,48 +73,47 @@ CUresult image_take(const void *image, int device, struct image *out)
 	/* A text may be shorter than the magic: look at it byte by byte. */
 	for (size_t i = 0; i < sizeof(magic); i++)
 		if (!((const char *)image)[i])
-			return CUDA_ERROR_INVALID_IMAGE;
+			return NULL;
 	memcpy(&magic, image, sizeof(magic));
 	if (magic == FATBIN_WRAPPER_MAGIC) {
 		memcpy(&wrapper, image, sizeof(wrapper));
-		if (!wrapper.data)
-			return CUDA_ERROR_INVALID_IMAGE;
-		return image_fatbin(wrapper.data, device, out);
+		image = wrapper.data;
+		if (!image)
+			return NULL;
 	}
-	if (magic == FATBIN_MAGIC)
-		return image_fatbin(image, device, out);
-	if (!memcmp(image, "\177ELF", 4)) {
-		size_t n = fatbin_elf_size(image);
+	if (magic == FATBIN_WRAPPER_MAGIC || magic == FATBIN_MAGIC) {
+		*kind = IMAGE_FATBIN;
+		*n = fatbin_size(image);
+	} else if (!memcmp(image, "\177ELF", 4)) {
+		*kind = IMAGE_CUBIN;
+		*n = fatbin_elf_size(image);
+	} else {
+		*kind = IMAGE_PTX;
+		*n = strlen(image) + 1;
+	}
+	return *n ? image : NULL;
+}
 
-		return n ? image_copy(out, IMAGE_CUBIN, image, n) : CUDA_ERROR_INVALID_IMAGE;
-	}
-	return image_copy(out, IMAGE_PTX, image, strlen(image) + 1);
+CUresult image_take(const void *image, int device, struct image *out)
+{
+	uint32_t kind;
+	size_t n;
+
+	image = image_find(image, &kind, &n);
+	if (!image)
+		return CUDA_ERROR_INVALID_IMAGE;
+	if (kind == IMAGE_FATBIN)
+		return image_fatbin(image, n, device, out);
+	return image_copy(out, kind, image, n);
 }
 
 CUresult image_whole(const void *image, unsigned char **copy)
 {
-	struct fatbin_wrapper wrapper;
-	uint32_t magic;
+	uint32_t kind;
 	size_t n;
 
-	for (size_t i = 0; i < sizeof(magic); i++)
-		if (!((const char *)image)[i])
-			return CUDA_ERROR_INVALID_IMAGE;
-	memcpy(&magic, image, sizeof(magic));
-	if (magic == FATBIN_WRAPPER_MAGIC) {
-		memcpy(&wrapper, image, sizeof(wrapper));
-		if (!wrapper.data)
-			return CUDA_ERROR_INVALID_IMAGE;
-		image = wrapper.data;
-		memcpy(&magic, image, sizeof(magic));
-	}
-	if (magic == FATBIN_MAGIC)
-		n = fatbin_size(image);
-	else if (!memcmp(image, "\177ELF", 4))
-		n = fatbin_elf_size(image);
-	else
-		n = strlen(image) + 1;
-	if (!n || n > SIZE_MAX / 2)
+	image = image_find(image, &kind, &n);
+	if (!image || n > SIZE_MAX / 2)
 		return CUDA_ERROR_INVALID_IMAGE;
 	*copy = calloc(1, n + 64); /* readable as far as any header */
 	if (!*copy)

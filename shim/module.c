@@ -329,7 +329,7 @@ CUresult module_global(
 	return shim_end(&call);
 }
 
-CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
+static CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
 	void (*each)(const char *name, void *argument), void *argument)
 {
 	CUresult status;

@@ -64,7 +64,6 @@ void *attach_map(const struct channel_answer *answer, int fd, uint64_t size);
 bool session_check(void);
 /* What calls answer now; CUDA_SUCCESS while READY (or while attaching). */
 CUresult session_status(void);
-void session_mark_lost(CUresult status, const char *text);
 
 /* A line to stderr if VCUDA_DEBUG is set. */
 void session_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/descriptors.h"
 #include "common/wait.h"
 #include "protocol/channel.h"
 #include "sidecar/place.h"
@@ -25,15 +26,6 @@ static int ask(const char *path, uint32_t op, struct channel_answer *answer, int
 	struct channel_request request = {
 		.magic = CHANNEL_MAGIC, .version = CHANNEL_VERSION, .op = op, .pid = getpid()};
 	struct timeval timeout = {.tv_sec = ASK_SECONDS};
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec iov = {answer, sizeof(*answer)};
-	struct msghdr message = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
 	ssize_t n;
 
 	*fd = -1;
@@ -47,13 +39,9 @@ static int ask(const char *path, uint32_t op, struct channel_answer *answer, int
 	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	if (send(socket, &request, sizeof(request), MSG_NOSIGNAL) < 0)
 		return error_set(error, errno, "socket %s", path);
-	n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	n = descriptors_receive(socket, answer, sizeof(*answer), fd, 1, 0);
 	if (n < 0)
-		return error_set(error, errno, "socket %s: no answer", path);
-	if (message.msg_controllen >= sizeof(struct cmsghdr) &&
-		control.header.cmsg_type == SCM_RIGHTS &&
-		control.header.cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(&control.header), sizeof(int));
+		return error_set(error, (int)-n, "socket %s: no answer", path);
 	if (n != sizeof(*answer) || answer->magic != CHANNEL_MAGIC) {
 		if (*fd >= 0)
 			close(*fd);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
 #include "sidecar/channel.h"
@@ -44,26 +45,10 @@ static struct channel_answer answer_of(
 static int answer_send(
 	struct channel *channel, struct channel_answer *answer, const int *fds, unsigned count)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(2 * sizeof(int))];
-	} control = {0};
-	struct iovec iov = {answer, sizeof(*answer)};
-	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-
 	snprintf(
 		answer->agent, sizeof(answer->agent), "%.127s", channel->server->options.agent);
-	if (count) {
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
-	}
-	if (sendmsg(channel->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		return -errno;
-	return 0;
+	return descriptors_send(
+		channel->socket, answer, sizeof(*answer), fds, count, MSG_DONTWAIT);
 }
 
 /* One request. 1; 0: none there; -errno: the peer is gone or speaks something else. */

@@ -86,7 +86,6 @@ static void channel_count(struct channel *channel)
 	COUNT(channel->bytes_received, channel->replies.bytes);
 	COUNT(channel->in_flight, ring_in_flight(&channel->ring));
 	COUNT(channel->waiting, waiting);
-	COUNT(channel->lanes_open, lanes_count(&channel->lanes));
 #undef COUNT
 }
 
@@ -188,8 +187,10 @@ static void channel_farewell(struct channel *channel, uint64_t now)
 	bool all_out = outbound_empty(&channel->out) && lanes_idle(&channel->lanes) &&
 		       !ring_waiting(&channel->ring);
 
-	if (!channel->gone_at)
+	if (!channel->gone_at) {
 		channel->gone_at = now;
+		atomic_fetch_add(&channel->server->ending, 1);
+	}
 	if (!channel->link)
 		channel->finished = true;
 	else if (channel->ring.bye && outbound_empty(&channel->out))
@@ -376,6 +377,8 @@ static void channel_free(struct channel *channel)
 	lanes_close(&channel->lanes);
 	link_close(channel->link);
 	segments_fini(&channel->segments);
+	if (channel->gone_at)
+		atomic_fetch_sub(&server->ending, 1);
 	ring_fini(&channel->ring);
 	if (channel->doorbell >= 0)
 		close(channel->doorbell);

@@ -50,7 +50,7 @@ struct channel {
 	uint64_t opened_at;
 	_Atomic uint32_t state; /* enum channel_state */
 	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
-	_Atomic uint64_t in_flight, waiting, pinned, pinned_bytes, lanes_open;
+	_Atomic uint64_t in_flight, waiting, pinned, pinned_bytes;
 };
 
 /* Starts the thread for a fresh connection; owns SOCKET from then on. 0 or -errno. */

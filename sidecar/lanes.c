@@ -93,7 +93,7 @@ static void lane_broke(struct lane *lane, const char *why)
 
 	if (atomic_load(&lane->lanes->stop))
 		return;
-	log_warn("lane.broken", "lane=%u text=%s", lane->number, why);
+	log_warn("lane.broken", "lane=%u text=\"%s\"", lane->number, why);
 	atomic_store(&lane->state, LANE_BROKEN);
 	(void)!write(lane->lanes->wake, &one, sizeof(one));
 }
@@ -109,9 +109,9 @@ static void *lane_main(void *argument)
 	fd = native_dial_lane(
 		&lanes->peer, &lanes->hello, wait_now() + DIAL_NS, &lane->number, &error);
 	if (fd < 0) {
-		/* The link carries everything, as before. */
-		log_info("lane.refused", "text=%s", error.text);
-		atomic_store(&lane->state, LANE_CLOSED);
+		/* The link and the other lanes carry everything; it only takes longer. */
+		log_warn("lane.refused", "text=\"%s\"", error.text);
+		atomic_store(&lane->state, LANE_REFUSED);
 		return NULL;
 	}
 	lane->fd = fd;
@@ -141,8 +141,10 @@ static void lanes_open(struct lanes *lanes)
 
 		atomic_store(&lane->state, LANE_DIALING);
 		lane->started = !pthread_create(&lane->thread, &attributes, lane_main, lane);
-		if (!lane->started)
-			atomic_store(&lane->state, LANE_CLOSED);
+		if (!lane->started) {
+			log_warn("lane.refused", "text=\"no thread to send with\"");
+			atomic_store(&lane->state, LANE_REFUSED);
+		}
 	}
 	pthread_attr_destroy(&attributes);
 }
@@ -190,23 +192,28 @@ bool lanes_idle(const struct lanes *lanes)
 	return true;
 }
 
-unsigned lanes_count(const struct lanes *lanes)
+static unsigned lanes_in(const struct lanes *lanes, enum lane_state state)
 {
 	unsigned n = 0;
 
 	for (int i = 0; i < SESSION_LANES; i++)
-		n += atomic_load_explicit(&lanes->at[i].state, memory_order_relaxed) ==
-		     LANE_OPEN;
+		n += atomic_load_explicit(&lanes->at[i].state, memory_order_relaxed) == state;
 	return n;
+}
+
+unsigned lanes_count(const struct lanes *lanes)
+{
+	return lanes_in(lanes, LANE_OPEN);
+}
+
+unsigned lanes_refused(const struct lanes *lanes)
+{
+	return lanes_in(lanes, LANE_REFUSED);
 }
 
 bool lanes_broken(const struct lanes *lanes)
 {
-	for (int i = 0; i < SESSION_LANES; i++)
-		if (atomic_load_explicit(&lanes->at[i].state, memory_order_relaxed) ==
-			LANE_BROKEN)
-			return true;
-	return false;
+	return lanes_in(lanes, LANE_BROKEN);
 }
 
 void lanes_close(struct lanes *lanes)

@@ -5,7 +5,8 @@
  * at the speed of the wire; header and body go over the link as ever and name the lane
  * (protocol/session.h).  They are opened once a process has sent enough to be worth it.
  *
- * All functions are for the channel's thread; the senders only see their own queue.
+ * All functions are for the channel's thread, but for those that count: any.  The senders only
+ * see their own queue.
  */
 #ifndef VCUDA_SIDECAR_LANES_H
 #define VCUDA_SIDECAR_LANES_H
@@ -23,7 +24,7 @@
 #define LANE_LEAST (128u * 1024)   /* bytes: a smaller payload costs more to hand over */
 #define LANES_OPEN_AT (8ull << 20) /* bytes of large payloads before lanes are opened */
 
-enum lane_state { LANE_CLOSED, LANE_DIALING, LANE_OPEN, LANE_BROKEN };
+enum lane_state { LANE_CLOSED, LANE_DIALING, LANE_REFUSED, LANE_OPEN, LANE_BROKEN };
 
 struct lane {
 	struct lanes *lanes;
@@ -67,6 +68,9 @@ bool lanes_idle(const struct lanes *lanes);
 
 /* That carry payloads now. */
 unsigned lanes_count(const struct lanes *lanes);
+
+/* That did not come about: the link and the other lanes carry what they would have. */
+unsigned lanes_refused(const struct lanes *lanes);
 
 /* One broke: the session cannot go on. */
 bool lanes_broken(const struct lanes *lanes);

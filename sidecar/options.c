@@ -270,7 +270,7 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		key);
 }
 
-int options_read(struct options *options, const char *path, struct error *error)
+static int options_read(struct options *options, const char *path, struct error *error)
 {
 	return config_read(path, options_set, options, error);
 }

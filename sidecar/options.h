@@ -51,8 +51,7 @@ enum command {
 int options_parse(int argc, char **argv, struct options *options, enum command *command,
 	struct error *error);
 
-/* Only the file, over what is there (also the fuzz target, from memory). */
-int options_read(struct options *options, const char *path, struct error *error);
+/* What a file holds, over what is there (for the fuzz target). */
 int options_read_bytes(struct options *options, const char *name, const void *bytes, size_t n,
 	struct error *error);
 

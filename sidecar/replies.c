@@ -6,7 +6,8 @@
 
 #include "common/wait.h"
 
-void replies_progress(struct channel_page *page)
+/* Bumps `progress` and wakes who sleeps on it. */
+static void replies_progress(struct channel_page *page)
 {
 	atomic_fetch_add(&page->progress, 1);
 	wait_fence();
@@ -185,7 +186,8 @@ static void replies_drink(struct replies *replies)
 	replies->left -= (uint32_t)n;
 }
 
-int replies_parse(struct replies *replies, struct error *error)
+/* Parses what is in the buffer. 0 or -EPROTO. */
+static int replies_parse(struct replies *replies, struct error *error)
 {
 	for (;;) {
 		struct frame_header header;

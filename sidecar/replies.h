@@ -51,14 +51,8 @@ struct replies {
 ssize_t replies_receive(
 	struct replies *replies, struct link *link, size_t budget, struct error *error);
 
-/* Parses what is in the buffer (also the fuzz target). 0 or -EPROTO. */
-int replies_parse(struct replies *replies, struct error *error);
-
 /* Answers a slot: status only, or with data. Wakes the thread that waits. */
 void replies_answer(struct replies *replies, const struct frame_header *header,
 	const void *data, uint32_t bytes, uint32_t payload);
-
-/* Bumps `progress` and wakes who sleeps on it. */
-void replies_progress(struct channel_page *page);
 
 #endif

@@ -20,6 +20,11 @@
 
 #define SECOND 1000000000ull
 #define STOP_NS (2 * SECOND) /* for the channels to say good-bye */
+/* For the memory of a program that ended: until its channel has seen that, and at most, which
+ * is longer than a channel waits for the worker after BYE. */
+#define SEGMENT_NOTICE_NS (SECOND / 20)
+#define SEGMENT_WAIT_NS (6 * SECOND)
+#define SEGMENT_PAUSE_US 2000
 
 void server_wake(struct server *server)
 {
@@ -57,7 +62,8 @@ static void server_making(struct server *server, int (*turn)(pthread_mutex_t *mu
 		turn(&server->making);
 }
 
-int server_segment(struct server *server, struct segment **segment, struct error *error)
+static int server_try_segment(
+	struct server *server, struct segment **segment, struct error *error)
 {
 	int ret = 0;
 
@@ -67,6 +73,23 @@ int server_segment(struct server *server, struct segment **segment, struct error
 		ret = segment_create(
 			server->options.mode, segment_bytes(&server->options), segment, error);
 	server_making(server, pthread_mutex_unlock);
+	return ret;
+}
+
+int server_segment(struct server *server, struct segment **segment, struct error *error)
+{
+	uint64_t since = wait_now(), waited;
+	int ret;
+
+	for (;;) {
+		ret = server_try_segment(server, segment, error);
+		waited = wait_now() - since;
+		if ((ret != -ENOMEM && ret != -ENOSPC) || waited >= SEGMENT_WAIT_NS ||
+			(waited >= SEGMENT_NOTICE_NS && !atomic_load(&server->ending)) ||
+			atomic_load(&server->draining))
+			break;
+		usleep(SEGMENT_PAUSE_US);
+	}
 	server_wake(server);
 	return ret;
 }

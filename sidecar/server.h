@@ -34,9 +34,10 @@ struct server {
 	pthread_mutex_t lock;
 	pthread_mutex_t making; /* with shm_size: held while a segment is made; before `lock` */
 	struct channel *channels;
-	unsigned channel_count; /* threads, those that only ask for the status included */
-	uint64_t last_process;	/* when one was attached last; ns */
-	struct segment *spare;	/* as large as a channel's own */
+	unsigned channel_count;	 /* threads, those that only ask for the status included */
+	uint64_t last_process;	 /* when one was attached last; ns */
+	struct segment *spare;	 /* as large as a channel's own */
+	_Atomic unsigned ending; /* channels whose program is gone, but not its memory */
 	/* Totals, for `status`. */
 	_Atomic uint64_t attached, refused, poisoned, lost;
 	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
@@ -46,7 +47,8 @@ struct server {
  * -EEXIST where a live sidecar holds the socket (idle_exit: 0, that one serves). */
 int server_run(const struct options *options, struct error *error);
 
-/* The segment of a new channel: the spare one, or made now. */
+/* The segment of a new channel: the spare one, or made now. Where there is no memory but a
+ * program has just ended, waits for what it had. */
 int server_segment(struct server *server, struct segment **segment, struct error *error);
 
 /* The state as JSON, in a memfd whose size is *size. fd or -errno. */

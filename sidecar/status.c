@@ -64,7 +64,8 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	add(object, "calls_waiting", channel->waiting);
 	add(object, "pinned_segments", channel->pinned);
 	add(object, "pinned_bytes", channel->pinned_bytes);
-	add(object, "lanes", channel->lanes_open);
+	add(object, "lanes", lanes_count(&channel->lanes));
+	add(object, "lanes_refused", lanes_refused(&channel->lanes));
 	return object;
 }
 

@@ -134,7 +134,7 @@ CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
 	return ret ? ret : copy_submit(&copy, stream, sync);
 }
 
-CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool sync)
+static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool sync)
 {
 	CUDA_MEMCPY3D whole;
 

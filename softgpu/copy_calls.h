@@ -16,7 +16,6 @@ CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync);
 /* What a descriptor says, as one description of every shape. */
 CUresult copy_read_3d(const CUDA_MEMCPY3D *p, struct copy *copy);
 CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync);
-CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool sync);
 CUresult copy_3d_peer_sync(const CUDA_MEMCPY3D_PEER *p, CUstream stream);
 CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 	CUcontext src_context, size_t size, CUstream stream);

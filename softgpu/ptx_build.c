@@ -88,7 +88,7 @@ static uint32_t hash_word(struct ptx_word word)
 	return h;
 }
 
-struct ptx_name *ptx_build_name(struct ptx_build *b, struct ptx_word word)
+static struct ptx_name *ptx_build_name(struct ptx_build *b, struct ptx_word word)
 {
 	struct ptx_name **bucket = &b->names[hash_word(word) % PTX_NAME_BUCKETS], *name;
 

@@ -174,7 +174,6 @@ void *ptx_build_alloc(struct ptx_build *b, size_t size); /* zeroed; lives as lon
 void *ptx_build_grow(
 	struct ptx_build *b, void *array, uint32_t used, uint32_t *room, size_t item);
 
-struct ptx_name *ptx_build_name(struct ptx_build *b, struct ptx_word word);
 struct ptx_symbol *ptx_build_symbol(
 	struct ptx_build *b, struct ptx_word word, enum ptx_symbol_kind kind);
 struct ptx_symbol *ptx_build_find(struct ptx_build *b, struct ptx_word word);
@@ -203,8 +202,6 @@ void ptx_statement_end(struct ptx_build *b);
 /* Helpers of the decoders (ptx_operand.c). */
 uint32_t ptx_type_bytes(const char *type); /* 0: not a type; pred is 1 */
 uint32_t ptx_in(struct ptx_build *b, const struct ptx_operand *o, uint32_t size);
-uint32_t ptx_in_signed(
-	struct ptx_build *b, const struct ptx_operand *o, uint32_t size, bool is_signed);
 struct ptx_out {
 	uint32_t operand; /* write here */
 	uint32_t final;	  /* then widen into this; 0: nothing to do */

@@ -267,7 +267,7 @@ static uint32_t symbol_address(struct ptx_build *b, const struct ptx_symbol *sym
 	}
 }
 
-uint32_t ptx_in_signed(
+static uint32_t ptx_in_signed(
 	struct ptx_build *b, const struct ptx_operand *o, uint32_t size, bool is_signed)
 {
 	const struct ptx_symbol *symbol;

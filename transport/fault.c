@@ -227,7 +227,8 @@ static const struct link_ops fault_ops = {
 	.close = fault_close,
 };
 
-int fault_wrap(struct link *inner, const struct fault_plan *plan, struct link **link,
+/* Wraps INNER, which it owns from then on (also when it fails). */
+static int fault_wrap(struct link *inner, const struct fault_plan *plan, struct link **link,
 	struct error *error)
 {
 	struct fault *fault = calloc(1, sizeof(*fault));

@@ -30,8 +30,4 @@ extern const struct transport transport_fault;
 /* Parses the words of PLAN; -EINVAL with *error naming the word. */
 int fault_parse(const char *text, struct fault_plan *plan, struct error *error);
 
-/* Wraps INNER, which it owns from then on (also when it fails). */
-int fault_wrap(struct link *inner, const struct fault_plan *plan, struct link **link,
-	struct error *error);
-
 #endif

@@ -391,12 +391,11 @@ const struct cuda_call cuda_calls[CALL_LAST] = {
 	[CALL_cuTensorMapEncodeIm2colWide] = {"cuTensorMapEncodeIm2colWide", "call"},
 	[CALL_cuTensorMapReplaceAddress] = {"cuTensorMapReplaceAddress", "call"},
 	[CALL_cuTensorMapSetAllocationClass] = {"cuTensorMapSetAllocationClass", "refused"},
-	[CALL_cuDeviceCanAccessPeer] = {"cuDeviceCanAccessPeer", "cached"},
+	[CALL_cuDeviceCanAccessPeer] = {"cuDeviceCanAccessPeer", "local"},
 	[CALL_cuCtxEnablePeerAccess] = {"cuCtxEnablePeerAccess", "local"},
 	[CALL_cuCtxDisablePeerAccess] = {"cuCtxDisablePeerAccess", "local"},
-	[CALL_cuDeviceGetP2PAttribute] = {"cuDeviceGetP2PAttribute", "cached"},
-	[CALL_cuDeviceGetP2PAtomicCapabilities] =
-		{"cuDeviceGetP2PAtomicCapabilities", "cached"},
+	[CALL_cuDeviceGetP2PAttribute] = {"cuDeviceGetP2PAttribute", "local"},
+	[CALL_cuDeviceGetP2PAtomicCapabilities] = {"cuDeviceGetP2PAtomicCapabilities", "local"},
 	[CALL_cuGraphicsUnregisterResource] = {"cuGraphicsUnregisterResource", "refused"},
 	[CALL_cuGraphicsSubResourceGetMappedArray] =
 		{"cuGraphicsSubResourceGetMappedArray", "refused"},

@@ -274,8 +274,14 @@ CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags);
+CUresult hand_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
 CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
 CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext);
+CUresult hand_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
+		CUdevice srcDevice, CUdevice dstDevice);
+CUresult hand_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+		const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
+		CUdevice dstDevice);
 CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId);

@@ -27,8 +27,6 @@ enum cuda_op {
 	OP_cuTensorMapEncodeIm2col = 272,
 	OP_cuTensorMapEncodeIm2colWide = 273,
 	OP_cuTensorMapReplaceAddress = 274,
-	OP_cuDeviceCanAccessPeer = 275,
-	OP_cuDeviceGetP2PAttribute = 276,
 	OP_cuStreamWaitEvent = 277,
 	OP_cuEventRecord = 278,
 	OP_cuEventRecordWithFlags = 279,
@@ -42,7 +40,6 @@ enum cuda_op {
 	OP_cuStreamSetAttribute = 287,
 	OP_cuDeviceGetTexture1DLinearMaxWidth = 288,
 	OP_cuDeviceGetHostAtomicCapabilities = 289,
-	OP_cuDeviceGetP2PAtomicCapabilities = 290,
 	OP_cuGraphLaunch = 900,
 	OP_cuGraphUpload = 901,
 };

@@ -390,46 +390,7 @@ static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *
 	return status;
 }
 
-/* cuda.api:690: cached */
-static CUresult run_cuDeviceCanAccessPeer(struct worker *w, struct request *r)
-{
-	const struct wire_cuDeviceCanAccessPeer *body = (const void *)r->body;
-	struct wire_cuDeviceCanAccessPeer_reply *answer = (void *)r->answer;
-	const struct cuda_driver *cuda = worker_driver(w);
-	int canAccessPeer = 0;
-	CUresult status;
-
-	if (worker_refused(r))
-		return r->refused;
-	if (!cuda->cuDeviceCanAccessPeer)
-		return worker_lacks(w, "cuDeviceCanAccessPeer");
-	status = cuda->cuDeviceCanAccessPeer(&canAccessPeer, body->dev, body->peerDev);
-	if (!status)
-		answer->canAccessPeer = canAccessPeer;
-	return status;
-}
-
-/* cuda.api:694: cached */
-static CUresult run_cuDeviceGetP2PAttribute(struct worker *w, struct request *r)
-{
-	const struct wire_cuDeviceGetP2PAttribute *body = (const void *)r->body;
-	struct wire_cuDeviceGetP2PAttribute_reply *answer = (void *)r->answer;
-	const struct cuda_driver *cuda = worker_driver(w);
-	int value = 0;
-	CUresult status;
-
-	if (worker_refused(r))
-		return r->refused;
-	if (!cuda->cuDeviceGetP2PAttribute)
-		return worker_lacks(w, "cuDeviceGetP2PAttribute");
-	status = cuda->cuDeviceGetP2PAttribute(&value, (CUdevice_P2PAttribute)body->attrib,
-			body->srcDevice, body->dstDevice);
-	if (!status)
-		answer->value = value;
-	return status;
-}
-
-/* cuda.api:998: post */
+/* cuda.api:997: post */
 static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecord *body = (const void *)r->body;
@@ -444,7 +405,7 @@ static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 	return cuda->cuEventRecord(hEvent, hStream);
 }
 
-/* cuda.api:999: post */
+/* cuda.api:998: post */
 static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecordWithFlags *body = (const void *)r->body;
@@ -459,7 +420,7 @@ static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 	return cuda->cuEventRecordWithFlags(hEvent, hStream, body->flags);
 }
 
-/* cuda.api:1026: post */
+/* cuda.api:1025: post */
 static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue32_v2 *body = (const void *)r->body;
@@ -474,7 +435,7 @@ static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1028: post */
+/* cuda.api:1027: post */
 static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue32_v2 *body = (const void *)r->body;
@@ -489,7 +450,7 @@ static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1030: post */
+/* cuda.api:1029: post */
 static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue64_v2 *body = (const void *)r->body;
@@ -504,7 +465,7 @@ static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1032: post */
+/* cuda.api:1031: post */
 static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue64_v2 *body = (const void *)r->body;
@@ -519,7 +480,7 @@ static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1034: post */
+/* cuda.api:1033: post */
 static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamBatchMemOp_v2 *body = (const void *)r->body;
@@ -536,7 +497,7 @@ static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 			(CUstreamBatchMemOpParams *)paramArray, body->flags);
 }
 
-/* cuda.api:1115: post */
+/* cuda.api:1114: post */
 static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamCopyAttributes *body = (const void *)r->body;
@@ -551,7 +512,7 @@ static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 	return cuda->cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1116: call */
+/* cuda.api:1115: call */
 static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamGetAttribute *body = (const void *)r->body;
@@ -571,7 +532,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1118: learned */
+/* cuda.api:1117: learned */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -624,25 +585,6 @@ static CUresult run_cuDeviceGetHostAtomicCapabilities(struct worker *w, struct r
 		return worker_lacks(w, "cuDeviceGetHostAtomicCapabilities");
 	return cuda->cuDeviceGetHostAtomicCapabilities(capabilities, operations, body->count,
 			body->dev);
-}
-
-/* cuda.api:696: cached */
-static CUresult run_cuDeviceGetP2PAtomicCapabilities(struct worker *w, struct request *r)
-{
-	const struct wire_cuDeviceGetP2PAtomicCapabilities *body = (const void *)r->body;
-	struct wire_cuDeviceGetP2PAtomicCapabilities_reply *answer = (void *)r->answer;
-	const struct cuda_driver *cuda = worker_driver(w);
-	unsigned int *capabilities = worker_out(r, &answer->capabilities,
-		serve_bytes(body->count, sizeof(unsigned int)));
-	const CUatomicOperation *operations = worker_in(r, &body->operations,
-		serve_bytes(body->count, sizeof(CUatomicOperation)));
-
-	if (worker_refused(r))
-		return r->refused;
-	if (!cuda->cuDeviceGetP2PAtomicCapabilities)
-		return worker_lacks(w, "cuDeviceGetP2PAtomicCapabilities");
-	return cuda->cuDeviceGetP2PAtomicCapabilities(capabilities, operations, body->count,
-			body->srcDevice, body->dstDevice);
 }
 
 static const struct serve_entry entries[] = {
@@ -854,12 +796,6 @@ static const struct serve_entry entries[] = {
 	{OP_cuTensorMapReplaceAddress, sizeof(struct wire_cuTensorMapReplaceAddress),
 	 sizeof(struct wire_cuTensorMapReplaceAddress_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 run_cuTensorMapReplaceAddress, "cuTensorMapReplaceAddress"},
-	{OP_cuDeviceCanAccessPeer, sizeof(struct wire_cuDeviceCanAccessPeer),
-	 sizeof(struct wire_cuDeviceCanAccessPeer_reply), SERVE_CALL | SERVE_NO_CONTEXT,
-	 run_cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer"},
-	{OP_cuDeviceGetP2PAttribute, sizeof(struct wire_cuDeviceGetP2PAttribute),
-	 sizeof(struct wire_cuDeviceGetP2PAttribute_reply), SERVE_CALL | SERVE_NO_CONTEXT,
-	 run_cuDeviceGetP2PAttribute, "cuDeviceGetP2PAttribute"},
 	{OP_cuStreamWaitEvent, sizeof(struct wire_cuStreamWaitEvent), 0,
 	 SERVE_POST | SERVE_CALL, serve_cuStreamWaitEvent, "cuStreamWaitEvent"},
 	{OP_cuEventRecord, sizeof(struct wire_cuEventRecord), 0, SERVE_POST | SERVE_CALL,
@@ -893,11 +829,6 @@ static const struct serve_entry entries[] = {
 	 sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply),
 	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetHostAtomicCapabilities,
 	 "cuDeviceGetHostAtomicCapabilities"},
-	{OP_cuDeviceGetP2PAtomicCapabilities,
-	 sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities),
-	 sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities_reply),
-	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetP2PAtomicCapabilities,
-	 "cuDeviceGetP2PAtomicCapabilities"},
 	{OP_cuGraphLaunch, sizeof(struct wire_cuGraphLaunch), 0, SERVE_POST | SERVE_CALL,
 	 serve_cuGraphLaunch, "cuGraphLaunch"},
 	{OP_cuGraphUpload, sizeof(struct wire_cuGraphUpload), 0, SERVE_POST | SERVE_CALL,

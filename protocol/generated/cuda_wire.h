@@ -248,33 +248,7 @@ struct wire_cuTensorMapReplaceAddress_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapReplaceAddress_reply) == 128, "");
 
-/* cuda.api:690: cached 275 */
-struct wire_cuDeviceCanAccessPeer {
-	int32_t dev;
-	int32_t peerDev;
-};
-_Static_assert(sizeof(struct wire_cuDeviceCanAccessPeer) == 8, "");
-struct wire_cuDeviceCanAccessPeer_reply {
-	int32_t canAccessPeer;
-	uint32_t pad_0;
-};
-_Static_assert(sizeof(struct wire_cuDeviceCanAccessPeer_reply) == 8, "");
-
-/* cuda.api:694: cached 276 */
-struct wire_cuDeviceGetP2PAttribute {
-	uint32_t attrib;
-	int32_t srcDevice;
-	int32_t dstDevice;
-	uint32_t pad_0;
-};
-_Static_assert(sizeof(struct wire_cuDeviceGetP2PAttribute) == 16, "");
-struct wire_cuDeviceGetP2PAttribute_reply {
-	int32_t value;
-	uint32_t pad_0;
-};
-_Static_assert(sizeof(struct wire_cuDeviceGetP2PAttribute_reply) == 8, "");
-
-/* cuda.api:990: post 277 */
+/* cuda.api:989: post 277 */
 struct wire_cuStreamWaitEvent {
 	uint64_t hStream; /* KIND_CUstream */
 	uint64_t hEvent; /* KIND_KIND_CUevent */
@@ -283,14 +257,14 @@ struct wire_cuStreamWaitEvent {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitEvent) == 24, "");
 
-/* cuda.api:998: post 278 */
+/* cuda.api:997: post 278 */
 struct wire_cuEventRecord {
 	uint64_t hEvent; /* KIND_KIND_CUevent */
 	uint64_t hStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuEventRecord) == 16, "");
 
-/* cuda.api:999: post 279 */
+/* cuda.api:998: post 279 */
 struct wire_cuEventRecordWithFlags {
 	uint64_t hEvent; /* KIND_KIND_CUevent */
 	uint64_t hStream; /* KIND_CUstream */
@@ -299,7 +273,7 @@ struct wire_cuEventRecordWithFlags {
 };
 _Static_assert(sizeof(struct wire_cuEventRecordWithFlags) == 24, "");
 
-/* cuda.api:1026: post 280 */
+/* cuda.api:1025: post 280 */
 struct wire_cuStreamWriteValue32_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -308,7 +282,7 @@ struct wire_cuStreamWriteValue32_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWriteValue32_v2) == 24, "");
 
-/* cuda.api:1028: post 281 */
+/* cuda.api:1027: post 281 */
 struct wire_cuStreamWaitValue32_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -317,7 +291,7 @@ struct wire_cuStreamWaitValue32_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitValue32_v2) == 24, "");
 
-/* cuda.api:1030: post 282 */
+/* cuda.api:1029: post 282 */
 struct wire_cuStreamWriteValue64_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -327,7 +301,7 @@ struct wire_cuStreamWriteValue64_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWriteValue64_v2) == 32, "");
 
-/* cuda.api:1032: post 283 */
+/* cuda.api:1031: post 283 */
 struct wire_cuStreamWaitValue64_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -337,7 +311,7 @@ struct wire_cuStreamWaitValue64_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitValue64_v2) == 32, "");
 
-/* cuda.api:1034: post 284 */
+/* cuda.api:1033: post 284 */
 struct wire_cuStreamBatchMemOp_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint32_t count;
@@ -346,14 +320,14 @@ struct wire_cuStreamBatchMemOp_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamBatchMemOp_v2) == 24, "");
 
-/* cuda.api:1115: post 285 */
+/* cuda.api:1114: post 285 */
 struct wire_cuStreamCopyAttributes {
 	uint64_t dstStream; /* KIND_CUstream */
 	uint64_t srcStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuStreamCopyAttributes) == 16, "");
 
-/* cuda.api:1116: call 286 */
+/* cuda.api:1115: call 286 */
 struct wire_cuStreamGetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -365,7 +339,7 @@ struct wire_cuStreamGetAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_cuStreamGetAttribute_reply) == 64, "");
 
-/* cuda.api:1118: learned 287 */
+/* cuda.api:1117: learned 287 */
 struct wire_cuStreamSetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -399,28 +373,14 @@ struct wire_cuDeviceGetHostAtomicCapabilities_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply) == 8, "");
 
-/* cuda.api:696: cached 290 */
-struct wire_cuDeviceGetP2PAtomicCapabilities {
-	struct wire_run operations; /* count x CUatomicOperation */
-	uint32_t count;
-	int32_t srcDevice;
-	int32_t dstDevice;
-	uint32_t pad_0;
-};
-_Static_assert(sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities) == 24, "");
-struct wire_cuDeviceGetP2PAtomicCapabilities_reply {
-	struct wire_run capabilities; /* at most count x unsigned int */
-};
-_Static_assert(sizeof(struct wire_cuDeviceGetP2PAtomicCapabilities_reply) == 8, "");
-
-/* cuda.api:1102: post 900 */
+/* cuda.api:1101: post 900 */
 struct wire_cuGraphLaunch {
 	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
 	uint64_t hStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuGraphLaunch) == 16, "");
 
-/* cuda.api:1101: post 901 */
+/* cuda.api:1100: post 901 */
 struct wire_cuGraphUpload {
 	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
 	uint64_t hStream; /* KIND_CUstream */

@@ -13,21 +13,12 @@ static cublasStatus_t set(cublasHandle_t handle, enum cublas_emulation which, ui
 	struct cublas_handle *h = cublas_find(handle);
 	struct wire_vcudaCublasEmulation body = {.which = which, .value = value};
 	struct wire_vcudaCublasEmulation_reply reply = {0};
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_vcudaCublasEmulation,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-		.reply = &reply,
-		.reply_bytes = sizeof(reply),
-	};
 	CUresult status;
 
 	if (!h)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	body.handle = h->number;
-	status = vcuda_front_send(&frame);
+	status = front_ask(OP_vcudaCublasEmulation, &body, sizeof(body), &reply, sizeof(reply));
 	if (status || reply.status)
 		return status ? cublas_status(status) : (cublasStatus_t)reply.status;
 	h->emulation[which] = value;

@@ -21,15 +21,6 @@ cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 {
 	struct wire_vcudaCublasOpen body = {.major = CUBLAS_MAJOR};
 	struct wire_vcudaCublasOpen_reply reply = {0};
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_vcudaCublasOpen,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-		.reply = &reply,
-		.reply_bytes = sizeof(reply),
-	};
 	struct cublas_handle *h;
 	CUresult status;
 
@@ -44,7 +35,9 @@ cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 	h->number = vcuda_front_mint(KIND_cublasHandle, h);
 	h->state.handle = h->number;
 	body.handle = h->number;
-	status = h->number ? vcuda_front_send(&frame) : CUDA_ERROR_OUT_OF_MEMORY;
+	status = h->number ? front_ask(OP_vcudaCublasOpen, &body, sizeof(body), &reply,
+				     sizeof(reply))
+			   : CUDA_ERROR_OUT_OF_MEMORY;
 	if (status || reply.status) {
 		if (!status && reply.status == CUBLAS_STATUS_NOT_INITIALIZED)
 			vcuda_front_missing("cublasCreate", CUBLAS_SONAME, &missing);
@@ -62,21 +55,11 @@ cublasStatus_t hand_cublasDestroy_v2(cublasHandle_t handle)
 {
 	struct cublas_handle *h = cublas_find(handle);
 	struct wire_vcudaCublasClose body = {.handle = (uint64_t)(uintptr_t)handle};
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_vcudaCublasClose,
-		.post = true,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-	};
-	CUresult status;
 
 	if (!h || !vcuda_front_release(h->number))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	free(h);
-	status = vcuda_front_send(&frame);
-	return cublas_status(status);
+	return cublas_status(front_post(OP_vcudaCublasClose, &body, sizeof(body)));
 }
 
 cublasStatus_t hand_cublasGetVersion_v2(cublasHandle_t handle, int *version)

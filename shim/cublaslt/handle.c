@@ -123,22 +123,14 @@ cublasStatus_t hand_cublasLtHeuristicsCacheGetCapacity(size_t *capacity)
 {
 	struct wire_cublasLtHeuristicsCacheGetCapacity body = {.major = CUBLASLT_MAJOR};
 	struct wire_cublasLtHeuristicsCacheGetCapacity_reply reply;
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_cublasLtHeuristicsCacheGetCapacity,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-		.reply = &reply,
-		.reply_bytes = sizeof(reply),
-	};
 	CUresult status;
 
 	if (!capacity)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	status = vcuda_front_context();
 	if (!status)
-		status = vcuda_front_send(&frame);
+		status = front_ask(OP_cublasLtHeuristicsCacheGetCapacity, &body, sizeof(body),
+			&reply, sizeof(reply));
 	if (status || reply.status)
 		return status ? cublas_status(status) : (cublasStatus_t)reply.status;
 	*capacity = reply.capacity;
@@ -150,19 +142,11 @@ cublasStatus_t hand_cublasLtHeuristicsCacheSetCapacity(size_t capacity)
 	struct wire_cublasLtHeuristicsCacheSetCapacity body = {
 		.major = CUBLASLT_MAJOR, .capacity = capacity};
 	struct wire_cublasLtHeuristicsCacheSetCapacity_reply reply;
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_cublasLtHeuristicsCacheSetCapacity,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-		.reply = &reply,
-		.reply_bytes = sizeof(reply),
-	};
 	CUresult status = vcuda_front_context();
 
 	if (!status)
-		status = vcuda_front_send(&frame);
+		status = front_ask(OP_cublasLtHeuristicsCacheSetCapacity, &body, sizeof(body),
+			&reply, sizeof(reply));
 	return status ? cublas_status(status) : (cublasStatus_t)reply.status;
 }
 

@@ -18,15 +18,6 @@ cudnnStatus_t hand_cudnnCreate(cudnnHandle_t *handle)
 {
 	struct wire_vcudaCudnnOpen body = {.major = CUDNN_MAJOR};
 	struct wire_vcudaCudnnOpen_reply reply = {0};
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_vcudaCudnnOpen,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-		.reply = &reply,
-		.reply_bytes = sizeof(reply),
-	};
 	struct cudnn_handle *h;
 	CUresult status;
 
@@ -40,7 +31,9 @@ cudnnStatus_t hand_cudnnCreate(cudnnHandle_t *handle)
 		return CUDNN_STATUS_ALLOC_FAILED;
 	h->number = vcuda_front_mint(KIND_cudnnHandle, h);
 	body.handle = h->number;
-	status = h->number ? vcuda_front_send(&frame) : CUDA_ERROR_OUT_OF_MEMORY;
+	status = h->number ? front_ask(OP_vcudaCudnnOpen, &body, sizeof(body), &reply,
+				     sizeof(reply))
+			   : CUDA_ERROR_OUT_OF_MEMORY;
 	if (status || reply.status) {
 		char text[96];
 
@@ -68,21 +61,13 @@ cudnnStatus_t hand_cudnnDestroy(cudnnHandle_t handle)
 {
 	struct cudnn_handle *h = cudnn_find(handle);
 	struct wire_vcudaCudnnClose body = {.handle = (uint64_t)(uintptr_t)handle};
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_vcudaCudnnClose,
-		.post = true,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-	};
 
 	if (!handle)
 		return CUDNN_STATUS_SUCCESS;
 	if (!h || !vcuda_front_release(h->number))
 		return cudnn_fault(CUDNN_STATUS_BAD_PARAM, "no handle of cuDNN");
 	free(h);
-	return cudnn_status(vcuda_front_send(&frame));
+	return cudnn_status(front_post(OP_vcudaCudnnClose, &body, sizeof(body)));
 }
 
 cudnnStatus_t hand_cudnnSetStream(cudnnHandle_t handle, cudaStream_t streamId)

@@ -58,17 +58,9 @@ uint32_t plan_value_bytes(const struct plan *plan, int64_t uid)
 static void close_plan(struct plan *plan)
 {
 	struct wire_vcudaCudnnPlanClose body = {.plan = plan->number};
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_vcudaCudnnPlanClose,
-		.post = true,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-	};
 
 	vcuda_front_release(plan->number);
-	vcuda_front_send(&frame);
+	front_post(OP_vcudaCudnnPlanClose, &body, sizeof(body));
 	free(plan);
 }
 

@@ -69,20 +69,11 @@ static void learn_version(void)
 {
 	struct wire_vcudaCudnnVersion body = {.major = CUDNN_MAJOR};
 	struct wire_vcudaCudnnVersion_reply reply = {0};
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_vcudaCudnnVersion,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-		.reply = &reply,
-		.reply_bytes = sizeof(reply),
-	};
 	uint32_t version = NEWEST;
 	int count;
 
 	if (__atomic_load_n(&known_version, __ATOMIC_ACQUIRE) || cuDeviceGetCount(&count) ||
-		vcuda_front_send(&frame))
+		front_ask(OP_vcudaCudnnVersion, &body, sizeof(body), &reply, sizeof(reply)))
 		return;
 	/* An agent that has only 9 for a program of 8: it speaks 8 to the program. */
 	if (!reply.status &&

@@ -16,7 +16,8 @@ static _Atomic bool without;
 
 static char slots[OPEN_DEVICES];
 
-nvmlReturn_t front_status(CUresult status)
+/* How a failure of the session is told. */
+static nvmlReturn_t front_status(CUresult status)
 {
 	switch (status) {
 	case CUDA_SUCCESS: return NVML_SUCCESS;

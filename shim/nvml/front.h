@@ -25,9 +25,6 @@
 /* UNINITIALIZED unless nvmlInit was called; starts every function. */
 nvmlReturn_t front_enter(void);
 
-/* How a failure of the session is told. */
-nvmlReturn_t front_status(CUresult status);
-
 /* The number of devices; 0 also where nvmlInitWithFlags was content with none. */
 unsigned front_count(void);
 nvmlDevice_t front_handle(unsigned index);

@@ -15,21 +15,13 @@ _Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "edges");
 
 cudaError_t hand_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuStreamBeginCapture((CUstream)stream, (CUstreamCaptureMode)mode));
 }
 
 cudaError_t hand_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuStreamEndCapture((CUstream)stream, (CUgraph *)pGraph));
+	return RUNTIME_DRIVER(cuStreamEndCapture((CUstream)stream, (CUgraph *)pGraph));
 }
 
 cudaError_t hand_cudaStreamIsCapturing(
@@ -127,11 +119,7 @@ cudaError_t hand_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t 
 	const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 	size_t numDependencies, enum cudaStreamCaptureMode mode)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuStreamBeginCaptureToGraph((CUstream)stream, (CUgraph)graph,
+	return RUNTIME_DRIVER(cuStreamBeginCaptureToGraph((CUstream)stream, (CUgraph)graph,
 		(const CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
 		numDependencies, (CUstreamCaptureMode)mode));
 }
@@ -139,11 +127,7 @@ cudaError_t hand_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t 
 static cudaError_t capture_update(cudaStream_t stream, cudaGraphNode_t *dependencies,
 	const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuStreamUpdateCaptureDependencies_v2((CUstream)stream,
+	return RUNTIME_DRIVER(cuStreamUpdateCaptureDependencies_v2((CUstream)stream,
 		(CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
 		numDependencies, flags));
 }

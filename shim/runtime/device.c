@@ -194,11 +194,7 @@ cudaError_t hand_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
 
 cudaError_t hand_cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuCtxGetStreamPriorityRange(leastPriority, greatestPriority));
+	return RUNTIME_DRIVER(cuCtxGetStreamPriorityRange(leastPriority, greatestPriority));
 }
 
 cudaError_t hand_cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)
@@ -302,11 +298,7 @@ cudaError_t hand_cudaDeviceFlushGPUDirectRDMAWrites(
 	enum cudaFlushGPUDirectRDMAWritesTarget target,
 	enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
 			(CUflushGPUDirectRDMAWritesScope)scope));
 }

@@ -14,11 +14,7 @@ cudaError_t hand_cudaGraphDestroy(cudaGraph_t graph)
 cudaError_t hand_cudaGraphInstantiateWithFlags(
 	cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuGraphInstantiateWithFlags((CUgraphExec *)pGraphExec, (CUgraph)graph, flags));
 }
 
@@ -56,20 +52,12 @@ cudaError_t hand_cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cud
 
 cudaError_t hand_cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphLaunch((CUgraphExec)graphExec, (CUstream)stream));
+	return RUNTIME_DRIVER(cuGraphLaunch((CUgraphExec)graphExec, (CUstream)stream));
 }
 
 cudaError_t hand_cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphUpload((CUgraphExec)graphExec, (CUstream)stream));
+	return RUNTIME_DRIVER(cuGraphUpload((CUgraphExec)graphExec, (CUstream)stream));
 }
 
 cudaError_t hand_cudaGraphExecDestroy(cudaGraphExec_t graphExec)
@@ -116,33 +104,21 @@ cudaError_t hand_cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long 
 cudaError_t hand_cudaGraphExecChildGraphNodeSetParams(
 	cudaGraphExec_t hGraphExec, cudaGraphNode_t node, cudaGraph_t childGraph)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphExecChildGraphNodeSetParams(
+	return RUNTIME_DRIVER(cuGraphExecChildGraphNodeSetParams(
 		(CUgraphExec)hGraphExec, (CUgraphNode)node, (CUgraph)childGraph));
 }
 
 cudaError_t hand_cudaGraphNodeSetEnabled(
 	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuGraphNodeSetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled));
 }
 
 cudaError_t hand_cudaGraphNodeGetEnabled(
 	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int *isEnabled)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuGraphNodeGetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled));
 }
 

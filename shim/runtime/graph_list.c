@@ -9,69 +9,41 @@ _Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "edges");
 
 cudaError_t hand_cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphCreate((CUgraph *)pGraph, flags));
+	return RUNTIME_DRIVER(cuGraphCreate((CUgraph *)pGraph, flags));
 }
 
 cudaError_t hand_cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphClone((CUgraph *)pGraphClone, (CUgraph)originalGraph));
+	return RUNTIME_DRIVER(cuGraphClone((CUgraph *)pGraphClone, (CUgraph)originalGraph));
 }
 
 cudaError_t hand_cudaGraphNodeFindInClone(
 	cudaGraphNode_t *pNode, cudaGraphNode_t originalNode, cudaGraph_t clonedGraph)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphNodeFindInClone(
+	return RUNTIME_DRIVER(cuGraphNodeFindInClone(
 		(CUgraphNode *)pNode, (CUgraphNode)originalNode, (CUgraph)clonedGraph));
 }
 
 cudaError_t hand_cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphGetNodes((CUgraph)graph, (CUgraphNode *)nodes, numNodes));
+	return RUNTIME_DRIVER(cuGraphGetNodes((CUgraph)graph, (CUgraphNode *)nodes, numNodes));
 }
 
 cudaError_t hand_cudaGraphGetRootNodes(
 	cudaGraph_t graph, cudaGraphNode_t *pRootNodes, size_t *pNumRootNodes)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuGraphGetRootNodes((CUgraph)graph, (CUgraphNode *)pRootNodes, pNumRootNodes));
 }
 
 cudaError_t hand_cudaGraphDestroyNode(cudaGraphNode_t node)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphDestroyNode((CUgraphNode)node));
+	return RUNTIME_DRIVER(cuGraphDestroyNode((CUgraphNode)node));
 }
 
 cudaError_t hand_cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphDebugDotPrint((CUgraph)graph, path, flags));
+	return RUNTIME_DRIVER(cuGraphDebugDotPrint((CUgraph)graph, path, flags));
 }
 
 cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType)
@@ -95,55 +67,35 @@ cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeTy
 cudaError_t hand_cudaGraphGetEdges(
 	cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *numEdges)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphGetEdges(
+	return RUNTIME_DRIVER(cuGraphGetEdges(
 		(CUgraph)graph, (CUgraphNode *)from, (CUgraphNode *)to, numEdges));
 }
 
 cudaError_t hand_cudaGraphNodeGetDependencies(
 	cudaGraphNode_t node, cudaGraphNode_t *pDependencies, size_t *pNumDependencies)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphNodeGetDependencies(
+	return RUNTIME_DRIVER(cuGraphNodeGetDependencies(
 		(CUgraphNode)node, (CUgraphNode *)pDependencies, pNumDependencies));
 }
 
 cudaError_t hand_cudaGraphNodeGetDependentNodes(
 	cudaGraphNode_t node, cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphNodeGetDependentNodes(
+	return RUNTIME_DRIVER(cuGraphNodeGetDependentNodes(
 		(CUgraphNode)node, (CUgraphNode *)pDependentNodes, pNumDependentNodes));
 }
 
 cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
 	const cudaGraphNode_t *to, size_t numDependencies)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphAddDependencies((CUgraph)graph, (const CUgraphNode *)from,
+	return RUNTIME_DRIVER(cuGraphAddDependencies((CUgraph)graph, (const CUgraphNode *)from,
 		(const CUgraphNode *)to, numDependencies));
 }
 
 cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
 	const cudaGraphNode_t *to, size_t numDependencies)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphRemoveDependencies((CUgraph)graph,
+	return RUNTIME_DRIVER(cuGraphRemoveDependencies((CUgraph)graph,
 		(const CUgraphNode *)from, (const CUgraphNode *)to, numDependencies));
 }
 #else
@@ -153,22 +105,14 @@ cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphN
 cudaError_t WITH_EDGES(hand_cudaGraphGetEdges)(cudaGraph_t graph, cudaGraphNode_t *from,
 	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphGetEdges_v2((CUgraph)graph, (CUgraphNode *)from,
+	return RUNTIME_DRIVER(cuGraphGetEdges_v2((CUgraph)graph, (CUgraphNode *)from,
 		(CUgraphNode *)to, (CUgraphEdgeData *)edgeData, numEdges));
 }
 
 cudaError_t WITH_EDGES(hand_cudaGraphNodeGetDependencies)(cudaGraphNode_t node,
 	cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphNodeGetDependencies_v2((CUgraphNode)node,
+	return RUNTIME_DRIVER(cuGraphNodeGetDependencies_v2((CUgraphNode)node,
 		(CUgraphNode *)pDependencies, (CUgraphEdgeData *)edgeData, pNumDependencies));
 }
 
@@ -176,11 +120,7 @@ cudaError_t WITH_EDGES(hand_cudaGraphNodeGetDependentNodes)(cudaGraphNode_t node
 	cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
 	size_t *pNumDependentNodes)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphNodeGetDependentNodes_v2((CUgraphNode)node,
+	return RUNTIME_DRIVER(cuGraphNodeGetDependentNodes_v2((CUgraphNode)node,
 		(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData,
 		pNumDependentNodes));
 }
@@ -189,11 +129,7 @@ cudaError_t WITH_EDGES(hand_cudaGraphAddDependencies)(cudaGraph_t graph,
 	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 	const cudaGraphEdgeData *edgeData, size_t numDependencies)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphAddDependencies_v2((CUgraph)graph,
+	return RUNTIME_DRIVER(cuGraphAddDependencies_v2((CUgraph)graph,
 		(const CUgraphNode *)from, (const CUgraphNode *)to,
 		(const CUgraphEdgeData *)edgeData, numDependencies));
 }
@@ -202,11 +138,7 @@ cudaError_t WITH_EDGES(hand_cudaGraphRemoveDependencies)(cudaGraph_t graph,
 	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 	const cudaGraphEdgeData *edgeData, size_t numDependencies)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphRemoveDependencies_v2((CUgraph)graph,
+	return RUNTIME_DRIVER(cuGraphRemoveDependencies_v2((CUgraph)graph,
 		(const CUgraphNode *)from, (const CUgraphNode *)to,
 		(const CUgraphEdgeData *)edgeData, numDependencies));
 }

@@ -13,117 +13,73 @@
 cudaError_t hand_cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, size_t numDependencies)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphAddEmptyNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+	return RUNTIME_DRIVER(cuGraphAddEmptyNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
 		(const CUgraphNode *)pDependencies, numDependencies));
 }
 
 cudaError_t hand_cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaGraph_t childGraph)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphAddChildGraphNode((CUgraphNode *)pGraphNode,
+	return RUNTIME_DRIVER(cuGraphAddChildGraphNode((CUgraphNode *)pGraphNode,
 		(CUgraph)graph, (const CUgraphNode *)pDependencies, numDependencies,
 		(CUgraph)childGraph));
 }
 
 cudaError_t hand_cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *pGraph)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuGraphChildGraphNodeGetGraph((CUgraphNode)node, (CUgraph *)pGraph));
 }
 
 cudaError_t hand_cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuGraphAddEventRecordNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
 			(const CUgraphNode *)pDependencies, numDependencies, (CUevent)event));
 }
 
 cudaError_t hand_cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuGraphEventRecordNodeGetEvent((CUgraphNode)node, (CUevent *)event_out));
 }
 
 cudaError_t hand_cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuGraphEventRecordNodeSetEvent((CUgraphNode)node, (CUevent)event));
 }
 
 cudaError_t hand_cudaGraphExecEventRecordNodeSetEvent(
 	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphExecEventRecordNodeSetEvent(
+	return RUNTIME_DRIVER(cuGraphExecEventRecordNodeSetEvent(
 		(CUgraphExec)hGraphExec, (CUgraphNode)hNode, (CUevent)event));
 }
 
 cudaError_t hand_cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphAddEventWaitNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+	return RUNTIME_DRIVER(cuGraphAddEventWaitNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
 		(const CUgraphNode *)pDependencies, numDependencies, (CUevent)event));
 }
 
 cudaError_t hand_cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuGraphEventWaitNodeGetEvent((CUgraphNode)node, (CUevent *)event_out));
 }
 
 cudaError_t hand_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphEventWaitNodeSetEvent((CUgraphNode)node, (CUevent)event));
+	return RUNTIME_DRIVER(cuGraphEventWaitNodeSetEvent((CUgraphNode)node, (CUevent)event));
 }
 
 cudaError_t hand_cudaGraphExecEventWaitNodeSetEvent(
 	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphExecEventWaitNodeSetEvent(
+	return RUNTIME_DRIVER(cuGraphExecEventWaitNodeSetEvent(
 		(CUgraphExec)hGraphExec, (CUgraphNode)hNode, (CUevent)event));
 }
 
@@ -256,11 +212,7 @@ cudaError_t hand_cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t
 cudaError_t hand_cudaGraphMemsetNodeGetParams(
 	cudaGraphNode_t node, struct cudaMemsetParams *pNodeParams)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphMemsetNodeGetParams(
+	return RUNTIME_DRIVER(cuGraphMemsetNodeGetParams(
 		(CUgraphNode)node, (CUDA_MEMSET_NODE_PARAMS *)(void *)pNodeParams));
 }
 
@@ -304,11 +256,7 @@ cudaError_t hand_cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t g
 	const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	const struct cudaHostNodeParams *pNodeParams)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphAddHostNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+	return RUNTIME_DRIVER(cuGraphAddHostNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
 		(const CUgraphNode *)pDependencies, numDependencies,
 		(const CUDA_HOST_NODE_PARAMS *)(const void *)pNodeParams));
 }
@@ -316,33 +264,21 @@ cudaError_t hand_cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t g
 cudaError_t hand_cudaGraphHostNodeGetParams(
 	cudaGraphNode_t node, struct cudaHostNodeParams *pNodeParams)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphHostNodeGetParams(
+	return RUNTIME_DRIVER(cuGraphHostNodeGetParams(
 		(CUgraphNode)node, (CUDA_HOST_NODE_PARAMS *)(void *)pNodeParams));
 }
 
 cudaError_t hand_cudaGraphHostNodeSetParams(
 	cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphHostNodeSetParams(
+	return RUNTIME_DRIVER(cuGraphHostNodeSetParams(
 		(CUgraphNode)node, (const CUDA_HOST_NODE_PARAMS *)(const void *)pNodeParams));
 }
 
 cudaError_t hand_cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuGraphExecHostNodeSetParams((CUgraphExec)hGraphExec,
+	return RUNTIME_DRIVER(cuGraphExecHostNodeSetParams((CUgraphExec)hGraphExec,
 		(CUgraphNode)node, (const CUDA_HOST_NODE_PARAMS *)(const void *)pNodeParams));
 }
 

@@ -16,11 +16,7 @@ cudaError_t hand_cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
 	unsigned int numLibraryOptions)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuLibraryLoadData((CUlibrary *)library, code,
+	return RUNTIME_DRIVER(cuLibraryLoadData((CUlibrary *)library, code,
 		(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
 		(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
 }
@@ -30,11 +26,7 @@ cudaError_t hand_cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fil
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
 	unsigned int numLibraryOptions)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuLibraryLoadFromFile((CUlibrary *)library, fileName,
+	return RUNTIME_DRIVER(cuLibraryLoadFromFile((CUlibrary *)library, fileName,
 		(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
 		(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
 }

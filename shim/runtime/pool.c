@@ -59,11 +59,7 @@ cudaError_t hand_cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 cudaError_t hand_cudaMemPoolCreate(
 	cudaMemPool_t *memPool, const struct cudaMemPoolProps *poolProps)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuMemPoolCreate((CUmemoryPool *)memPool, (const CUmemPoolProps *)poolProps));
 }
 
@@ -85,33 +81,21 @@ cudaError_t hand_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep)
 cudaError_t hand_cudaMemPoolSetAttribute(
 	cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuMemPoolSetAttribute((CUmemoryPool)memPool, (CUmemPool_attribute)attr, value));
 }
 
 cudaError_t hand_cudaMemPoolGetAttribute(
 	cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(
+	return RUNTIME_DRIVER(
 		cuMemPoolGetAttribute((CUmemoryPool)memPool, (CUmemPool_attribute)attr, value));
 }
 
 cudaError_t hand_cudaMemPoolSetAccess(
 	cudaMemPool_t memPool, const struct cudaMemAccessDesc *descList, size_t count)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuMemPoolSetAccess(
+	return RUNTIME_DRIVER(cuMemPoolSetAccess(
 		(CUmemoryPool)memPool, (const CUmemAccessDesc *)descList, count));
 }
 

@@ -36,7 +36,8 @@ void runtime_count_slow(unsigned call)
 		vcuda_count(call);
 }
 
-bool runtime_sticky(cudaError_t error)
+/* True for errors that stay until the device is reset (illegal address, assert, …). */
+static bool runtime_sticky(cudaError_t error)
 {
 	switch (error) {
 	case cudaErrorECCUncorrectable:

@@ -86,9 +86,6 @@ static inline cudaError_t runtime_status(CUresult status)
 	return likely(status == CUDA_SUCCESS) ? cudaSuccess : runtime_status_slow(status);
 }
 
-/* True for errors that stay until the device is reset (illegal address, assert, …). */
-bool runtime_sticky(cudaError_t error);
-
 /* Calls cuInit once; its error each time while it fails. */
 cudaError_t runtime_init(void);
 
@@ -106,6 +103,10 @@ static inline cudaError_t runtime_enter(void)
 		return cudaSuccess;
 	return runtime_enter_slow();
 }
+
+/* A function that the driver has too: CALL is the driver's, and is not made where entering
+ * failed. */
+#define RUNTIME_DRIVER(CALL) (runtime_enter() ?: runtime_status(CALL))
 
 /* The driver's device for an ordinal; cudaErrorInvalidDevice where there is none. Calls cuInit.
  */

@@ -27,11 +27,7 @@ cudaError_t hand_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int f
 cudaError_t hand_cudaStreamCreateWithPriority(
 	cudaStream_t *pStream, unsigned int flags, int priority)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuStreamCreateWithPriority((CUstream *)pStream, flags, priority));
+	return RUNTIME_DRIVER(cuStreamCreateWithPriority((CUstream *)pStream, flags, priority));
 }
 
 cudaError_t hand_cudaStreamDestroy(cudaStream_t stream)
@@ -116,32 +112,20 @@ cudaError_t hand_cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
 cudaError_t hand_cudaStreamGetAttribute(
 	cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuStreamGetAttribute(
+	return RUNTIME_DRIVER(cuStreamGetAttribute(
 		(CUstream)hStream, (CUstreamAttrID)attr, (CUstreamAttrValue *)value_out));
 }
 
 cudaError_t hand_cudaStreamSetAttribute(
 	cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuStreamSetAttribute(
+	return RUNTIME_DRIVER(cuStreamSetAttribute(
 		(CUstream)hStream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)value));
 }
 
 cudaError_t hand_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuStreamWaitEvent((CUstream)stream, (CUevent)event, flags));
+	return RUNTIME_DRIVER(cuStreamWaitEvent((CUstream)stream, (CUevent)event, flags));
 }
 
 cudaError_t hand_cudaStreamSynchronize(cudaStream_t stream)
@@ -224,11 +208,7 @@ cudaError_t hand_cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 cudaError_t hand_cudaEventRecordWithFlags(
 	cudaEvent_t event, cudaStream_t stream, unsigned int flags)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuEventRecordWithFlags((CUevent)event, (CUstream)stream, flags));
+	return RUNTIME_DRIVER(cuEventRecordWithFlags((CUevent)event, (CUstream)stream, flags));
 }
 
 cudaError_t hand_cudaEventQuery(cudaEvent_t event)
@@ -254,11 +234,7 @@ cudaError_t hand_cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error)
-		return error;
-	return runtime_status(cuEventElapsedTime(ms, (CUevent)start, (CUevent)end));
+	return RUNTIME_DRIVER(cuEventElapsedTime(ms, (CUevent)start, (CUevent)end));
 }
 
 #if CUDART_VERSION < 13000

@@ -24,7 +24,9 @@ static bool starts(const char *file, const char *name)
 	return !strncmp(file, name, n) && (!file[n] || file[n] == '.');
 }
 
-const char *loader_stand_in(const char *path)
+/* The SONAME under which our stand-in for PATH is loaded, "libcuda.so.1" for
+ * "/usr/lib/libcuda.so.550.54"; NULL where PATH is none of NVIDIA's that we stand in for. */
+static const char *loader_stand_in(const char *path)
 {
 	/* File name without its version's tail -> SONAME, where the two differ. */
 	static const struct {
@@ -73,7 +75,9 @@ bool loader_is_ours(const char *path)
 	return file && (!strncmp(file, "/libvcuda", 9) || !strcmp(file, "/libutilities.so"));
 }
 
-void *loader_ours(const char *soname)
+/* A handle on our library with this SONAME where it is loaded already; else NULL. Not to be
+ * closed. */
+static void *loader_ours(const char *soname)
 {
 	struct link_map *map = NULL;
 	bool ours;

@@ -24,7 +24,7 @@ double dnn_activate(const struct dnn_activation *a, double x)
 	}
 }
 
-double dnn_activate_back(const struct dnn_activation *a, double x, double y, double dy)
+static double dnn_activate_back(const struct dnn_activation *a, double x, double y, double dy)
 {
 	double s;
 

@@ -80,7 +80,6 @@ static inline void dnn_values_free(double **values)
 
 uint32_t dnn_size(int type); /* bytes of an element; 0: not served */
 double dnn_get(const void *at, int type, int64_t element);
-void dnn_put(void *at, int type, int64_t element, double value);
 /* alpha or beta of a call on tensors of that type. */
 double dnn_scalar(const void *at, int type);
 
@@ -111,8 +110,6 @@ struct dnn_tensor dnn_filter_tensor(const struct dnn_filter *filter);
 /* ---- activation.c ---- */
 
 double dnn_activate(const struct dnn_activation *activation, double x);
-double dnn_activate_back(
-	const struct dnn_activation *activation, double x, double y, double dy);
 
 /* ---- convolve.c ---- */
 

@@ -68,7 +68,7 @@ static uint16_t bfloat(double value)
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-void dnn_put(void *at, int type, int64_t i, double value)
+static void dnn_put(void *at, int type, int64_t i, double value)
 {
 	_Float16 half;
 

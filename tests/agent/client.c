@@ -67,8 +67,9 @@ void agent_start(struct agent *agent, const char *driver, const char *const *fla
 	char *text = NULL;
 	int n = 8;
 
-	assert_non_null(argv[0]);
 	memset(agent, 0, sizeof(*agent));
+	if (!argv[0])
+		fail_msg("TOY_AGENT names no agent: make test-agent");
 	strcpy(agent->folder, "/tmp/agent-test-XXXXXX");
 	assert_non_null(mkdtemp(agent->folder));
 	snprintf(ready, sizeof(ready), "%s/ready", agent->folder);
@@ -96,6 +97,7 @@ void agent_start(struct agent *agent, const char *driver, const char *const *fla
 
 void agent_signal(struct agent *agent, int signal)
 {
+	assert_true(agent->pid > 0); /* else kill() takes the test's own group */
 	assert_int_equal(kill(agent->pid, signal), 0);
 }
 

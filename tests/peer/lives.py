@@ -440,6 +440,33 @@ class Starts(unittest.TestCase):
                 self.assertIn(what, got.stderr)
                 self.assertEqual(got.stderr.count("\n"), 1, got.stderr)
 
+    def test_memory_of_a_program_that_ended_is_the_next_ones(self):
+        """There is room for one: the next waits while the first one's BYE is on its way, and is
+        refused at once while the first one lives."""
+        agent = Agent()
+        sidecar = Sidecar(agent, "pod", "--shm-size", "14Mi")
+        try:
+            first = App(sidecar.path)
+            session = agent.session()
+            started = time.monotonic()
+            with self.assertRaises(Refused) as caught:
+                App(sidecar.path)
+            self.assertEqual(caught.exception.status, 2)
+            self.assertIn("shm_size", str(caught.exception))
+            self.assertLess(time.monotonic() - started, 2)
+            first.put(BYE)
+            self.assertEqual(session.read()[0]["kind"], BYE)
+            first.close()
+            ended = threading.Timer(0.4, session.close)
+            ended.start()
+            started = time.monotonic()
+            App(sidecar.path).close()
+            self.assertGreater(time.monotonic() - started, 0.2)
+            ended.join()
+        finally:
+            agent.close()
+            sidecar.stop()
+
     def test_no_memory_is_an_answer(self):
         """A tmpfs that is full: refused with OUT_OF_MEMORY, not a SIGBUS later."""
         agent = Agent()

@@ -16,6 +16,17 @@ __global__ void spin(unsigned long long nanoseconds, int *out)
 	*out = 1;
 }
 
+/* Runs until *go is not 0; 20 s of the GPU's clock are for a test that has failed. */
+__global__ void wait_for(volatile int *go)
+{
+	unsigned long long start, now;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+	do {
+		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+	} while (!*go && now - start < 20000000000ull);
+}
+
 static double milliseconds_now()
 {
 	struct timespec now;
@@ -63,8 +74,10 @@ static void timing(cudaStream_t stream, int *out)
 static void states(cudaStream_t stream, int *out)
 {
 	cudaEvent_t event, untimed;
+	cudaStream_t other;
 	float elapsed;
 
+	CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
 	CUDA(cudaEventCreate(&event));
 	CUDA(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
 
@@ -72,12 +85,18 @@ static void states(cudaStream_t stream, int *out)
 	CUDA(cudaEventQuery(event));
 	CUDA(cudaEventSynchronize(event));
 	CUDA_IS(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&elapsed, event, event));
+	(void)cudaGetLastError();
 
-	spin<<<1, 1, 0, stream>>>(150000000, out);
+	/* Not done before we say so, however long this takes. */
+	CUDA(cudaMemsetAsync(out, 0, sizeof(int), stream));
+	wait_for<<<1, 1, 0, stream>>>(out);
+	LAUNCHED();
 	CUDA(cudaEventRecord(event, stream));
 	CUDA(cudaEventRecord(untimed, stream));
 	CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
 	CUDA_IS(cudaErrorNotReady, cudaStreamQuery(stream));
+	(void)cudaGetLastError();
+	CUDA(cudaMemsetAsync(out, 1, sizeof(int), other));
 	CUDA(cudaStreamSynchronize(stream));
 	CUDA(cudaEventQuery(event));
 	CUDA(cudaStreamQuery(stream));
@@ -91,6 +110,7 @@ static void states(cudaStream_t stream, int *out)
 	CHECK_EQ(elapsed, 0.0f);
 	CUDA(cudaEventDestroy(event));
 	CUDA(cudaEventDestroy(untimed));
+	CUDA(cudaStreamDestroy(other));
 }
 
 /* An event destroyed while it is pending still keeps its place in the order. */

@@ -117,7 +117,7 @@ programs: programs-13 programs-12 ## the CUDA test programs of tests/programs, f
 .PHONY: test-programs test-switches test-crowd
 test: test-programs test-switches test-crowd
 test-programs: all programs ## every program of tests/programs, through shim, sidecar and agent
-	$(Q)$(PROGRAMS_DIR)/run.sh -j2
+	$(Q)VCUDA_SOFTGPU_DEVICES=2 $(PROGRAMS_DIR)/run.sh -j2
 test-switches: all programs ## the same results with every optimisation switched off
 	$(Q)$(PROGRAMS_DIR)/switches.sh
 # 64 processes at once on one device.

@@ -12,21 +12,30 @@ import threading
 from peer import HELLO, POST, SESSION_MAGIC, SESSION_VERSION, WELCOME, frame
 from stack import App, BIN, LOST, Sidecar, environment, stack, wait_for
 
+FOR_EVER = 0xffffffff  # rounds of `sum`: until its stdin is closed
+
 
 class Relay:
-    """Stands between sidecar and agent's receive port and counts what each connection brings."""
+    """Stands between sidecar and agent's receive port and counts what each connection brings.
+    It lets `most` of them through (None: all) and closes the next ones at once."""
 
-    def __init__(self, address):
+    def __init__(self, address, most=None):
         host, port = address.rsplit(":", 1)
         self.agent, self.pairs, self.bytes = (host, int(port)), [], []
+        self.most, self.turned_away = most, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.accepting = threading.Thread(target=self.accept, daemon=True)
+        self.accepting.start()
 
     def accept(self):
         with contextlib.suppress(OSError):
             while True:
                 client = self.listener.accept()[0]
+                if len(self.pairs) == self.most:
+                    client.close()
+                    self.turned_away += 1
+                    continue
                 server = socket.create_connection(self.agent)
                 self.pairs.append((client, server))
                 self.bytes.append(0)
@@ -47,33 +56,39 @@ class Relay:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self):
+        # Closing alone leaves accept() waiting; its system call, started again, then takes a
+        # connection from whatever listener has the descriptor's number next: the next relay's.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.accepting.join(5)
+        assert not self.accepting.is_alive(), "the relay still accepts"
         self.listener.close()
         for pair in self.pairs:
             self.cut(pair)
 
 
 @contextlib.contextmanager
-def relayed():
+def relayed(most=None):
     with stack() as s:
-        relay = Relay(s.agent.address)
+        relay = Relay(s.agent.address, most)
         try:
             yield s, relay, relay.address
         finally:
             relay.close()
 
 
-def lanes_of(path):
+def lanes_of(path, what="lanes"):
     got = subprocess.run([os.path.join(BIN, "vcuda-client"), "status", "--json", "--socket", path],
                          capture_output=True, text=True, timeout=10, env=environment())
-    return sum(channel["lanes"] for channel in json.loads(got.stdout)["channels"])
+    return sum(channel[what] for channel in json.loads(got.stdout)["channels"])
 
 
 def test_large_copies_are_right_and_come_by_lanes():
     with stack() as s:
-        app = s.app("sum", 12, 4096)
+        app = s.app("sum", FOR_EVER, 4096)
         seen = wait_for(lambda: lanes_of(s.sidecar.socket), 20, "lanes are open")
+        app.close_stdin()
         app.right(30)
-        assert "12 rounds right" in app.text(), app.text()
+        assert "rounds right" in app.text(), app.text()
         assert seen <= 3, seen
         s.app("sum", 3, 64).right()
         assert lanes_of(s.sidecar.socket) == 0
@@ -82,10 +97,31 @@ def test_large_copies_are_right_and_come_by_lanes():
 def test_payload_takes_the_lanes():
     with relayed() as (s, relay, address):
         own = Sidecar(os.path.join(s.folder, "relayed"), address)
-        App("sum", 16, 4096, socket=own.socket).right(30)
-        wait_for(lambda: len(relay.bytes) >= 4, 5, "the lanes go through the relay")
-        assert min(relay.bytes[1:4]) > 8 << 20, relay.bytes
-        assert relay.bytes[0] < 24 << 20, relay.bytes
+        app = App("sum", FOR_EVER, 4096, socket=own.socket)
+        wait_for(lambda: lanes_of(own.socket) == 3, 20, "the lanes are open")
+        before = list(relay.bytes)
+        assert len(before) == 4, before
+        wait_for(lambda: min(now - then for now, then in zip(relay.bytes[1:], before[1:])) > 8 << 20,
+                 20, "the lanes carry something")
+        # A round of 4 MiB may have been on its way when the lanes opened.
+        assert relay.bytes[0] - before[0] < 8 << 20, (relay.bytes, before)
+        app.close_stdin()
+        app.right(30)
+        own.stop()
+
+
+def test_a_refused_lane_is_told_and_the_others_carry():
+    with relayed(most=3) as (s, relay, address):
+        own = Sidecar(os.path.join(s.folder, "relayed"), address)
+        app = App("sum", FOR_EVER, 4096, socket=own.socket)
+        wait_for(lambda: lanes_of(own.socket, "lanes_refused") == 1, 20, "one lane is refused")
+        assert relay.turned_away == 1 and "lane.refused" in own.log(), own.log()
+        wait_for(lambda: lanes_of(own.socket) == 2, 20, "the others are open")
+        wait_for(lambda: [one["lanes"] for one in s.agent.sessions()] == [2], 5,
+                 "the agent says so too")
+        wait_for(lambda: min(relay.bytes[1:3]) > 8 << 20, 20, "they carry")
+        app.close_stdin()
+        app.right(30)
         own.stop()
 
 

@@ -26,7 +26,7 @@ def agent_with(path, text):
 
     def looked():
         text = agent.http("/readyz?verbose")
-        return text if text.count("libcu") >= 6 else None
+        return text if text.count("] libcu") == 6 else None
     return agent, wait_for(looked, 10, "the agent has looked for its libraries")
 
 

@@ -4,6 +4,7 @@ first lines what it needs:
 
     # needs: kernels      machine code of PyTorch's runs (a real GPU)
     # needs: 2.11         that PyTorch or newer
+    # needs: 2 GPUs       so many (the software GPU always is two)
     # arm: no agent       runs preloaded, with nobody to talk to
     # arm: alone          fills the device or looks at what is free: no other case runs beside it
 """

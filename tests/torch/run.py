@@ -59,7 +59,10 @@ def why_not(head, driver, version):
     for need in head.get("needs", []):
         if need == "kernels" and driver != "nvidia":
             return "needs a GPU that runs PyTorch's machine code"
-        if need[0].isdigit() and numbers(version) < numbers(need):
+        if need.endswith(" GPUs"):
+            if driver == "nvidia" and len(os.listdir("/proc/driver/nvidia/gpus")) < int(need.split()[0]):
+                return f"needs {need}"
+        elif need[0].isdigit() and numbers(version) < numbers(need):
             return f"needs PyTorch {need}"
     return None
 
@@ -122,6 +125,7 @@ def main():
     settings = ["--warm", "3"]
     if options.driver == "software":
         os.environ["VCUDA_SOFTGPU_MEMORY"] = "512M"  # small, so that filling it is cheap
+        os.environ["VCUDA_SOFTGPU_DEVICES"] = "2"
     try:
         with stack.Stack(options.dist, options.driver, options.log, libraries, settings,
                          pin=False) as served, \

@@ -24,6 +24,7 @@
 
 #include <cmocka.h>
 
+#include "common/descriptors.h"
 #include "gpu-agent/agent.h"
 #include "gpu-agent/worker.h"
 #include "protocol/channel.h"
@@ -48,17 +49,6 @@ static void peer_start(struct peer *p)
 {
 	static struct agent_config config;
 	struct handoff session = {.version = HANDOFF_VERSION, .what = HANDOFF_SESSION};
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(2 * sizeof(int))];
-	} control = {0};
-	struct iovec iov = {&session, sizeof(session)};
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
 	int handoff[2], commands[2], replies[2], fds[2];
 
 	memset(p, 0, sizeof(*p));
@@ -89,17 +79,13 @@ static void peer_start(struct peer *p)
 		fail_msg("the worker did not get ready: %s", p->ready.text);
 	fds[0] = commands[1];
 	fds[1] = replies[1];
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
 	snprintf(session.text, sizeof(session.text), "native");
 	session.device_count = p->ready.device_count;
 	for (int i = 0; i < HANDOFF_DEVICES; i++) {
 		session.gpus[i] = (uint8_t)i;
 		session.devices[i].lease = 64 << 20;
 	}
-	assert_int_equal(sendmsg(p->handoff, &m, 0), sizeof(session));
+	assert_int_equal(descriptors_send(p->handoff, &session, sizeof(session), fds, 2, 0), 0);
 	close(commands[1]);
 	close(replies[1]);
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/descriptors.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+union control {
+	struct cmsghdr header;
+	char space[CMSG_SPACE(DESCRIPTORS_MOST * sizeof(int))];
+};
+
+int descriptors_send(
+	int socket, const void *bytes, size_t n, const int *fds, unsigned count, int flags)
+{
+	union control control = {0};
+	struct iovec iov = {.iov_base = (void *)bytes, .iov_len = n};
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	assert(count <= DESCRIPTORS_MOST);
+	if (count) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
+	}
+	return sendmsg(socket, &message, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+ssize_t descriptors_receive(
+	int socket, void *bytes, size_t n, int *fds, unsigned count, int flags)
+{
+	union control control = {0};
+	struct iovec iov = {.iov_base = bytes, .iov_len = n};
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	unsigned taken = 0;
+	ssize_t got;
+
+	for (unsigned i = 0; i < count; i++)
+		fds[i] = -1;
+	got = recvmsg(socket, &message, flags | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	if (got < 0)
+		return -errno;
+	/* What has no room in `control` the kernel closes; but its space is rounded up, and one
+	 * that was made for one descriptor has room for two. */
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len;
+			at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, (char *)c + at, sizeof(fd));
+			if (taken < count)
+				fds[taken++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return got;
+}
