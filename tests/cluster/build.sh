@@ -19,7 +19,7 @@ export GOFLAGS=-mod=mod GOTOOLCHAIN=local CGO_ENABLED=0 GOBIN=$bin
 packages() {
 	local package missing=()
 	for package in containerd runc containernetworking-plugins iptables nftables socat ethtool \
-		conntrack busybox-static openssl etcd-server buildah mmdebstrap; do
+		conntrack busybox-static openssl etcd-server buildah mmdebstrap docker-registry skopeo; do
 		dpkg-query -W -f='${Status}' $package 2>/dev/null | grep -q 'ok installed' || missing+=($package)
 	done
 	[ ${#missing[@]} = 0 ] && return

@@ -367,6 +367,38 @@ def dns():
              "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}]}]}))
 
 
+# --- a registry ---
+
+REGISTRY, REGISTRY_USER, REGISTRY_PASSWORD = "127.0.0.1:5000", "puller", "open-sesame"
+# htpasswd's bcrypt of it.
+REGISTRY_HASH = "$2b$05$vcudavcudavcudavcudavO95X/LZyl3lUdijD9KPwH9PHOkj2apa."
+
+
+def registry():
+    """One that asks for a password, as a cluster without the internet has; False: not installed here."""
+    if not all(shutil.which(tool) for tool in ("docker-registry", "skopeo")):
+        return False
+    config = write("registry/config.yml", json.dumps({
+        "version": 0.1, "storage": {"filesystem": {"rootdirectory": path("registry", "data")}},
+        "http": {"addr": REGISTRY},
+        "auth": {"htpasswd": {"realm": "test", "path": write(
+            "registry/htpasswd", f"{REGISTRY_USER}:{REGISTRY_HASH}\n")}}}))
+    daemon("registry", "docker-registry", "serve", config)
+    wait_for(lambda: works(*inside("bash", "-c", f"exec 3<>/dev/tcp/{REGISTRY.replace(':', '/')}")), 10,
+             "the registry")
+    return True
+
+
+def push(archive, reference):
+    """Its digest there."""
+    words = ("skopeo", "--insecure-policy")
+    login = f"{REGISTRY_USER}:{REGISTRY_PASSWORD}"
+    run(*inside(*words, "copy", "-q", "--dest-tls-verify=false", "--dest-creds", login,
+                "docker-archive:" + archive, f"docker://{reference}"), seconds=120)
+    return json.loads(run(*inside(*words, "inspect", "--tls-verify=false", "--creds", login,
+                                  f"docker://{reference}")))["Digest"]
+
+
 # --- network policies ---
 
 def enforce():
