@@ -49,7 +49,7 @@ run)
 	exec python3 -B "$root/tests/cluster/run.py" "$@"
 	;;
 *)
-	sed -n 's/^# \{0,1\}//p' "$0" | sed -n '2,10p' >&2
+	sed -n '3,9s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac
