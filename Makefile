@@ -2,6 +2,9 @@
 #
 # Each folder brings its own rules in FOLDER/module.mk; this file holds what they share.
 
+# Nothing here is made by a rule that is not written here.
+MAKEFLAGS += --no-builtin-rules
+
 ##### Settings (override on the command line) #####
 
 BUILD   ?= build

@@ -24,6 +24,7 @@
 #include "shim/stats.h"
 #include "shim/status.h"
 #include "shim/stream.h"
+#include "shim/thread.h"
 
 /* Pieces under way towards the host: enough to keep a link busy over its round trip (6 x 512
  * KiB at 5 GB/s are 0.6 ms), and they fit into the landing region. */
@@ -368,8 +369,43 @@ static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64
 	return part_copy_captured(graph, s->src_side == SIDE_HOST, &copy, hStream);
 }
 
+/* Between the app and memory of a device that is not the stream's.  The agent has each device's
+ * memory mapped for that one only, so the owner copies, between what the stream has to do
+ * before and what comes after. */
+static CUresult copy_by_owner(struct shape *s, struct context *owner, uint64_t stream)
+{
+	CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
+	struct context *popped;
+
+	if (status)
+		return status;
+	if (!thread_push(owner))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = copy_shape(s, CU_STREAM_LEGACY, false);
+	if (!status && s->src_side == SIDE_HOST && !stream_number(CU_STREAM_LEGACY, &stream))
+		status = sync_wait(SYNC_STREAM, stream, NULL);
+	thread_pop(&popped);
+	return status;
+}
+
+/* The primary context of the device whose memory it is, where that is another than the
+ * stream's. */
+static struct context *copy_owner(const struct shape *s)
+{
+	struct context *current = context_current(), *owner;
+	int device;
+
+	if (!current ||
+		!memory_in_window(s->src_side == SIDE_DEVICE ? s->src : s->dst, &device) ||
+		device == current->device)
+		return NULL;
+	owner = &devices[device].primary;
+	return atomic_load(&owner->retained) ? owner : NULL;
+}
+
 CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 {
+	struct context *owner;
 	struct graph *graph;
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
@@ -394,6 +430,9 @@ CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 		return copy_device(s, stream);
 	if (s->src_side == SIDE_HOST && s->dst_side == SIDE_HOST)
 		return copy_host(s, stream);
+	owner = copy_owner(s);
+	if (owner)
+		return copy_by_owner(s, owner, stream);
 
 	bool in = s->dst_side == SIDE_DEVICE;
 

@@ -150,6 +150,24 @@ static CUresult side_check(
 							      : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Between the host and memory that is mapped by cuMemMap, the copy engine of the stream's
+ * device has to reach it: seen on an H200, whose cuMemcpyDtoH answers INVALID_VALUE else. */
+static CUresult side_reached(const struct copy *copy, const struct device *by)
+{
+	bool in = copy->src_side == COPY_HOST;
+	uint64_t base = in ? copy->dst : copy->src, size = 0;
+
+	if (copy->src_side == copy->dst_side || !memory_in_window(base))
+		return CUDA_SUCCESS;
+	extent(in ? copy->dst_pitch : copy->src_pitch, in ? copy->dst_height : copy->src_height,
+		copy, &size);
+	if (memory_reached(base, size, by))
+		return CUDA_SUCCESS;
+	log_note("copy refused: device %d has no access to 0x%llx+0x%llx", by->ordinal,
+		(unsigned long long)base, (unsigned long long)size);
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
 static bool side_pinned(const struct copy *copy, uint64_t base, size_t pitch, size_t rows)
 {
 	uint64_t size = 0;
@@ -237,6 +255,11 @@ CUresult copy_submit(const struct copy *copy, CUstream handle, bool sync)
 		return CUDA_SUCCESS;
 	}
 	ret = copy_op(copy, &op, &bytes);
+	if (!ret) {
+		ret = side_reached(copy, stream->context->device);
+		if (ret)
+			copy_drop(&op->op);
+	}
 	if (ret) {
 		stream_done(stream);
 		return ret;

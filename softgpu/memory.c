@@ -260,6 +260,22 @@ bool memory_mapped(uint64_t address, uint64_t size)
 	return mapped;
 }
 
+bool memory_reached(uint64_t address, uint64_t size, const struct device *by)
+{
+	bool reached = true;
+
+	pthread_rwlock_rdlock(&memory_lock);
+	for (size_t i = ranges_at(&memory_mappings, address);
+		reached && i < memory_mappings.count &&
+		memory_mappings.item[i].start < address + size;
+		i++)
+		reached = ((struct mapping *)memory_mappings.item[i].owner)->reached_by >>
+				  by->ordinal &
+			  1;
+	pthread_rwlock_unlock(&memory_lock);
+	return reached;
+}
+
 bool memory_pinned(const void *host, uint64_t size)
 {
 	uint64_t address = (uintptr_t)host;

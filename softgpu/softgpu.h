@@ -230,6 +230,9 @@ void memory_release_context(const struct CUctx_st *context);
 /* Whether all of [address, address + size) is mapped; memory_lock held. */
 bool memory_mapped_locked(uint64_t address, uint64_t size);
 bool memory_mapped(uint64_t address, uint64_t size);
+/* Whether a device has access to what is mapped there; other memory every device's copies
+ * reach. */
+bool memory_reached(uint64_t address, uint64_t size, const struct device *by);
 /* Whether the host may be read or written there asynchronously: pinned by cuMemHostAlloc or
  * registered. */
 bool memory_pinned(const void *host, uint64_t size);
@@ -252,6 +255,7 @@ struct mapping {
 	struct physical *physical;
 	size_t offset; /* within the physical memory */
 	CUmemAccess_flags access;
+	uint64_t reached_by; /* a bit for each device that has access */
 };
 
 /* pool.c */

@@ -407,7 +407,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		ret = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		*mapping = (struct mapping){
-			ptr, size, physical, offset, CU_MEM_ACCESS_FLAGS_PROT_NONE};
+			.start = ptr, .size = size, .physical = physical, .offset = offset};
 		if (!ranges_insert(&memory_mappings, ptr, size, mapping))
 			ret = CUDA_ERROR_OUT_OF_MEMORY;
 		else
@@ -467,6 +467,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	uint64_t named = 0, given = 0;
 	CUresult ret = initialised();
 	int prot;
 
@@ -478,6 +479,9 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 		if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
 			if (!device_get(desc[i].location.id))
 				return CUDA_ERROR_INVALID_DEVICE;
+			named |= 1ull << desc[i].location.id;
+			if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+				given |= 1ull << desc[i].location.id;
 		} else if (desc[i].location.type != CU_MEM_LOCATION_TYPE_HOST) {
 			return CUDA_ERROR_INVALID_VALUE;
 		}
@@ -504,6 +508,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 			ret = CUDA_ERROR_OUT_OF_MEMORY;
 		else
 			mapping->access = access;
+		mapping->reached_by = (mapping->reached_by & ~named) | given;
 		at += mapping->size;
 	}
 	pthread_rwlock_unlock(&memory_lock);

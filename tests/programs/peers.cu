@@ -45,12 +45,24 @@ static void copies_are_right(int from, int to)
 	CUDA(cudaMemcpyPeerAsync(there, to, here, from, sizeof(got), 0));
 	CUDA(cudaMemsetAsync(here, 0, sizeof(got)));
 	CUDA(cudaDeviceSynchronize());
-	CUDA(cudaSetDevice(to));
+	/* The host reaches either, whichever is current, in order with the stream that is named. */
 	CUDA(cudaMemcpy(got, there, sizeof(got), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < N; i++)
 		CHECK_EQ_AT(i, got[i], 7 + i);
+	for (int i = 0; i < N; i++)
+		got[i] = 3 * i;
+	CUDA(cudaMemcpyAsync(there, got, sizeof(got), cudaMemcpyHostToDevice, 0));
+	CUDA(cudaMemcpyPeerAsync(here, from, there, to, sizeof(got), 0));
+	CUDA(cudaMemcpyPeerAsync(there, to, here, from, sizeof(got), 0));
+	memset(got, 0, sizeof(got));
+	CUDA(cudaMemcpyAsync(got, there, sizeof(got), cudaMemcpyDeviceToHost, 0));
+	CUDA(cudaDeviceSynchronize());
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, got[i], 3 * i);
+	count_up<<<N / 256, 256>>>(here, 7);
+	CUDA(cudaMemcpyPeerAsync(there, to, here, from, sizeof(got), 0));
+	CUDA(cudaMemsetAsync(here, 0, sizeof(got)));
 	/* Back, by a copy that is told no device. */
-	CUDA(cudaSetDevice(from));
 	CUDA(cudaMemcpy(here, there, sizeof(got), cudaMemcpyDefault));
 	CUDA(cudaDeviceSynchronize());
 	CUDA(cudaMemcpy(got, here, sizeof(got), cudaMemcpyDeviceToHost));
