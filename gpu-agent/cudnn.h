@@ -48,6 +48,12 @@ struct cudnn_served *cudnn_use(
 	struct worker *w, struct request *r, uint64_t handle, uint64_t stream);
 /* A library's status as 9 numbers them. */
 cudnnStatus_t cudnn_nine(const struct cudnn_served *served, cudnnStatus_t status);
+/* One of the 4000s: it failed inside (no memory, say) and may succeed another time, so it is no
+ * answer to keep. */
+static inline bool cudnn_internal(cudnnStatus_t status)
+{
+	return status / 1000 == 4;
+}
 /* As a CUresult, for posts that failed. */
 CUresult cudnn_result(cudnnStatus_t status);
 

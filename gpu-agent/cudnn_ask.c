@@ -494,7 +494,7 @@ CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r)
 	status = ask(a);
 	for (uint32_t i = 0; i < ELEMENTS_MAX; i++)
 		ask_delete(a, &a->knob[i]);
-	if (status / 1000 == 4) /* as in cudnn_serve */
+	if (cudnn_internal(status))
 		worker_refuse(r, cudnn_result(status));
 	if (!worker_refused(r)) {
 		reply->status = (uint32_t)status;

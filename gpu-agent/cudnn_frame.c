@@ -251,8 +251,7 @@ CUresult cudnn_serve(struct worker *w, struct request *r)
 		free(each_room[--each_used]);
 	if (r->refused)
 		return r->refused;
-	/* What failed inside (no memory, say) may succeed another time: no answer to keep. */
-	if (r->header.kind == FRAME_POST || status / 1000 == 4)
+	if (r->header.kind == FRAME_POST || cudnn_internal(status))
 		return cudnn_result(status);
 	if (f.perfs && !status)
 		cudnn_give_perf(&f);
