@@ -103,6 +103,15 @@ def add(archive, name, file, size):
     archive.addfile(info, file)
 
 
+def layer_of(file):
+    """A layer as write_archive takes it: an open tar file, from its beginning."""
+    file.seek(0)
+    digest = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    size = file.tell()
+    file.seek(0)
+    return digest, file, size
+
+
 def write_archive(path, reference, config, layers):
     """layers: (digest, file, size) in order.  Whole or not at all.  The image's digest."""
     text = json.dumps(config, sort_keys=True, separators=(",", ":")).encode()
@@ -142,10 +151,8 @@ def settle(path, reference):
 
 def base(layer, reference, path):
     with open(layer, "rb") as file:
-        digest = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
-        size = file.tell()
-        file.seek(0)
-        write_archive(path, reference, image_config({}, [digest], ["debian"]), [(digest, file, size)])
+        only = layer_of(file)
+        write_archive(path, reference, image_config({}, [only[0]], ["debian"]), [only])
 
 
 if __name__ == "__main__":

@@ -15,12 +15,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "images"))
+from archive import image_config, layer_of, write_archive  # noqa: E402
 
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "vcuda")
 BIN = os.path.join(CACHE, "cluster", "bin")
 # pack.sh puts the network plugins beside our own; Debian's are where Debian has them.
-CNI = next((p for p in (os.path.join(CACHE, "cluster", "cni"),) if os.path.isdir(p)), "/usr/lib/cni")
+CNI = os.path.join(CACHE, "cluster", "cni")
+if not os.path.isdir(CNI):
+    CNI = "/usr/lib/cni"
 STATE = os.environ.get("VCUDA_CLUSTER", "/tmp/vcuda-cluster")
 NAMESPACE = os.environ.get("VCUDA_CLUSTER_NETNS", "vcuda-cluster")
 PORT = int(os.environ.get("VCUDA_CLUSTER_PORT", "16443"))
@@ -71,9 +77,18 @@ def works(*command):
         return False
 
 
+def kubectl(*words):
+    return ("kubectl", "--kubeconfig", path("config", "admin"), *words)
+
+
 def inside(*command):
     # Not `ip netns exec`: that one mounts a new /sys over the control groups.
     return ("nsenter", f"--net=/run/netns/{NAMESPACE}", *command)
+
+
+def listens(host, port):
+    """Whether something does in the node's network."""
+    return works(*inside("bash", "-c", f"exec 3<>/dev/tcp/{host}/{port}"))
 
 
 # --- processes ---
@@ -253,7 +268,7 @@ def control_plane():
            etcd, "--advertise-client-urls", etcd, "--listen-peer-urls", "http://127.0.0.1:2380",
            "--initial-advertise-peer-urls", "http://127.0.0.1:2380", "--initial-cluster",
            "test=http://127.0.0.1:2380")
-    wait_for(lambda: works(*inside("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/2379")), 30, "etcd")
+    wait_for(lambda: listens("127.0.0.1", 2379), 30, "etcd")
     daemon("kube-apiserver", "kube-apiserver", f"--etcd-servers={etcd}", "--bind-address=0.0.0.0",
            f"--secure-port={PORT}", f"--advertise-address={ADDRESS}",
            f"--service-cluster-ip-range={SERVICES}", f"--client-ca-file={pki('ca.crt')}",
@@ -276,8 +291,7 @@ def control_plane():
            f"--proxy-client-key-file={pki('front-proxy.key')}",
            "--feature-gates=MutatingAdmissionPolicy=true",
            "--runtime-config=admissionregistration.k8s.io/v1beta1=true")
-    kubectl = (os.path.join(BIN, "kubectl"), "--kubeconfig", config("admin"))
-    wait_for(lambda: works(*inside(*kubectl, "get", "--raw", "/readyz")), 90, "kube-apiserver")
+    wait_for(lambda: works(*inside(*kubectl("get", "--raw", "/readyz"))), 90, "kube-apiserver")
     daemon("kube-controller-manager", "kube-controller-manager",
            f"--kubeconfig={config('controller-manager')}", "--bind-address=127.0.0.1",
            "--leader-elect=false", f"--service-account-private-key-file={pki('accounts.key')}",
@@ -291,7 +305,7 @@ def control_plane():
            f"TCP:127.0.0.1:{PORT}")
     daemon("door-outside", "socat", f"TCP-LISTEN:{PORT},bind=127.0.0.1,reuseaddr,fork",
            f"UNIX-CONNECT:{path('run', 'api.sock')}", outside=True)
-    wait_for(lambda: works(*kubectl, "get", "--raw", "/readyz"), 10, "the way to the API")
+    wait_for(lambda: works(*kubectl("get", "--raw", "/readyz")), 10, "the way to the API")
 
 
 def control_groups():
@@ -355,16 +369,15 @@ def dns():
 """)
     daemon("coredns", "coredns", "-conf", corefile)
     ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
-    run(os.path.join(BIN, "kubectl"), "--kubeconfig", path("config", "admin"), "apply", "-f", "-",
-        text=json.dumps({"apiVersion": "v1", "kind": "List", "items": [
-            {"apiVersion": "v1", "kind": "Service",
-             "metadata": {"name": "kube-dns", "namespace": "kube-system"},
-             "spec": {"clusterIP": DNS_SERVICE, "ports": ports}},
-            {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-             "metadata": {"name": "kube-dns-node", "namespace": "kube-system",
-                          "labels": {"kubernetes.io/service-name": "kube-dns"}},
-             "addressType": "IPv4", "ports": ports,
-             "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}]}]}))
+    run(*kubectl("apply", "-f", "-"), text=json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "Service",
+         "metadata": {"name": "kube-dns", "namespace": "kube-system"},
+         "spec": {"clusterIP": DNS_SERVICE, "ports": ports}},
+        {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+         "metadata": {"name": "kube-dns-node", "namespace": "kube-system",
+                      "labels": {"kubernetes.io/service-name": "kube-dns"}},
+         "addressType": "IPv4", "ports": ports,
+         "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}]}]}))
 
 
 # --- a registry ---
@@ -384,8 +397,7 @@ def registry():
         "auth": {"htpasswd": {"realm": "test", "path": write(
             "registry/htpasswd", f"{REGISTRY_USER}:{REGISTRY_HASH}\n")}}}))
     daemon("registry", "docker-registry", "serve", config)
-    wait_for(lambda: works(*inside("bash", "-c", f"exec 3<>/dev/tcp/{REGISTRY.replace(':', '/')}")), 10,
-             "the registry")
+    wait_for(lambda: listens(*REGISTRY.split(":")), 10, "the registry")
     return True
 
 
@@ -437,34 +449,21 @@ def load(archive):
 
 def make_image(name, files, command, links=(), entrypoint=False):
     """An image with one layer, made by hand and loaded: {place: file} and links."""
-    import hashlib
-    import io
-    import tarfile
-
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w") as tar:
-        for place, source in files.items():
-            tar.add(source, place)
-        for link, target in links:
-            info = tarfile.TarInfo(link)
-            info.type, info.linkname = tarfile.SYMTYPE, target
-            tar.addfile(info)
-    config = json.dumps({
-        "architecture": "amd64", "os": "linux",
-        "config": {"Env": ["PATH=/bin"], **({"Entrypoint": command, "User": "65532:65532"}
-                                            if entrypoint else {"Cmd": command})},
-        "rootfs": {"type": "layers",
-                   "diff_ids": ["sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()]}}).encode()
-    manifest = json.dumps([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]).encode()
-    archive = path("image.tar")
-    with tarfile.open(archive, "w") as tar:
-        for place, data in (("manifest.json", manifest), ("config.json", config),
-                            ("layer.tar", layer.getvalue())):
-            info = tarfile.TarInfo(place)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    load(archive)
-    os.unlink(archive)
+    with open(path("layer.tar"), "w+b") as file:
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            for place, source in files.items():
+                tar.add(source, place)
+            for link, target in links:
+                info = tarfile.TarInfo(link)
+                info.type, info.linkname = tarfile.SYMTYPE, target
+                tar.addfile(info)
+        layer = layer_of(file)
+        config = {"Env": ["PATH=/bin"], **({"Entrypoint": command, "User": "65532:65532"}
+                                           if entrypoint else {"Cmd": command})}
+        write_archive(path("image.tar"), name, image_config(config, [layer[0]], ["make_image"]), [layer])
+    load(path("image.tar"))
+    os.unlink(path("image.tar"))
+    os.unlink(path("layer.tar"))
 
 
 def own_images():
@@ -499,13 +498,12 @@ def up(archives=()):
         step()
     for archive in archives:
         load(archive)
-    kubectl = (os.path.join(BIN, "kubectl"), "--kubeconfig", path("config", "admin"))
-    wait_for(lambda: works(*kubectl, "get", "serviceaccount", "default"), 60, "service accounts")
-    wait_for(lambda: works(*kubectl, "wait", "--for=condition=Ready", "node/" + NODE, "--timeout=1s"),
+    wait_for(lambda: works(*kubectl("get", "serviceaccount", "default")), 60, "service accounts")
+    wait_for(lambda: works(*kubectl("wait", "--for=condition=Ready", "node/" + NODE, "--timeout=1s")),
              90, "the node is Ready")
     if gpu():  # as the GPU Operator leaves a node
-        run(*kubectl, "label", "--overwrite", "node", NODE, "nvidia.com/gpu.present=true")
-        run(*kubectl, "apply", "-f", "-", text=json.dumps(
+        run(*kubectl("label", "--overwrite", "node", NODE, "nvidia.com/gpu.present=true"))
+        run(*kubectl("apply", "-f", "-"), text=json.dumps(
             {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"},
              "handler": "nvidia"}))
     print(f"node.py: up in {time.monotonic() - began:.1f} s")

@@ -2,11 +2,9 @@
 """The seed's own end: T5 by unmodified PyTorch in a pod without a GPU.  Only on a node that has a GPU,
 and PyTorch to put into a pod: no registry with PyTorch's image can be reached."""
 import glob
-import hashlib
 import json
 import os
 import re
-import shutil
 import site
 import subprocess
 import sys
@@ -34,30 +32,18 @@ def cuda_libraries():
 
 def agent_with(libraries, archive):
     """The agent's image with one layer more: the variant, which is too large to carry here."""
-    layer = node.path("layer.tar")
-    with tarfile.open(layer, "w") as tar:
-        for name, file in sorted(libraries.items()):
-            tar.add(os.path.realpath(file), "opt/vcuda/cuda/lib/" + name)
-    with open(layer, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    with tarfile.open(os.path.join(BUILD, "images", "gpu-agent.tar")) as base:
+    with tarfile.open(os.path.join(BUILD, "images", "gpu-agent.tar")) as base, \
+            open(node.path("layer.tar"), "w+b") as file:
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            for name, source in sorted(libraries.items()):
+                tar.add(os.path.realpath(source), "opt/vcuda/cuda/lib/" + name)
         manifest = json.load(base.extractfile("manifest.json"))[0]
         config = json.load(base.extractfile(manifest["Config"]))
-        for name in manifest["Layers"]:
-            os.makedirs(os.path.dirname(node.path("layers", name)), exist_ok=True)
-            with open(node.path("layers", name), "wb") as file:
-                shutil.copyfileobj(base.extractfile(name), file)
-    config["rootfs"]["diff_ids"].append("sha256:" + digest)
-    config.pop("history", None)
-    with open(node.path("layers", "config.json"), "w") as file:
-        json.dump(config, file)
-    with open(node.path("layers", "manifest.json"), "w") as file:
-        json.dump([{"Config": "config.json", "Layers": manifest["Layers"] + ["more.tar"],
-                    "RepoTags": [f"ghcr.io/vcuda/gpu-agent:{VERSION}-cuda13"]}], file)
-    with tarfile.open(archive, "w") as tar:
-        for name in ("manifest.json", "config.json", *manifest["Layers"]):
-            tar.add(node.path("layers", name), name)
-        tar.add(layer, "more.tar")
+        layers = [(digest, base.extractfile(name), base.getmember(name).size)
+                  for digest, name in zip(config["rootfs"]["diff_ids"], manifest["Layers"])]
+        layers.append(node.layer_of(file))
+        config = node.image_config(config["config"], [layer[0] for layer in layers], ["agent_with"] * len(layers))
+        node.write_archive(archive, f"ghcr.io/vcuda/gpu-agent:{VERSION}-cuda13", config, layers)
 
 
 def seconds(out):
