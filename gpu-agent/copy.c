@@ -7,24 +7,55 @@
 
 #include "gpu-agent/graph.h"
 
-/* Bytes from the first to behind the last byte of depth x height rows of `width`; refuses
- * nonsense (a pitch below the width, a slice that overlaps, an overflow). */
-static uint64_t copy_extent(struct request *r, uint64_t pitch, uint64_t slice, uint64_t width,
-	uint64_t height, uint64_t depth)
-{
-	uint64_t rows, slices, n;
+/* One side of a copy, as the driver gets it: what is checked is what is copied. */
+struct copy_side {
+	uint64_t at, pitch, rows; /* a slice is ROWS rows of PITCH bytes */
+};
 
-	if (!width || !height || !depth || (height > 1 && pitch < width) ||
-		(depth > 1 &&
-			(slice < pitch || !pitch || slice % pitch || slice / pitch < height)) ||
-		__builtin_mul_overflow(height - 1, pitch, &rows) ||
-		__builtin_mul_overflow(depth - 1, slice, &slices) ||
-		__builtin_add_overflow(rows, slices, &n) ||
-		__builtin_add_overflow(n, width, &n)) {
-		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
-		return 0;
+/* A slice's rows of a pitch that holds WIDTH bytes. Where a slice is one row its pitch says
+ * nothing, and any pitch that divides the slice will do. */
+static bool copy_side_lay(
+	struct copy_side *side, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth)
+{
+	if (height == 1 && (side->pitch < width || (depth > 1 && slice % side->pitch)))
+		side->pitch = depth > 1 ? slice : width;
+	side->rows = height;
+	if (!width || !height || !depth || side->pitch < width)
+		return false;
+	if (depth > 1) {
+		side->rows = slice / side->pitch;
+		return !(slice % side->pitch) && side->rows >= height;
 	}
-	return n;
+	return true;
+}
+
+/* Bytes from the first to behind the last. False: more than there are addresses. */
+static bool copy_side_extent(const struct copy_side *side, uint64_t width, uint64_t height,
+	uint64_t depth, uint64_t *extent)
+{
+	uint64_t rows, slice, slices;
+
+	return !__builtin_mul_overflow(height - 1, side->pitch, &rows) &&
+	       !__builtin_mul_overflow(side->rows, side->pitch, &slice) &&
+	       !__builtin_mul_overflow(depth - 1, slice, &slices) &&
+	       !__builtin_add_overflow(rows, slices, extent) &&
+	       !__builtin_add_overflow(*extent, width, extent);
+}
+
+/* The side at AT that a call describes, checked; refuses nonsense (a pitch below the width,
+ * slices that overlap, an overflow) and memory that the session does not own. */
+static struct copy_side copy_side(struct worker *w, struct request *r, uint64_t at,
+	uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth)
+{
+	struct copy_side side = {.at = at, .pitch = pitch};
+	uint64_t extent;
+
+	if (copy_side_lay(&side, slice, width, height, depth) &&
+		copy_side_extent(&side, width, height, depth, &extent))
+		worker_range(w, r, at, extent);
+	else
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	return side;
 }
 
 static uint64_t copy_packed(struct request *r, uint64_t width, uint64_t height, uint64_t depth)
@@ -50,25 +81,30 @@ static CUDA_MEMCPY3D copy_shape(uint64_t width, uint64_t height, uint64_t depth)
 	return c;
 }
 
-static void copy_device_side(CUdeviceptr *address, size_t *pitch, size_t *rows, uint64_t at,
-	uint64_t want_pitch, uint64_t slice, uint64_t width, uint64_t height)
+static void copy_from(CUDA_MEMCPY3D *c, const struct copy_side *side)
 {
-	*address = at;
-	*pitch = height > 1 || want_pitch >= width ? want_pitch : width;
-	*rows = slice && *pitch ? slice / *pitch : height;
-	if (*rows < height)
-		*rows = height;
+	c->srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	c->srcDevice = side->at;
+	c->srcPitch = side->pitch;
+	c->srcHeight = side->rows;
+}
+
+static void copy_to(CUDA_MEMCPY3D *c, const struct copy_side *side)
+{
+	c->dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	c->dstDevice = side->at;
+	c->dstPitch = side->pitch;
+	c->dstHeight = side->rows;
 }
 
 CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCopyIn *req = (const void *)r->body;
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
-	uint64_t extent =
-		copy_extent(r, req->pitch, req->slice, req->width, req->height, req->depth);
+	struct copy_side dst = copy_side(
+		w, r, req->dst, req->pitch, req->slice, req->width, req->height, req->depth);
 	CUresult status;
 
-	worker_range(w, r, req->dst, extent);
 	if (copy_packed(r, req->width, req->height, req->depth) != r->payload_bytes)
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
@@ -84,9 +120,7 @@ CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
 		c.srcHost = r->payload;
 		c.srcPitch = req->width;
 		c.srcHeight = req->height;
-		c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-		copy_device_side(&c.dstDevice, &c.dstPitch, &c.dstHeight, req->dst, req->pitch,
-			req->slice, req->width, req->height);
+		copy_to(&c, &dst);
 		status = w->cuda.cuMemcpy3DAsync(&c, stream->stream);
 	}
 	if (!status)
@@ -98,13 +132,12 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCopyOut *req = (const void *)r->body;
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
-	uint64_t extent =
-		copy_extent(r, req->pitch, req->slice, req->width, req->height, req->depth);
+	struct copy_side src = copy_side(
+		w, r, req->src, req->pitch, req->slice, req->width, req->height, req->depth);
 	uint64_t n = copy_packed(r, req->width, req->height, req->depth);
 	struct pending *p;
 	CUresult status;
 
-	worker_range(w, r, req->src, extent);
 	if (worker_refused(r))
 		return r->refused;
 	p = fence_new(w, PENDING_COPY_OUT, stream->context);
@@ -126,9 +159,7 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 		c.dstHost = p->bytes;
 		c.dstPitch = req->width;
 		c.dstHeight = req->height;
-		c.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-		copy_device_side(&c.srcDevice, &c.srcPitch, &c.srcHeight, req->src, req->pitch,
-			req->slice, req->width, req->height);
+		copy_from(&c, &src);
 		status = w->cuda.cuMemcpy3DAsync(&c, stream->stream);
 	}
 	if (!status)
@@ -151,14 +182,12 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCopy *req = (const void *)r->body;
 	CUstream stream = worker_stream(w, r, req->stream);
-	uint64_t dst = copy_extent(
-		r, req->dstPitch, req->dstSlice, req->width, req->height, req->depth);
-	uint64_t src = copy_extent(
-		r, req->srcPitch, req->srcSlice, req->width, req->height, req->depth);
+	struct copy_side dst = copy_side(w, r, req->dst, req->dstPitch, req->dstSlice,
+		req->width, req->height, req->depth);
+	struct copy_side src = copy_side(w, r, req->src, req->srcPitch, req->srcSlice,
+		req->width, req->height, req->depth);
 	CUDA_MEMCPY3D c;
 
-	worker_range(w, r, req->dst, dst);
-	worker_range(w, r, req->src, src);
 	if (req->dstDevice < 0 || (uint32_t)req->dstDevice >= w->device_count ||
 		req->srcDevice < 0 || (uint32_t)req->srcDevice >= w->device_count)
 		worker_refuse(r, CUDA_ERROR_INVALID_DEVICE);
@@ -172,12 +201,8 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 			req->src, w->devices[req->srcDevice].primary, req->width, stream);
 	}
 	c = copy_shape(req->width, req->height, req->depth);
-	c.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-	c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-	copy_device_side(&c.srcDevice, &c.srcPitch, &c.srcHeight, req->src, req->srcPitch,
-		req->srcSlice, req->width, req->height);
-	copy_device_side(&c.dstDevice, &c.dstPitch, &c.dstHeight, req->dst, req->dstPitch,
-		req->dstSlice, req->width, req->height);
+	copy_from(&c, &src);
+	copy_to(&c, &dst);
 	if (req->dstDevice != req->srcDevice) {
 		CUDA_MEMCPY3D_PEER peer;
 
@@ -202,20 +227,26 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 void copy_describe(
 	struct worker *w, struct request *r, const struct graph_copy *from, CUDA_MEMCPY3D *copy)
 {
-	uint64_t dst = copy_extent(
-		r, from->dst_pitch, from->dst_slice, from->width, from->height, from->depth);
-	uint64_t src = copy_extent(
-		r, from->src_pitch, from->src_slice, from->width, from->height, from->depth);
+	struct copy_side dst = copy_side(w, r, from->dst, from->dst_pitch, from->dst_slice,
+		from->width, from->height, from->depth);
+	struct copy_side src = copy_side(w, r, from->src, from->src_pitch, from->src_slice,
+		from->width, from->height, from->depth);
 
-	worker_range(w, r, from->dst, dst);
-	worker_range(w, r, from->src, src);
 	*copy = copy_shape(from->width, from->height, from->depth);
-	copy->srcMemoryType = CU_MEMORYTYPE_DEVICE;
-	copy->dstMemoryType = CU_MEMORYTYPE_DEVICE;
-	copy_device_side(&copy->srcDevice, &copy->srcPitch, &copy->srcHeight, from->src,
-		from->src_pitch, from->src_slice, from->width, from->height);
-	copy_device_side(&copy->dstDevice, &copy->dstPitch, &copy->dstHeight, from->dst,
-		from->dst_pitch, from->dst_slice, from->width, from->height);
+	copy_from(copy, &src);
+	copy_to(copy, &dst);
+}
+
+void copy_check_fill(struct worker *w, struct request *r, uint64_t at, uint64_t pitch,
+	uint32_t element, uint64_t width, uint64_t height)
+{
+	uint64_t row;
+
+	if ((element == 1 || element == 2 || element == 4) &&
+		!__builtin_mul_overflow(width, (uint64_t)element, &row))
+		copy_side(w, r, at, pitch, 0, row, height, 1);
+	else
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult serve_vcudaFill(struct worker *w, struct request *r)
@@ -223,12 +254,8 @@ CUresult serve_vcudaFill(struct worker *w, struct request *r)
 	const struct wire_vcudaFill *req = (const void *)r->body;
 	CUstream stream = worker_stream(w, r, req->stream);
 	bool flat = req->height <= 1;
-	uint64_t bytes;
 
-	if (__builtin_mul_overflow(req->width, (uint64_t)req->element, &bytes))
-		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
-	worker_range(w, r, req->dst,
-		copy_extent(r, req->pitch, 0, worker_refused(r) ? 0 : bytes, req->height, 1));
+	copy_check_fill(w, r, req->dst, req->pitch, req->element, req->width, req->height);
 	if (worker_refused(r))
 		return r->refused;
 	switch (req->element) {
@@ -244,10 +271,9 @@ CUresult serve_vcudaFill(struct worker *w, struct request *r)
 			    : w->cuda.cuMemsetD2D16Async(req->dst, req->pitch,
 				      (unsigned short)req->value, req->width, req->height,
 				      stream);
-	case 4:
+	default:
 		return flat ? w->cuda.cuMemsetD32Async(req->dst, req->value, req->width, stream)
 			    : w->cuda.cuMemsetD2D32Async(req->dst, req->pitch, req->value,
 				      req->width, req->height, stream);
-	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }

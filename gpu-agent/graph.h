@@ -55,6 +55,9 @@ void graph_drop_children(struct worker *w, struct worker_graph *graph, uint32_t 
 /* copy.c: a copy between device addresses, checked; refuses. */
 void copy_describe(struct worker *w, struct request *r, const struct graph_copy *from,
 	CUDA_MEMCPY3D *copy);
+/* copy.c: refuses a fill of elements that there are not, or of memory not the session's. */
+void copy_check_fill(struct worker *w, struct request *r, uint64_t at, uint64_t pitch,
+	uint32_t element, uint64_t width, uint64_t height);
 
 /* callback.c: what a host node calls; its argument is the ticket. */
 void CUDA_CB callback_run_node(void *ticket);

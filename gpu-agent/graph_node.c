@@ -64,14 +64,7 @@ static void params_kernel(struct worker *w, struct request *r, const unsigned ch
 static void params_fill(
 	struct worker *w, struct request *r, const struct graph_fill *f, struct node_params *p)
 {
-	uint64_t row, extent = 0;
-
-	if (!f->width || !f->height || __builtin_mul_overflow(f->width, f->element, &row) ||
-		(f->height > 1 && f->pitch < row) ||
-		__builtin_mul_overflow(f->height - 1, f->pitch, &extent) ||
-		__builtin_add_overflow(extent, row, &extent))
-		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
-	worker_range(w, r, f->dst, extent);
+	copy_check_fill(w, r, f->dst, f->pitch, f->element, f->width, f->height);
 	p->fill = (CUDA_MEMSET_NODE_PARAMS){.dst = f->dst,
 		.pitch = f->pitch,
 		.value = f->value,

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams and events under the names that the shim minted.
+ * Streams and events under the names that the shim minted, and what streams do with values in
+ * memory.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu-agent/worker_state.h"
+#include "protocol/generated/cuda_wire.h"
 
 static void stream_link(struct worker *w, struct worker_stream *stream)
 {
@@ -123,4 +126,59 @@ CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r)
 	/* Somebody waits for it: then it becomes the fence's own, which returns it to the pool.
 	 * An event with timing is as good there. */
 	return fence_adopt(w, event) ? CUDA_SUCCESS : w->cuda.cuEventDestroy(event);
+}
+
+/* ---- values in memory ---- */
+
+/* One operation of a batch, checked as the call is that does the same alone. What CUDA keeps
+ * for its own use (an alias) is not the client's to say. */
+static void stream_value(struct worker *w, struct request *r,
+	const CUstreamBatchMemOpParams *from, CUstreamBatchMemOpParams *to)
+{
+	memset(to, 0, sizeof(*to));
+	to->operation = from->operation;
+	switch (from->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		to->waitValue.address = worker_range(w, r, from->waitValue.address,
+			from->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ? 4 : 8);
+		to->waitValue.value64 = from->waitValue.value64;
+		to->waitValue.flags = from->waitValue.flags;
+		break;
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		to->writeValue.address = worker_range(w, r, from->writeValue.address,
+			from->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? 4 : 8);
+		to->writeValue.value64 = from->writeValue.value64;
+		to->writeValue.flags = from->writeValue.flags;
+		break;
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+		to->flushRemoteWrites.flags = from->flushRemoteWrites.flags;
+		break;
+	case CU_STREAM_MEM_OP_BARRIER:
+		to->memoryBarrier.flags = from->memoryBarrier.flags;
+		break;
+	/* What is not known here cannot be checked. */
+	default: worker_refuse(r, CUDA_ERROR_INVALID_VALUE); break;
+	}
+}
+
+CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
+{
+	enum { BATCH = 256 }; /* CUDA takes no more at once */
+	const struct wire_cuStreamBatchMemOp_v2 *req = (const void *)r->body;
+	CUstream stream = worker_stream(w, r, req->stream);
+	const CUstreamBatchMemOpParams *given =
+		worker_in(r, &req->paramArray, (uint64_t)req->count * sizeof(*given));
+	CUstreamBatchMemOpParams checked[BATCH];
+
+	if (req->count > BATCH)
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	for (uint32_t i = 0; i < req->count && !worker_refused(r); i++)
+		stream_value(w, r, &given[i], &checked[i]);
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuStreamBatchMemOp_v2)
+		return worker_lacks(w, "cuStreamBatchMemOp_v2");
+	return w->cuda.cuStreamBatchMemOp_v2(stream, req->count, checked, req->flags);
 }

@@ -480,24 +480,7 @@ static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1033: post */
-static CUresult run_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cuStreamBatchMemOp_v2 *body = (const void *)r->body;
-	const struct cuda_driver *cuda = worker_driver(w);
-	CUstream stream = worker_stream(w, r, body->stream);
-	const CUstreamBatchMemOpParams *paramArray = worker_in(r, &body->paramArray,
-		serve_bytes(body->count, sizeof(CUstreamBatchMemOpParams)));
-
-	if (worker_refused(r))
-		return r->refused;
-	if (!cuda->cuStreamBatchMemOp_v2)
-		return worker_lacks(w, "cuStreamBatchMemOp_v2");
-	return cuda->cuStreamBatchMemOp_v2(stream, body->count,
-			(CUstreamBatchMemOpParams *)paramArray, body->flags);
-}
-
-/* cuda.api:1114: post */
+/* cuda.api:1115: post */
 static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamCopyAttributes *body = (const void *)r->body;
@@ -512,7 +495,7 @@ static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 	return cuda->cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1115: call */
+/* cuda.api:1116: call */
 static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamGetAttribute *body = (const void *)r->body;
@@ -532,7 +515,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1117: learned */
+/* cuda.api:1118: learned */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -811,7 +794,7 @@ static const struct serve_entry entries[] = {
 	{OP_cuStreamWaitValue64_v2, sizeof(struct wire_cuStreamWaitValue64_v2), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamWaitValue64_v2, "cuStreamWaitValue64_v2"},
 	{OP_cuStreamBatchMemOp_v2, sizeof(struct wire_cuStreamBatchMemOp_v2), 0,
-	 SERVE_POST | SERVE_CALL, run_cuStreamBatchMemOp_v2, "cuStreamBatchMemOp_v2"},
+	 SERVE_POST | SERVE_CALL, serve_cuStreamBatchMemOp_v2, "cuStreamBatchMemOp_v2"},
 	{OP_cuStreamCopyAttributes, sizeof(struct wire_cuStreamCopyAttributes), 0,
 	 SERVE_POST | SERVE_CALL, run_cuStreamCopyAttributes, "cuStreamCopyAttributes"},
 	{OP_cuStreamGetAttribute, sizeof(struct wire_cuStreamGetAttribute),

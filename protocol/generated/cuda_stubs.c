@@ -7416,7 +7416,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int c
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2_ptsz);
 
-/* cuda.api:1035: refused */
+/* cuda.api:1036: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 		CUstream hStream)
 {
@@ -7429,7 +7429,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdev
 }
 VCUDA_LOCAL(cuMemPrefetchAsync);
 
-/* cuda.api:1035: refused */
+/* cuda.api:1036: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 		CUdevice dstDevice, CUstream hStream)
 {
@@ -7442,7 +7442,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_ptsz);
 
-/* cuda.api:1037: refused */
+/* cuda.api:1038: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7456,7 +7456,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2);
 
-/* cuda.api:1037: refused */
+/* cuda.api:1038: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7470,7 +7470,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t coun
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2_ptsz);
 
-/* cuda.api:1040: refused */
+/* cuda.api:1041: refused */
 VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUdevice device)
 {
@@ -7482,7 +7482,7 @@ VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise
 }
 VCUDA_LOCAL(cuMemAdvise);
 
-/* cuda.api:1042: refused */
+/* cuda.api:1043: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 		unsigned long long flags, CUstream hStream)
@@ -7500,7 +7500,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync);
 
-/* cuda.api:1042: refused */
+/* cuda.api:1043: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7518,7 +7518,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *s
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1046: refused */
+/* cuda.api:1047: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		unsigned long long flags, CUstream hStream)
 {
@@ -7532,7 +7532,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, 
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync);
 
-/* cuda.api:1046: refused */
+/* cuda.api:1047: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, unsigned long long flags, CUstream hStream)
 {
@@ -7546,7 +7546,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *si
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync_ptsz);
 
-/* cuda.api:1049: refused */
+/* cuda.api:1050: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7564,7 +7564,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync);
 
-/* cuda.api:1049: refused */
+/* cuda.api:1050: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7582,7 +7582,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs,
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1053: post */
+/* cuda.api:1054: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7598,7 +7598,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridD
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel);
 
-/* cuda.api:1053: post */
+/* cuda.api:1054: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7615,7 +7615,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int 
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel_ptsz);
 
-/* cuda.api:1057: refused */
+/* cuda.api:1058: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
@@ -7630,7 +7630,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore 
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync);
 
-/* cuda.api:1057: refused */
+/* cuda.api:1058: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 		const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
@@ -7646,7 +7646,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1060: refused */
+/* cuda.api:1061: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7660,7 +7660,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *e
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync);
 
-/* cuda.api:1060: refused */
+/* cuda.api:1061: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7675,7 +7675,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemapho
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1063: refused */
+/* cuda.api:1064: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	(void)hStream;
@@ -7684,7 +7684,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamBeginCapture);
 
-/* cuda.api:1063: refused */
+/* cuda.api:1064: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
 	(void)hStream;
@@ -7693,7 +7693,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamBeginCapture_ptsz);
 
-/* cuda.api:1065: post */
+/* cuda.api:1066: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
 	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2);
@@ -7705,7 +7705,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureM
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2);
 
-/* cuda.api:1065: post */
+/* cuda.api:1066: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
 	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2_ptsz);
@@ -7717,7 +7717,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCap
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2_ptsz);
 
-/* cuda.api:1067: post */
+/* cuda.api:1068: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7732,7 +7732,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGra
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph);
 
-/* cuda.api:1067: post */
+/* cuda.api:1068: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7748,7 +7748,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph_ptsz);
 
 CUresult cuStreamBeginRecaptureToGraph(void);
-/* cuda.api:1070: refused */
+/* cuda.api:1071: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph, "cuStreamBeginRecaptureToGraph",
@@ -7757,7 +7757,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph);
 
 CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
-/* cuda.api:1070: refused */
+/* cuda.api:1071: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph_ptsz,
@@ -7766,7 +7766,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph_ptsz);
 
 CUresult cuFabricCpyBatchAsync(void);
-/* cuda.api:1073: refused */
+/* cuda.api:1074: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync",
@@ -7775,7 +7775,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 VCUDA_LOCAL(cuFabricCpyBatchAsync);
 
 CUresult cuFabricCpyBatchAsync_ptsz(void);
-/* cuda.api:1073: refused */
+/* cuda.api:1074: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync_ptsz, "cuFabricCpyBatchAsync_ptsz",
@@ -7783,7 +7783,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuFabricCpyBatchAsync_ptsz);
 
-/* cuda.api:1076: call */
+/* cuda.api:1077: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuStreamEndCapture);
@@ -7795,7 +7795,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 }
 VCUDA_LOCAL(cuStreamEndCapture);
 
-/* cuda.api:1076: call */
+/* cuda.api:1077: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuStreamEndCapture_ptsz);
@@ -7807,7 +7807,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph
 }
 VCUDA_LOCAL(cuStreamEndCapture_ptsz);
 
-/* cuda.api:1077: local */
+/* cuda.api:1078: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7820,7 +7820,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing);
 
-/* cuda.api:1077: local */
+/* cuda.api:1078: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7834,7 +7834,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing_ptsz);
 
-/* cuda.api:1079: local */
+/* cuda.api:1080: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7847,7 +7847,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo);
 
-/* cuda.api:1079: local */
+/* cuda.api:1080: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7861,7 +7861,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_ptsz);
 
-/* cuda.api:1081: local */
+/* cuda.api:1082: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7877,7 +7877,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2);
 
-/* cuda.api:1081: local */
+/* cuda.api:1082: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7894,7 +7894,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2_ptsz);
 
-/* cuda.api:1084: local */
+/* cuda.api:1085: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7910,7 +7910,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3);
 
-/* cuda.api:1084: local */
+/* cuda.api:1085: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7927,7 +7927,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3_ptsz);
 
-/* cuda.api:1087: post */
+/* cuda.api:1088: post */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
@@ -7942,7 +7942,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddKernelNode);
 
-/* cuda.api:1090: call */
+/* cuda.api:1091: call */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7955,7 +7955,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams);
 
-/* cuda.api:1092: post */
+/* cuda.api:1093: post */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7968,7 +7968,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams);
 
-/* cuda.api:1094: post */
+/* cuda.api:1095: post */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7981,7 +7981,7 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams);
 
-/* cuda.api:1096: call */
+/* cuda.api:1097: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -7995,7 +7995,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams);
 
-/* cuda.api:1096: call */
+/* cuda.api:1097: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec,
 		CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -8009,7 +8009,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams_ptsz);
 
-/* cuda.api:1098: call */
+/* cuda.api:1099: call */
 VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
@@ -8034,7 +8034,7 @@ static CUresult send_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 	return shim_post(&call);
 }
 
-/* cuda.api:1100: post */
+/* cuda.api:1101: post */
 VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphUpload);
@@ -8046,7 +8046,7 @@ VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload);
 
-/* cuda.api:1100: post */
+/* cuda.api:1101: post */
 VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphUpload_ptsz);
@@ -8058,7 +8058,7 @@ VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload_ptsz);
 
-/* cuda.api:1101: post */
+/* cuda.api:1102: post */
 VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphLaunch);
@@ -8070,7 +8070,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch);
 
-/* cuda.api:1101: post */
+/* cuda.api:1102: post */
 VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphLaunch_ptsz);
@@ -8082,7 +8082,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch_ptsz);
 
-/* cuda.api:1102: call */
+/* cuda.api:1103: call */
 VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		size_t *numEdges)
 {
@@ -8095,7 +8095,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraph
 }
 VCUDA_LOCAL(cuGraphGetEdges);
 
-/* cuda.api:1104: call */
+/* cuda.api:1105: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
 		size_t *numDependencies)
 {
@@ -8108,7 +8108,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies);
 
-/* cuda.api:1106: call */
+/* cuda.api:1107: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
@@ -8121,7 +8121,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes);
 
-/* cuda.api:1108: post */
+/* cuda.api:1109: post */
 VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8134,7 +8134,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *
 }
 VCUDA_LOCAL(cuGraphAddDependencies);
 
-/* cuda.api:1110: post */
+/* cuda.api:1111: post */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8147,7 +8147,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNod
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies);
 
-/* cuda.api:1112: post */
+/* cuda.api:1113: post */
 VCUDA_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUgraphNodeParams *nodeParams)
@@ -8174,7 +8174,7 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 	return shim_post(&call);
 }
 
-/* cuda.api:1114: post */
+/* cuda.api:1115: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes);
@@ -8186,7 +8186,7 @@ VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStr
 }
 VCUDA_LOCAL(cuStreamCopyAttributes);
 
-/* cuda.api:1114: post */
+/* cuda.api:1115: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes_ptsz);
@@ -8219,7 +8219,7 @@ static CUresult send_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_end(&call);
 }
 
-/* cuda.api:1115: call */
+/* cuda.api:1116: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8232,7 +8232,7 @@ VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamGetAttribute);
 
-/* cuda.api:1115: call */
+/* cuda.api:1116: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8262,7 +8262,7 @@ static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_learned(&call);
 }
 
-/* cuda.api:1117: learned */
+/* cuda.api:1118: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8275,7 +8275,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamSetAttribute);
 
-/* cuda.api:1117: learned */
+/* cuda.api:1118: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8288,7 +8288,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID
 }
 VCUDA_LOCAL(cuStreamSetAttribute_ptsz);
 
-/* cuda.api:1120: call */
+/* cuda.api:1121: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8301,7 +8301,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphInstantiate);
 
-/* cuda.api:1122: call */
+/* cuda.api:1123: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8315,7 +8315,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hG
 }
 VCUDA_LOCAL(cuGraphInstantiate_v2);
 
-/* cuda.api:1124: refused */
+/* cuda.api:1125: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8327,7 +8327,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned i
 }
 VCUDA_LOCAL(cuMemMapArrayAsync);
 
-/* cuda.api:1124: refused */
+/* cuda.api:1125: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8339,7 +8339,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsig
 }
 VCUDA_LOCAL(cuMemMapArrayAsync_ptsz);
 
-/* cuda.api:1126: post */
+/* cuda.api:1127: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync);
@@ -8351,7 +8351,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync);
 
-/* cuda.api:1126: post */
+/* cuda.api:1127: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync_ptsz);
@@ -8363,7 +8363,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync_ptsz);
 
-/* cuda.api:1127: post */
+/* cuda.api:1128: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync);
@@ -8375,7 +8375,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstre
 }
 VCUDA_LOCAL(cuMemAllocAsync);
 
-/* cuda.api:1127: post */
+/* cuda.api:1128: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync_ptsz);
@@ -8387,7 +8387,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, C
 }
 VCUDA_LOCAL(cuMemAllocAsync_ptsz);
 
-/* cuda.api:1129: post */
+/* cuda.api:1130: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8400,7 +8400,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync);
 
-/* cuda.api:1129: post */
+/* cuda.api:1130: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8414,7 +8414,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t byt
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync_ptsz);
 
-/* cuda.api:1131: post */
+/* cuda.api:1132: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8428,7 +8428,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies);
 
-/* cuda.api:1131: post */
+/* cuda.api:1132: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8442,7 +8442,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_ptsz);
 
-/* cuda.api:1133: post */
+/* cuda.api:1134: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8457,7 +8457,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2);
 
-/* cuda.api:1133: post */
+/* cuda.api:1134: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8474,7 +8474,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2_ptsz);
 
 CUresult cuStreamBeginCaptureToCig(void);
-/* cuda.api:1136: refused */
+/* cuda.api:1137: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig, "cuStreamBeginCaptureToCig",
@@ -8483,7 +8483,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig);
 
 CUresult cuStreamBeginCaptureToCig_ptsz(void);
-/* cuda.api:1136: refused */
+/* cuda.api:1137: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig_ptsz,
@@ -8492,7 +8492,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig_ptsz);
 
 CUresult cuStreamEndCaptureToCig(void);
-/* cuda.api:1139: refused */
+/* cuda.api:1140: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig, "cuStreamEndCaptureToCig",
@@ -8501,7 +8501,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 VCUDA_LOCAL(cuStreamEndCaptureToCig);
 
 CUresult cuStreamEndCaptureToCig_ptsz(void);
-/* cuda.api:1139: refused */
+/* cuda.api:1140: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig_ptsz, "cuStreamEndCaptureToCig_ptsz",
@@ -8509,7 +8509,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamEndCaptureToCig_ptsz);
 
-/* cuda.api:1141: refused */
+/* cuda.api:1142: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8523,7 +8523,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArr
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync);
 
-/* cuda.api:1141: refused */
+/* cuda.api:1142: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8537,7 +8537,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *para
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync_ptsz);
 
-/* cuda.api:1144: local */
+/* cuda.api:1145: local */
 VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags)
 {
@@ -8546,7 +8546,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaV
 }
 VCUDA_LOCAL(cuGetProcAddress);
 
-/* cuda.api:1146: refused */
+/* cuda.api:1147: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
 	(void)pid;
@@ -8556,7 +8556,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 }
 VCUDA_LOCAL(cuCheckpointProcessGetRestoreThreadId);
 
-/* cuda.api:1148: refused */
+/* cuda.api:1149: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
 	(void)pid;
@@ -8566,7 +8566,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state
 }
 VCUDA_LOCAL(cuCheckpointProcessGetState);
 
-/* cuda.api:1150: refused */
+/* cuda.api:1151: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
 	(void)pid;
@@ -8576,7 +8576,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arg
 }
 VCUDA_LOCAL(cuCheckpointProcessLock);
 
-/* cuda.api:1152: refused */
+/* cuda.api:1153: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	(void)pid;
@@ -8586,7 +8586,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpo
 }
 VCUDA_LOCAL(cuCheckpointProcessCheckpoint);
 
-/* cuda.api:1154: refused */
+/* cuda.api:1155: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
 	(void)pid;
@@ -8597,7 +8597,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArg
 VCUDA_LOCAL(cuCheckpointProcessRestore);
 
 CUresult cuCheckpointOperationComplete(void);
-/* cuda.api:1156: refused */
+/* cuda.api:1157: refused */
 VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 {
 	return shim_refused(CALL_cuCheckpointOperationComplete, "cuCheckpointOperationComplete",
@@ -8605,7 +8605,7 @@ VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 }
 VCUDA_LOCAL(cuCheckpointOperationComplete);
 
-/* cuda.api:1158: refused */
+/* cuda.api:1159: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
 	(void)pid;
@@ -8616,7 +8616,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 VCUDA_LOCAL(cuCheckpointProcessUnlock);
 
 CUresult cuProfilerInitialize(void);
-/* cuda.api:1162: refused */
+/* cuda.api:1163: refused */
 VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 {
 	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
@@ -8625,7 +8625,7 @@ VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 VCUDA_LOCAL(cuProfilerInitialize);
 
 CUresult cuProfilerStart(void);
-/* cuda.api:1164: refused */
+/* cuda.api:1165: refused */
 VCUDA_EXPORT CUresult cuProfilerStart(void)
 {
 	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
@@ -8634,7 +8634,7 @@ VCUDA_EXPORT CUresult cuProfilerStart(void)
 VCUDA_LOCAL(cuProfilerStart);
 
 CUresult cuProfilerStop(void);
-/* cuda.api:1165: refused */
+/* cuda.api:1166: refused */
 VCUDA_EXPORT CUresult cuProfilerStop(void)
 {
 	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");
@@ -8961,7 +8961,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int coun
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_ptsz);
 
-/* cuda.api:1119: call */
+/* cuda.api:1120: call */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {

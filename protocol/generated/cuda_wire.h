@@ -320,14 +320,14 @@ struct wire_cuStreamBatchMemOp_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamBatchMemOp_v2) == 24, "");
 
-/* cuda.api:1114: post 285 */
+/* cuda.api:1115: post 285 */
 struct wire_cuStreamCopyAttributes {
 	uint64_t dstStream; /* KIND_CUstream */
 	uint64_t srcStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuStreamCopyAttributes) == 16, "");
 
-/* cuda.api:1115: call 286 */
+/* cuda.api:1116: call 286 */
 struct wire_cuStreamGetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -339,7 +339,7 @@ struct wire_cuStreamGetAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_cuStreamGetAttribute_reply) == 64, "");
 
-/* cuda.api:1117: learned 287 */
+/* cuda.api:1118: learned 287 */
 struct wire_cuStreamSetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -373,14 +373,14 @@ struct wire_cuDeviceGetHostAtomicCapabilities_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply) == 8, "");
 
-/* cuda.api:1101: post 900 */
+/* cuda.api:1102: post 900 */
 struct wire_cuGraphLaunch {
 	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
 	uint64_t hStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuGraphLaunch) == 16, "");
 
-/* cuda.api:1100: post 901 */
+/* cuda.api:1101: post 901 */
 struct wire_cuGraphUpload {
 	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
 	uint64_t hStream; /* KIND_CUstream */

@@ -74,6 +74,7 @@ CUresult serve_vcudaIpcExport(struct worker *w, struct request *r);
 CUresult serve_vcudaIpcImport(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
+CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r);
 CUresult serve_cuGraphLaunch(struct worker *w, struct request *r);
 CUresult serve_cuGraphUpload(struct worker *w, struct request *r);
 

@@ -89,6 +89,30 @@ int main()
 				CHECK_EQ_AT(cell(x, y, z), out[cell(x, y, z)], want);
 			}
 
+	/* One row of each slice, on the device. */
+	copy = {};
+	copy.srcPtr = a;
+	copy.srcPos = make_cudaPos(5 * sizeof(int), 7, 2);
+	copy.dstPtr = b;
+	copy.dstPos = make_cudaPos(1 * sizeof(int), 0, 0);
+	copy.extent = make_cudaExtent(10 * sizeof(int), 1, 4);
+	copy.kind = cudaMemcpyDeviceToDevice;
+	CUDA(cudaMemset3D(b, 0, whole));
+	CUDA(cudaMemcpy3D(&copy));
+	copy = {};
+	copy.srcPtr = b;
+	copy.dstPtr = make_cudaPitchedPtr(out.data(), W * sizeof(int), W, H);
+	copy.extent = whole;
+	copy.kind = cudaMemcpyDeviceToHost;
+	CUDA(cudaMemcpy3D(&copy));
+	for (int z = 0; z < D; z++)
+		for (int y = 0; y < H; y++)
+			for (int x = 0; x < W; x++) {
+				bool inside = x >= 1 && x < 11 && !y && z < 4;
+				int want = inside ? 1000000 + cell(x + 4, 7, z + 2) : 0;
+				CHECK_EQ_AT(cell(x, y, z), out[cell(x, y, z)], want);
+			}
+
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaFree(a.ptr));
 	CUDA(cudaFree(b.ptr));
