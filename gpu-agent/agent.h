@@ -4,7 +4,7 @@
  *
  * The configuration is one flat struct without pointers.  The supervisor fills it in
  * (config.c), and an exec'ed front or worker reads it from an inherited memfd: nobody parses
- * the file twice, and what a worker must not know (the token) is wiped before it is written.
+ * the file twice.  Of tokens it holds hashes, and for a worker not even those.
  */
 #ifndef VCUDA_GPU_AGENT_AGENT_H
 #define VCUDA_GPU_AGENT_AGENT_H
@@ -25,6 +25,10 @@
 #define AGENT_FD_LISTEN 5	   /* front: AGENT_LISTENERS listening sockets from here on */
 
 #define AGENT_TOKEN_MAX 255 /* what struct session_hello can carry */
+#define AGENT_TOKEN_HASH 32
+#define AGENT_TOKENS 256
+#define AGENT_SESSIONS_MAX 4096
+#define AGENT_BYTES_MAX (1ull << 50) /* of device memory: more is a slip of the pen */
 #define AGENT_PATH 1024
 
 enum agent_listener { LISTEN_SEND, LISTEN_RECV, LISTEN_CONTROL, AGENT_LISTENERS };
@@ -38,6 +42,22 @@ enum agent_driver {
 /* NVIDIA's libraries that workers open (library.h). */
 enum agent_library { LIBRARY_CUBLAS, LIBRARY_CUBLASLT, LIBRARY_CUDNN, AGENT_LIBRARIES };
 
+/* Who a token stands for, and what all with that name may have together. */
+struct agent_tenant {
+	uint8_t hash[AGENT_TOKEN_HASH]; /* SHA-256 of the token */
+	char name[64];
+	uint64_t bytes;	   /* of each device, 0 = no limit */
+	uint32_t sessions; /* at once, 0 = no limit but max_sessions */
+	uint32_t reserved;
+};
+
+struct agent_tokens {
+	char file[AGENT_PATH]; /* where they are from; "" = the token's own key */
+	uint32_t count;	       /* 0: none is asked for (insecure), or this is a worker */
+	uint32_t made;	       /* the file is one of our own: nobody named one */
+	struct agent_tenant list[AGENT_TOKENS];
+};
+
 struct agent_config {
 	uint32_t magic; /* AGENT_CONFIG_MAGIC and sizeof, for the memfd */
 	uint32_t size;
@@ -47,7 +67,9 @@ struct agent_config {
 	char http_address[256];		 /* "" = as address */
 	uint16_t ports[AGENT_LISTENERS]; /* as configured: 0 = any */
 	uint16_t bound[AGENT_LISTENERS]; /* as bound; the supervisor fills it in */
-	char token[AGENT_TOKEN_MAX + 1]; /* "" = none asked for; always "" in a worker */
+	struct agent_tokens tokens;	 /* all zeros in a worker */
+	bool insecure;			 /* everybody is served */
+	bool older_form;		 /* the command line that knows no token: `-n native` */
 	uint32_t warm_workers;		 /* 0 = 1 with the software GPU, else 2 */
 	uint32_t max_sessions;
 	uint32_t max_sessions_per_pod;

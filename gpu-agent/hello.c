@@ -149,7 +149,7 @@ static void decide(struct front *front, struct hello_slot *slot)
 	uint32_t status;
 	int fd;
 
-	if (!token_matches(front->config->token, hello->token)) {
+	if (!front->config->insecure && token_find(&front->config->tokens, hello->token) < 0) {
 		refuse(front, slot, REFUSAL_TOKEN, STATUS_NOT_PERMITTED,
 			"the token is not the agent's; set it on the client's side "
 			"(token_file)");

@@ -17,6 +17,7 @@
 #include "gpu-agent/library.h"
 #include "gpu-agent/settings.h"
 #include "gpu-agent/options.h"
+#include "gpu-agent/token.h"
 
 static int fail(int status, const struct error *error)
 {
@@ -78,6 +79,8 @@ int main(int argc, char **argv)
 		printf("the configuration is good\n");
 		return 0;
 	}
+	if (!config.insecure && !config.tokens.count && token_make(&config.tokens, &error))
+		return fail(1, &error);
 	if (getenv("VCUDA_LOG"))
 		config.log_level = log_level;
 	log_level = (enum log_level)config.log_level;

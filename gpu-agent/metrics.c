@@ -144,6 +144,8 @@ char *metrics_text(const struct front *front)
 		(uint64_t)front->started);
 	one(out, "vcuda_agent_front_restarts_total", "counter", "Fronts that died.",
 		front->config->front_restarts);
+	one(out, "vcuda_agent_insecure", "gauge", "1: everybody is served, without a token.",
+		front->config->insecure);
 	print_sessions(out, front);
 	print_workers(out, front);
 	print_traffic(out, &front->counters.totals);

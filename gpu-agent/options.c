@@ -25,7 +25,8 @@ static const struct flag flags[] = {
 	{"--address", "listen", "HOST", "address to listen on (default: every one)"},
 	{"--ports", "ports", "S,R,C", "send, receive, control (9997,9998,9999; 0 = any)"},
 	{"--http-address", "http.address", "HOST", "address of the control port alone"},
-	{"--token-file", "token_file", "FILE", "clients must bring its first line"},
+	{"--token-file", "token_file", "FILE", "clients must bring a token of it"},
+	{"--insecure", "insecure", NULL, "serve everybody, without a token"},
 	{"--warm", "warm_workers", "N", "workers kept ready"},
 	{"--max-sessions", "max_sessions", "N", "sessions at once"},
 	{"--memory-limit", "memory_limit", "BYTES", "device memory a session (0 = all)"},
@@ -65,7 +66,7 @@ static void print_help(void)
 	}
 }
 
-static const struct flag *find_flag(const char *word, const char **value)
+static const struct flag *find_flag(char *word, char **value)
 {
 	for (size_t i = 0; i < FLAGS; i++) {
 		size_t n = strlen(flags[i].name);
@@ -79,20 +80,25 @@ static const struct flag *find_flag(const char *word, const char **value)
 	return NULL;
 }
 
-static int set_pair(struct agent_config *config, const char *pair, struct error *error)
+/* A token on the command line is everybody's to read, but no longer than needed. */
+static int set_pair(struct agent_config *config, char *pair, struct error *error)
 {
-	const char *equals = strchr(pair, '=');
+	char *equals = strchr(pair, '=');
 	char key[80];
+	int ret;
 
 	if (!equals || (size_t)(equals - pair) >= sizeof(key))
 		return error_set(error, 0, "--set wants KEY=VALUE, not '%.60s'", pair);
 	memcpy(key, pair, (size_t)(equals - pair));
 	key[equals - pair] = 0;
-	return settings_set(config, key, equals + 1, error);
+	ret = settings_set(config, key, equals + 1, error);
+	if (!strcmp(key, "token"))
+		memset(equals + 1, 'x', strlen(equals + 1));
+	return ret;
 }
 
-static int apply(struct agent_config *config, const struct flag *flag, const char *value,
-	struct error *error)
+static int apply(
+	struct agent_config *config, const struct flag *flag, char *value, struct error *error)
 {
 	if (flag->key)
 		return settings_set(config, flag->key, value, error);
@@ -101,6 +107,7 @@ static int apply(struct agent_config *config, const struct flag *flag, const cha
 	if (!strcmp(flag->name, "-n") && strcmp(value, "native"))
 		return error_set(
 			error, 0, "-n: the transport '%.40s' is not known, only native", value);
+	config->older_form |= !strcmp(flag->name, "-n");
 	if (!strcmp(flag->name, "-a") || !strcmp(flag->name, "-k"))
 		log_warn("options.obsolete", "flag=%s text=\"no longer used, ignored\"",
 			flag->name);
@@ -126,9 +133,10 @@ static enum options_do walk(
 	int argc, char **argv, struct agent_config *config, bool setting, struct error *error)
 {
 	enum options_do todo = OPTIONS_RUN;
+	char yes[] = "true";
 
 	for (int i = 1; i < argc; i++) {
-		const char *value;
+		char *value;
 		const struct flag *flag = find_flag(argv[i], &value);
 		enum options_do one;
 
@@ -142,7 +150,8 @@ static enum options_do walk(
 			return OPTIONS_USAGE;
 		}
 		if (setting) {
-			if (flag->argument && apply(config, flag, value, error)) {
+			if ((flag->argument || flag->key) &&
+				apply(config, flag, flag->argument ? value : yes, error)) {
 				error_wrap(error, 0, "%s", flag->name);
 				return OPTIONS_USAGE;
 			}

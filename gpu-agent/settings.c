@@ -15,11 +15,12 @@
 #include "common/cleanup.h"
 #include "common/config.h"
 #include "common/log.h"
+#include "gpu-agent/parse.h"
 #include "gpu-agent/token.h"
 
 #define CONFIG_LIST_MAX 2048 /* a sequence written out with commas */
 
-enum setting_type { TEXT, NUMBER16, NUMBER32, BYTES, TIME, PATHS, LIBRARY, SPECIAL };
+enum setting_type { TEXT, FLAG, NUMBER16, NUMBER32, BYTES, TIME, PATHS, LIBRARY, SPECIAL };
 
 struct setting {
 	const char *key;
@@ -51,65 +52,6 @@ void settings_defaults(struct agent_config *config)
 }
 
 /* --- values ------------------------------------------------------------------------------- */
-
-static int parse_number(const char *text, uint64_t *number, const char **end)
-{
-	char *stop;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	*number = strtoull(text, &stop, 10);
-	*end = stop;
-	return errno ? -EINVAL : 0;
-}
-
-/* "256MiB", "2Gi", "1G", "4096": binary with an i, decimal without, as Kubernetes writes them.
- */
-static int parse_bytes(const char *text, uint64_t *bytes)
-{
-	static const char letters[] = "KMGT";
-	const char *end, *letter;
-	uint64_t unit = 1;
-
-	if (parse_number(text, bytes, &end))
-		return -EINVAL;
-	while (*end == ' ')
-		end++;
-	if (*end == 'k')
-		letter = letters;
-	else
-		letter = *end ? strchr(letters, *end) : NULL;
-	if (letter) {
-		uint64_t base = end[1] == 'i' ? 1024 : 1000;
-
-		for (long i = 0; i <= letter - letters; i++)
-			unit *= base;
-		end += base == 1024 ? 2 : 1;
-	}
-	if (*end == 'B')
-		end++;
-	return *end || __builtin_mul_overflow(*bytes, unit, bytes) ? -EINVAL : 0;
-}
-
-/* "30", "30s", "500ms", "2m": milliseconds. */
-static int parse_time(const char *text, uint64_t *ms)
-{
-	const char *end;
-	uint64_t unit;
-
-	if (parse_number(text, ms, &end))
-		return -EINVAL;
-	if (!*end || !strcmp(end, "s"))
-		unit = 1000;
-	else if (!strcmp(end, "ms"))
-		unit = 1;
-	else if (!strcmp(end, "m"))
-		unit = 60000;
-	else
-		return -EINVAL;
-	return __builtin_mul_overflow(*ms, unit, ms) ? -EINVAL : 0;
-}
 
 static int set_driver(struct agent_config *config, const char *value)
 {
@@ -197,6 +139,11 @@ static int set_log(struct agent_config *config, const char *value)
 	return -EINVAL;
 }
 
+static int set_token(struct agent_config *config, const char *value)
+{
+	return token_set(&config->tokens, value);
+}
+
 /* "9997,9998,9999" of the flag --ports. */
 static int set_ports(struct agent_config *config, const char *value)
 {
@@ -237,21 +184,25 @@ static const struct setting settings[] = {
 	{"libraries.cudnn", LIBRARY, AT(libraries[LIBRARY_CUDNN]), 0, AGENT_PATH, NULL,
 		"a list of absolute folders, or files named libcudnn.so.MAJOR"},
 	{"gpus", SPECIAL, 0, 0, 0, set_gpus, "all or a list like [0, 1]"},
-	{"token", TEXT, AT(token), 0, AGENT_TOKEN_MAX + 1, NULL, "a text of at most 255 bytes"},
+	{"token", SPECIAL, 0, 0, 0, set_token, "a text of at most 255 bytes"},
 	{"token_file", SPECIAL, 0, 0, 0, NULL, "a path"},
+	{"insecure", FLAG, AT(insecure), 0, 0, NULL, "true or false"},
 	{"warm_workers", NUMBER32, AT(warm_workers), 1, 64, NULL, "a number from 1 to 64"},
-	{"max_sessions", NUMBER32, AT(max_sessions), 1, 4096, NULL, "a number from 1 to 4096"},
+	{"max_sessions", NUMBER32, AT(max_sessions), 1, AGENT_SESSIONS_MAX, NULL,
+		"a number from 1 to 4096"},
 	{"max_sessions_per_pod", NUMBER32, AT(max_sessions_per_pod), 1, 4096, NULL,
 		"a number from 1 to 4096"},
-	{"memory_limit", BYTES, AT(memory_limit), 0, 1ull << 50, NULL,
+	{"memory_limit", BYTES, AT(memory_limit), 0, AGENT_BYTES_MAX, NULL,
 		"bytes like 8GiB (0 = the whole device)"},
-	{"memory_reserve", BYTES, AT(memory_reserve), 0, 1ull << 50, NULL, "bytes like 256MiB"},
-	{"lease_initial", BYTES, AT(lease_initial), 0, 1ull << 50, NULL, "bytes like 256MiB"},
+	{"memory_reserve", BYTES, AT(memory_reserve), 0, AGENT_BYTES_MAX, NULL,
+		"bytes like 256MiB"},
+	{"lease_initial", BYTES, AT(lease_initial), 0, AGENT_BYTES_MAX, NULL,
+		"bytes like 256MiB"},
 	{"start_timeout", TIME, AT(start_timeout_ms), 100, 600000, NULL,
 		"a time from 100ms to 10m, like 30s"},
 	{"drain_seconds", TIME, AT(drain_ms), 0, 86400000, NULL, "seconds, 0-86400"},
 	{"cache_dir", PATH(cache_dir)},
-	{"cache_bytes", BYTES, AT(cache_bytes), 0, 1ull << 50, NULL, "bytes like 8GiB"},
+	{"cache_bytes", BYTES, AT(cache_bytes), 0, AGENT_BYTES_MAX, NULL, "bytes like 8GiB"},
 	{"worker_cpus", SPECIAL, 0, 0, 0, set_cpus, "all or a list like [0, 2-5]"},
 	{"launch_timeout_ms", NUMBER32, AT(launch_timeout_ms), 0, 86400000, NULL,
 		"milliseconds, 0-86400000 (0 = none)"},
@@ -313,6 +264,11 @@ static int set_plain(struct agent_config *config, const struct setting *s, const
 		memset(field, 0, s->max);
 		memcpy(field, value, strlen(value));
 		return 0;
+	case FLAG:
+		if (strcmp(value, "true") && strcmp(value, "false"))
+			return -EINVAL;
+		*(bool *)field = !strcmp(value, "true");
+		return 0;
 	case NUMBER16:
 	case NUMBER32:
 		ret = parse_number(value, &n, &end);
@@ -343,7 +299,7 @@ int settings_set(
 	if (!s)
 		return error_set(error, 0, "unknown key '%s'", key);
 	if (!strcmp(key, "token_file"))
-		return token_read(config->token, value, error);
+		return token_read(&config->tokens, value, error);
 	ret = s->type == SPECIAL ? s->set(config, value) : set_plain(config, s, value);
 	if (!ret)
 		return 0;
@@ -468,6 +424,13 @@ int settings_complete(struct agent_config *config, const char *binary, struct er
 			if (config->ports[i] && config->ports[i] == config->ports[j])
 				return error_set(
 					error, 0, "ports: %u is given twice", config->ports[i]);
+	/* The seeds' manifests go on working: their clients bring no token either. */
+	if (config->older_form && !config->tokens.count)
+		config->insecure = true;
+	if (config->insecure && config->tokens.count)
+		return error_set(error, 0,
+			"insecure: everybody is to be served, and there is a token; take one "
+			"of them away");
 	if (config->memory_limit && config->lease_initial > config->memory_limit)
 		config->lease_initial = config->memory_limit;
 	return 0;

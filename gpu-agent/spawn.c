@@ -181,7 +181,7 @@ static pid_t spawn_public(const char *role, const struct agent_config *config, i
 	int pair[2];
 	pid_t pid;
 
-	memset(public.token, 0, sizeof(public.token));
+	memset(&public.tokens, 0, sizeof(public.tokens));
 	cleanup_close int memory = settings_to_fd(&public, error);
 	if (memory < 0)
 		return memory;

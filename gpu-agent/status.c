@@ -127,9 +127,13 @@ char *status_sessions(const struct front *front)
 	return print_json(root);
 }
 
-/* What is there for programs; what is missing is not missed by all of them. */
-static void print_libraries(FILE *out, const struct front *front)
+/* Who is served, and what is there for programs; what is missing is not missed by all. */
+static void print_details(FILE *out, const struct front *front)
 {
+	if (front->config->insecure)
+		fprintf(out, "[!] token: none is asked for (insecure), everybody is served\n");
+	else
+		fprintf(out, "[+] token\n");
 	for (size_t i = 0; i < front->library_count; i++) {
 		const struct control *c = &front->libraries[i];
 		const struct library_family *f = library_family((enum agent_library)c->number);
@@ -175,7 +179,7 @@ char *status_ready(const struct front *front, bool verbose, bool *ready)
 			fprintf(out, "[+] %s\n", checks[i].name);
 	}
 	if (verbose)
-		print_libraries(out, front);
+		print_details(out, front);
 	if (*ready)
 		fprintf(out, "ok\n");
 	fclose(out);

@@ -398,6 +398,15 @@ int supervisor_main(struct agent_config *config)
 		AGENT_VERSION, config->address[0] ? config->address : "*",
 		config->bound[LISTEN_SEND], config->bound[LISTEN_RECV],
 		config->bound[LISTEN_CONTROL], config->driver_path);
+	if (config->tokens.made)
+		log_warn("token.made",
+			"file=\"%s\" text=\"no token is configured; clients must bring this "
+			"file's (--token-file), --insecure serves everybody\"",
+			config->tokens.file);
+	if (config->insecure)
+		log_warn("agent.insecure",
+			"text=\"no token is asked for: everybody who reaches the ports has the "
+			"GPUs, and may say to be any pod\"");
 	start_front(&s);
 	start_probe(&s);
 	run(&s);

@@ -77,8 +77,8 @@ class Stack:
                 env["LD_LIBRARY_PATH"] = ":".join(
                     [*self.libraries, *filter(None, [env.get("LD_LIBRARY_PATH")])])
             agent = self.start("agent", self.server, [
-                self.binary("gpu-agent"), "--driver", self.driver, "--address", "127.0.0.1",
-                "--ports", "0,0,0", "--ready-file", ready, *self.options], env)
+                self.binary("gpu-agent"), "--driver", self.driver, "--insecure", "--address",
+                "127.0.0.1", "--ports", "0,0,0", "--ready-file", ready, *self.options], env)
             self.wait(agent, ready, 60, "agent")
             with open(ready) as file:
                 self.ports = json.load(file)["ports"]

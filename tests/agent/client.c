@@ -65,6 +65,7 @@ void agent_start(struct agent *agent, const char *driver, const char *const *fla
 		"0,0,0", "--address", "127.0.0.1", "--ready-file"};
 	char ready[64], log[64];
 	char *text = NULL;
+	bool token = false;
 	int n = 8;
 
 	memset(agent, 0, sizeof(*agent));
@@ -75,8 +76,12 @@ void agent_start(struct agent *agent, const char *driver, const char *const *fla
 	snprintf(ready, sizeof(ready), "%s/ready", agent->folder);
 	snprintf(log, sizeof(log), "%s/log", agent->folder);
 	argv[n++] = ready;
-	while (flags && *flags && n < FLAGS_MAX - 1)
+	while (flags && *flags && n < FLAGS_MAX - 2) {
+		token |= strstr(*flags, "token") || !strcmp(*flags, "-n");
 		argv[n++] = *flags++;
+	}
+	if (!token)
+		argv[n++] = "--insecure";
 	agent->pid = fork();
 	if (agent->pid == 0) {
 		int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);

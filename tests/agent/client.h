@@ -28,8 +28,8 @@ struct client {
 	struct session_welcome welcome;
 };
 
-/* $TOY_AGENT with a free port each, then `flags` (NULL-terminated); returns when its ready file
- * is there. */
+/* $TOY_AGENT with a free port each, then `flags` (NULL-terminated), and --insecure where they
+ * name no token; returns when its ready file is there. */
 void agent_start(struct agent *agent, const char *driver, const char *const *flags);
 void agent_signal(struct agent *agent, int signal);
 /* Waits for its exit (10 s at most) and checks the status. */

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/settings.h"
+#include "gpu-agent/token.h"
 #include "transport/transport.h"
 
 #define TURNS_IDLE 4 /* without a byte: it waits for more, until its deadline */
@@ -48,7 +49,7 @@ struct front *target_front(void)
 	log_level = LOG_ERROR;
 	settings_defaults(&config);
 	must(settings_complete(&config, "/bin/gpu-agent", &error), "settings");
-	strcpy(config.token, "t");
+	must(token_set(&config.tokens, "t"), "token");
 	config.max_sessions = 8;
 	config.start_timeout_ms = 100;
 	front.config = &config;

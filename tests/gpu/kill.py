@@ -44,8 +44,8 @@ def main():
     dist = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else ".dist")
     folder = tempfile.mkdtemp(prefix="vcuda-kill-")
     ready = f"{folder}/ready.json"
-    agent = subprocess.Popen([f"{dist}/bin/gpu-agent", "--driver", "nvidia", "--address",
-                              "127.0.0.1", "--ports", "0,0,0", "--ready-file", ready, "--warm", "3"],
+    agent = subprocess.Popen([f"{dist}/bin/gpu-agent", "--driver", "nvidia", "--insecure",
+                              "--address", "127.0.0.1", "--ports", "0,0,0", "--ready-file", ready, "--warm", "3"],
                              stderr=open(f"{folder}/agent.log", "w"))
     passed = failed = 0
     try:

@@ -91,7 +91,7 @@ library_start() {
 	trap library_finish EXIT
 	trap 'exit 130' INT TERM
 	LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$dist/bin/gpu-agent" \
-		--driver "$driver" --address 127.0.0.1 --ports 0,0,0 \
+		--driver "$driver" --insecure --address 127.0.0.1 --ports 0,0,0 \
 		--ready-file "$scratch/ready.json" >"$scratch/agent.log" 2>&1 &
 	library_agent=$!
 	library_await "$scratch/ready.json" "$scratch/agent.log"

@@ -78,8 +78,8 @@ for arm in $arms; do
 			>"$log/native.txt"
 		continue
 	fi
-	"$dist/bin/gpu-agent" --driver nvidia --address 127.0.0.1 --ports 0,0,0 --warm 4 \
-		--ready-file "$scratch/ready.json" >"$log/agent.log" 2>&1 &
+	"$dist/bin/gpu-agent" --driver nvidia --insecure --address 127.0.0.1 --ports 0,0,0 \
+		--warm 4 --ready-file "$scratch/ready.json" >"$log/agent.log" 2>&1 &
 	agent=$!
 	await $agent "$log/agent.log" 60 test -s "$scratch/ready.json"
 	port=$(sed -n 's/.*"recv" *: *\([0-9]*\).*/\1/p' "$scratch/ready.json")

@@ -78,7 +78,7 @@ class Docker(unittest.TestCase):
         return self.containers[-1]
 
     def agent(self):
-        name = self.start("agent", "gpu-agent", "--driver", "software", options=[
+        name = self.start("agent", "gpu-agent", "--driver", "software", "--insecure", options=[
             "--network", "none", "--tmpfs", "/var/cache/vcuda:mode=1777"])
         eventually(lambda: "event=agent.ready" in docker("logs", name)[1], 20, "the agent is ready")
         return name

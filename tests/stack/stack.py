@@ -169,13 +169,15 @@ def environment(more=None):
 
 
 class Agent(Logged):
-    """gpu-agent on free ports of 127.0.0.1."""
+    """gpu-agent on free ports of 127.0.0.1; without a token unless a flag names one."""
 
     def __init__(self, folder, *flags, env=None, driver="software", command=None,
                  ready=True):
         self.folder = os.path.join(folder, "agent")
         os.makedirs(self.folder, exist_ok=True)
         self.ready_file = os.path.join(self.folder, "ready.json")
+        if not any("token" in flag for flag in flags):
+            flags = ("--insecure", *flags)
         self.launch(command or [os.path.join(BIN, "gpu-agent"), "--driver", driver, "--address",
                                 "127.0.0.1", "--ports", "0,0,0", "--drain", "0", "--cache-dir",
                                 os.path.join(self.folder, "cache"), "--ready-file",

@@ -98,7 +98,8 @@ def test_busy_port():
         with socket.create_server(("127.0.0.1", 0)) as other:
             port = other.getsockname()[1]
             ports = ",".join(str(port if i == which else 0) for i in range(3))
-            one_line([AGENT, "--driver", "software", "--address", "127.0.0.1", "--ports", ports],
+            one_line([AGENT, "--driver", "software", "--insecure", "--address", "127.0.0.1",
+                      "--ports", ports],
                      f"port {port}", "choose another port", status=1)
 
 

@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +66,22 @@ static size_t count_words(const char *text, const char *word)
 	return n;
 }
 
+/* Runs the agent; its exit status, and what it said. */
+static int run_agent(const char *arguments, char *said, size_t n)
+{
+	char command[256];
+	FILE *out;
+	size_t got;
+
+	snprintf(command, sizeof(command), "timeout 5 %s %s 2>&1", getenv("TOY_AGENT"),
+		arguments);
+	out = popen(command, "r");
+	assert_non_null(out);
+	got = fread(said, 1, n - 1, out);
+	said[got] = 0;
+	return WEXITSTATUS(pclose(out));
+}
+
 /* --- what a worker may see ---------------------------------------------------------------- */
 
 static void worker_sees_nothing_secret(void **state)
@@ -104,6 +122,77 @@ static void worker_sees_nothing_secret(void **state)
 	closedir(folder);
 	assert_int_equal(fds, 2 + 4); /* . and ..; 0, 1, 2 and the hand-off socket */
 	assert_true(client_open(&agent, &c, NULL, "word"));
+	client_close(&c);
+	agent_stop(&agent);
+}
+
+/* Whether the process has the bytes anywhere in its writable memory. */
+static bool has_in_memory(pid_t pid, const char *word)
+{
+	char path[64], line[512], *copy;
+	FILE *maps, *mem;
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "r");
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	mem = fopen(path, "r");
+	if (!maps || !mem)
+		skip(); /* not root: the kernel itself says no */
+	while (!found && fgets(line, sizeof(line), maps)) {
+		unsigned long from, to;
+		char mode[8];
+
+		if (sscanf(line, "%lx-%lx %7s", &from, &to, mode) != 3 || mode[1] != 'w' ||
+			to - from > (256ul << 20))
+			continue;
+		copy = malloc(to - from);
+		assert_non_null(copy);
+		if (!fseeko(mem, (off_t)from, SEEK_SET) &&
+			fread(copy, 1, to - from, mem) == to - from)
+			found = memmem(copy, to - from, word, strlen(word));
+		free(copy);
+	}
+	fclose(maps);
+	fclose(mem);
+	return found;
+}
+
+static void token_is_in_no_memory_but_a_hello(void **state)
+{
+	static const char word[] = "a-token-that-stands-nowhere-else";
+	char file[] = "/tmp/agent-token-XXXXXX", path[64], text[4096];
+	int fd = mkstemp(file);
+	pid_t front, worker;
+	struct client c;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(write(fd, word, strlen(word)), (ssize_t)strlen(word));
+	agent_start(&agent, "/toy/ready", (const char *[]){"--token-file", file, NULL});
+	assert_true(client_open(&agent, &c, NULL, word));
+	client_echo(&c, "in");
+	assert_int_equal(children("agent-front", &front, 1), 1);
+	assert_int_equal(children("agent-worker", &worker, 1), 1);
+	assert_true(has_in_memory(getpid(), word)); /* it looks in the right places */
+	assert_false(has_in_memory(front, word));
+	assert_false(has_in_memory(worker, word));
+	client_close(&c);
+	agent_stop(&agent);
+	close(fd);
+	unlink(file);
+
+	/* On the command line everybody could read it. */
+	agent_start(&agent, "/toy/ready",
+		(const char *[]){"--set", "token=a-token-on-the-command-line", NULL});
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", agent.pid);
+	fd = open(path, O_RDONLY);
+	n = (size_t)read(fd, text, sizeof(text));
+	close(fd);
+	assert_true(n < sizeof(text));
+	assert_non_null(memmem(text, n, "token=", 6));
+	assert_null(memmem(text, n, "token=a", 7));
+	assert_true(client_open(&agent, &c, NULL, "a-token-on-the-command-line"));
 	client_close(&c);
 	agent_stop(&agent);
 }
@@ -253,6 +342,101 @@ static void drain_has_an_end(void **state)
 	client_close(&deaf);
 }
 
+/* --- who gets in -------------------------------------------------------------------------- */
+
+static void start_without_token(const char *folder)
+{
+	setenv("XDG_STATE_HOME", folder, 1);
+	agent_start(&agent, "/toy/ready", (const char *[]){"--set", "token=", NULL});
+	unsetenv("XDG_STATE_HOME");
+}
+
+static void without_a_token_one_is_made_and_asked_for(void **state)
+{
+	char folder[] = "/tmp/agent-state-XXXXXX", path[64], token[64] = "", again[64] = "";
+	struct client c;
+	struct stat st;
+	char *log;
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/vcuda/token", folder);
+	start_without_token(folder);
+	assert_false(client_open(&agent, &c, NULL, NULL));
+	assert_int_equal(c.welcome.status, 800);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	file = fopen(path, "r");
+	assert_int_equal(fscanf(file, "%63s", token), 1);
+	fclose(file);
+	assert_int_equal(strlen(token), 48);
+	assert_true(client_open(&agent, &c, NULL, token));
+	client_close(&c);
+	log = agent_log(&agent);
+	assert_non_null(strstr(log, path));
+	assert_null(strstr(log, token));
+	free(log);
+	agent_stop(&agent);
+
+	start_without_token(folder); /* clients go on with the token that they have */
+	file = fopen(path, "r");
+	assert_int_equal(fscanf(file, "%63s", again), 1);
+	fclose(file);
+	assert_string_equal(token, again);
+	agent_stop(&agent);
+
+	chmod(path, 0644); /* somebody else may know it */
+	{
+		char command[128], said[1024];
+
+		setenv("XDG_STATE_HOME", folder, 1);
+		snprintf(command, sizeof(command), "--address 127.0.0.1 --ports 0,0,0");
+		assert_int_equal(run_agent(command, said, sizeof(said)), 1);
+		unsetenv("XDG_STATE_HOME");
+		assert_non_null(strstr(said, "this user's alone"));
+		assert_int_equal(count_words(said, "\n"), 1);
+	}
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/vcuda", folder);
+	rmdir(path);
+	rmdir(folder);
+}
+
+static void insecure_is_said_aloud(void **state)
+{
+	char said[1024];
+	const char *body;
+	struct client c;
+	char *log;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", (const char *[]){"--insecure", NULL});
+	assert_true(client_open(&agent, &c, NULL, NULL));
+	client_close(&c);
+	log = agent_log(&agent);
+	assert_non_null(strstr(log, "level=warn part=gpu-agent"));
+	assert_non_null(strstr(log, "event=agent.insecure"));
+	free(log);
+	assert_int_equal(http_metric(&agent, "vcuda_agent_insecure"), 1);
+	assert_int_equal(http_get(&agent, "/readyz?verbose", &body), 200);
+	assert_non_null(strstr(body, "[!] token: none is asked for"));
+	agent_stop(&agent);
+	agent_start(&agent, "/toy/ready", (const char *[]){"--set", "token=x", NULL});
+	assert_int_equal(http_metric(&agent, "vcuda_agent_insecure"), 0);
+	assert_int_equal(http_get(&agent, "/readyz?verbose", &body), 200);
+	assert_non_null(strstr(body, "[+] token\n"));
+	agent_stop(&agent);
+	/* The seeds' command line knows no token, and neither do its clients. */
+	agent_start(&agent, "/toy/ready", (const char *[]){"-n", "native", NULL});
+	assert_true(client_open(&agent, &c, NULL, NULL));
+	client_close(&c);
+	agent_stop(&agent);
+	assert_int_equal(run_agent("--insecure --set token=x", said, sizeof(said)), 1);
+	assert_non_null(
+		strstr(said, "insecure: everybody is to be served, and there is a token"));
+}
+
 /* --- does not start ----------------------------------------------------------------------- */
 
 static void failing_driver_says_why_once(void **state)
@@ -311,29 +495,14 @@ static void clients_wait_for_a_slow_start(void **state)
 	agent_stop(&agent);
 }
 
-/* Runs the agent; its exit status, and what it said. */
-static int run_agent(const char *arguments, char *said, size_t n)
-{
-	char command[256];
-	FILE *out;
-	size_t got;
-
-	snprintf(command, sizeof(command), "timeout 5 %s %s 2>&1", getenv("TOY_AGENT"),
-		arguments);
-	out = popen(command, "r");
-	assert_non_null(out);
-	got = fread(said, 1, n - 1, out);
-	said[got] = 0;
-	return WEXITSTATUS(pclose(out));
-}
-
 static void a_wrong_start_is_one_clear_line(void **state)
 {
 	char said[1024], flags[64];
 
 	(void)state;
 	agent_start(&agent, "/toy/ready", NULL);
-	snprintf(flags, sizeof(flags), "--address 127.0.0.1 --ports 0,%u,0", agent.recv);
+	snprintf(flags, sizeof(flags), "--insecure --address 127.0.0.1 --ports 0,%u,0",
+		agent.recv);
 	assert_int_equal(run_agent(flags, said, sizeof(said)), 1);
 	assert_non_null(strstr(said, "gpu-agent: ports.recv: port "));
 	assert_int_equal(count_words(said, "\n"), 1);
@@ -352,6 +521,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(worker_sees_nothing_secret),
+		cmocka_unit_test(token_is_in_no_memory_but_a_hello),
+		cmocka_unit_test(without_a_token_one_is_made_and_asked_for),
+		cmocka_unit_test(insecure_is_said_aloud),
 		cmocka_unit_test(killed_front_is_replaced),
 		cmocka_unit_test(killed_worker_ends_its_session_at_once),
 		cmocka_unit_test(killed_supervisor_takes_all_along),

@@ -16,6 +16,7 @@
 
 #include "gpu-agent/options.h"
 #include "gpu-agent/settings.h"
+#include "gpu-agent/token.h"
 
 static char path[] = "/tmp/agent-settings-XXXXXX";
 static struct agent_config config;
@@ -94,7 +95,9 @@ static void every_key_is_read(void **state)
 	assert_int_equal(config.gpu_count, 3);
 	assert_int_equal(config.gpus[0], 0);
 	assert_int_equal(config.gpus[2], 3);
-	assert_string_equal(config.token, "s3cret");
+	assert_int_equal(config.tokens.count, 1);
+	assert_string_equal(config.tokens.list[0].name, "default");
+	assert_int_equal(token_find(&config.tokens, (char[256]){"s3cret"}), 0);
 	assert_int_equal(config.warm_workers, 3);
 	assert_int_equal(config.max_sessions, 10);
 	assert_int_equal(config.max_sessions_per_pod, 5);

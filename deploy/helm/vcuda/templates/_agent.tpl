@@ -11,6 +11,8 @@ cache_dir: /var/cache/vcuda/modules
 log: {{ .Values.agent.logLevel }}
 {{- if .Values.auth.enabled }}
 token_file: /etc/vcuda/token/token
+{{- else }}
+insecure: true
 {{- end }}
 {{- if not (or (hasKey .Values.agent.config "library_path") (hasKey .Values.agent.config "libraries")) }}
 # where the variants of the image have CUDA's libraries
