@@ -24,7 +24,7 @@
 #include <stdatomic.h>
 
 #define CHANNEL_MAGIC 0x6c6e6863u /* "chnl" */
-#define CHANNEL_VERSION 1u
+#define CHANNEL_VERSION 2u
 #define CHANNEL_SOCKET "/run/tensor-fusion/vcuda.sock" /* $VCUDA_SOCKET overrides */
 
 #define CHANNEL_SLOTS 128
@@ -125,13 +125,10 @@ _Static_assert(sizeof(struct channel_page) <= 4096, "one page");
 
 /* The Unix socket: SOCK_SEQPACKET, one request and one answer at a time. */
 enum channel_op {
-	CHANNEL_ATTACH =
-		1, /* first; answer brings fds: [0] doorbell eventfd, [1] segment (pod mode) */
-	CHANNEL_HELD = 2, /* host mode: the app has mapped the name; the sidecar unlinks it. No
-			     answer */
-	CHANNEL_PIN =
-		3, /* size = bytes of pinned memory wanted; answer: segment number, and the
-		    * fd [0] (pod mode) or the name (host mode, then HELD with segment) */
+	CHANNEL_ATTACH = 1, /* first; answer brings fds: [0] doorbell eventfd, [1] segment */
+	/* 2 was HELD, of a version in which host memory had a name. */
+	CHANNEL_PIN = 3, /* size = bytes of pinned memory wanted; answer: segment number, and
+			  * the fd [0] */
 	CHANNEL_UNPIN =
 		4, /* segment; frames that name it must be acknowledged before. No answer */
 	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
@@ -140,9 +137,11 @@ enum channel_op {
 	CHANNEL_DRAIN = 17,  /* no new processes; root or the sidecar's own user only */
 };
 
+/* What the memory is made of. It has no name in either, and goes by descriptor: what is mounted
+ * on the app's /dev/shm does not matter, and nobody else can open it. */
 enum channel_mode {
-	CHANNEL_HOST = 1, /* POSIX shm, by name */
-	CHANNEL_POD = 2,  /* sealed memfd, by descriptor */
+	CHANNEL_HOST = 1, /* POSIX shm: a file of the sidecar's /dev/shm */
+	CHANNEL_POD = 2,  /* sealed memfd */
 };
 
 struct channel_request {
@@ -166,7 +165,7 @@ struct channel_answer {
 	uint32_t segment;
 	uint64_t size;
 	uint64_t features;
-	char name[64];	 /* host mode: for shm_open */
+	char reserved[64];
 	char agent[128]; /* HOST:PORT, for messages */
 	char text[256];	 /* what went wrong, one line */
 };

@@ -55,6 +55,24 @@ void session_debug(const char *format, ...)
 	errno = saved;
 }
 
+void session_because(const char *text)
+{
+	if (!session.text[0])
+		snprintf(session.text, sizeof(session.text), "%s", text);
+}
+
+void session_complain(CUresult status)
+{
+	static _Atomic bool told;
+	int saved = errno;
+
+	if (status == status_of(STATUS_NOT_CONFIGURED) || !session.text[0] ||
+		atomic_exchange(&told, true))
+		return;
+	dprintf(STDERR_FILENO, "vcuda: no GPU (error %d): %s\n", (int)status, session.text);
+	errno = saved;
+}
+
 static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 static CUresult attach_failed(enum status_cause cause, const char *format, ...)
@@ -64,7 +82,8 @@ static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(session.text, sizeof(session.text), format, arguments);
 	va_end(arguments);
-	session_debug("%s", session.text);
+	if (cause == STATUS_NOT_CONFIGURED)
+		session_debug("%s", session.text);
 	return status_of(cause);
 }
 
@@ -78,8 +97,10 @@ static void session_mark_lost(CUresult status, const char *text)
 			session_debug("session lost: %s", text);
 	}
 	/* While attaching there is no READY yet: remember it all the same. */
-	if (!atomic_load(&session.lost))
+	if (!atomic_load(&session.lost)) {
+		session_because(text);
 		atomic_store(&session.lost, (uint32_t)status);
+	}
 }
 
 bool session_check(void)
@@ -199,7 +220,6 @@ static bool ask(struct channel_request *request, struct channel_answer *answer, 
 		errno = n < 0 ? errno : n == 0 ? ECONNRESET : EPROTO;
 		return false;
 	}
-	answer->name[sizeof(answer->name) - 1] = 0;
 	answer->agent[sizeof(answer->agent) - 1] = 0;
 	answer->text[sizeof(answer->text) - 1] = 0;
 	return true;
@@ -218,20 +238,12 @@ bool attach_ask(
 	return true;
 }
 
-void *attach_map(const struct channel_answer *answer, int fd, uint64_t size)
+void *attach_map(int fd, uint64_t size)
 {
-	cleanup_close int opened = -1;
 	struct stat status;
-	char path[96];
 	void *at;
 
-	if (answer->mode == CHANNEL_HOST) {
-		if (answer->name[0] != '/' || strchr(answer->name + 1, '/'))
-			return NULL;
-		snprintf(path, sizeof(path), "/dev/shm%s", answer->name);
-		opened = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-		fd = opened;
-	}
+	/* Behind the end of a file that is too short lies SIGBUS. */
 	if (fd < 0 || fstat(fd, &status) || status.st_size < 0 ||
 		(uint64_t)status.st_size < size)
 		return NULL;
@@ -483,20 +495,15 @@ static CUresult join(void)
 		return status_wire(answer.status);
 	}
 	memcpy(session.agent, answer.agent, sizeof(session.agent));
-	session.mode = answer.mode;
 	session.bytes = answer.size;
 	if (session.doorbell < 0 || answer.size < sizeof(struct channel_page))
 		return attach_failed(STATUS_FOREIGN, "the sidecar's answer names no segment");
-	session.page = attach_map(&answer, segment, answer.size);
+	session.page = attach_map(segment, answer.size);
 	if (!session.page)
 		return attach_failed(STATUS_UNREACHABLE,
-			"cannot map the sidecar's segment %s: %s (is /dev/shm shared with "
-			"it?)",
-			answer.name, strerror(errno));
-	if (answer.mode == CHANNEL_HOST) {
-		request = (struct channel_request){.op = CHANNEL_HELD};
-		attach_tell(&request);
-	}
+			"cannot map %llu bytes that the sidecar shares: %s",
+			(unsigned long long)answer.size,
+			segment < 0 ? "no descriptor came" : strerror(errno));
 	if (!ring_init(&session.ring, session.page, answer.size))
 		return attach_failed(
 			STATUS_FOREIGN, "the sidecar's segment has another layout");

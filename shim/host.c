@@ -80,15 +80,8 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 	stats_event(STATS_LOCAL_ROUND_TRIPS);
 	pthread_mutex_lock(&session.socket_lock);
 	answered = attach_ask(&request, &answer, &fd, HOST_PIN_MS);
-	if (answered && !answer.status && answer.size >= size) {
-		segment->base = attach_map(&answer, fd, size);
-		if (segment->base && answer.mode == CHANNEL_HOST) {
-			struct channel_request held = {
-				.op = CHANNEL_HELD, .segment = answer.segment};
-
-			attach_tell(&held);
-		}
-	}
+	if (answered && !answer.status && answer.size >= size)
+		segment->base = attach_map(fd, size);
 	pthread_mutex_unlock(&session.socket_lock);
 	if (fd >= 0)
 		close(fd);

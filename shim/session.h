@@ -32,7 +32,6 @@ struct session {
 	struct channel_upcall *upcalls;
 	int socket;
 	int doorbell;
-	uint32_t mode;	/* enum channel_mode */
 	uint64_t bytes; /* of the segment */
 	uint64_t spin_ns;
 	pthread_mutex_t socket_lock; /* one request and its answer at a time */
@@ -55,9 +54,8 @@ struct channel_answer;
 bool attach_ask(struct channel_request *request, struct channel_answer *answer, int *fd,
 	int timeout_ms);
 bool attach_tell(struct channel_request *request);
-/* Maps what an answer names: a segment of SIZE bytes by descriptor or by name. NULL: could not.
- */
-void *attach_map(const struct channel_answer *answer, int fd, uint64_t size);
+/* Maps SIZE bytes of the segment that came with an answer. NULL: could not. */
+void *attach_map(int fd, uint64_t size);
 
 /* Looks at the page and at the socket; marks the session lost where either says so. True: lost.
  */
@@ -65,7 +63,13 @@ bool session_check(void);
 /* What calls answer now; CUDA_SUCCESS while READY (or while attaching). */
 CUresult session_status(void);
 
+/* Why attaching failed, or the session was lost; the first text stays. */
+void session_because(const char *text);
+
 /* A line to stderr if VCUDA_DEBUG is set. */
 void session_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* One to stderr without being asked for it, once a process: there should be a GPU, and none can
+ * be had. CUDA's own text for the number says nothing of that. */
+void session_complain(CUresult status);
 
 #endif

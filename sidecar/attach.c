@@ -16,9 +16,8 @@
 #include "common/wait.h"
 #include "sidecar/channel.h"
 
-#define REQUEST_MS 5000		/* for the first request */
-#define NAMED_NS 10000000000ull /* how long a name may stand in /dev/shm */
-#define TURN 16			/* requests a turn */
+#define REQUEST_MS 5000 /* for the first request */
+#define TURN 16		/* requests a turn */
 
 /* CUresult */
 #define STATUS_MEMORY 2
@@ -195,11 +194,9 @@ static uint32_t attach_allowed(
 static uint32_t attach_grant(
 	struct channel *channel, const struct channel_request *request, struct error *error)
 {
-	const struct options *options = &channel->server->options;
-	struct segment *segment;
 	uint32_t status = attach_allowed(channel, request, error);
 	struct channel_answer answer;
-	int fds[2];
+	struct segment *segment;
 
 	if (status)
 		return status;
@@ -210,18 +207,10 @@ static uint32_t attach_grant(
 		return status;
 
 	segment = channel->segments.at[0];
-	if (segment_publish(
-		    segment, options->label, channel->peer.uid, channel->peer.gid, error) < 0)
-		return STATUS_MEMORY;
 	answer = answer_of(request, 0, "");
-	answer.mode = segment->name[0] ? CHANNEL_HOST : CHANNEL_POD;
+	answer.mode = channel->server->options.mode;
 	answer.size = segment->size;
-	memcpy(answer.name, segment->name, sizeof(answer.name));
-	fds[0] = channel->doorbell;
-	fds[1] = segment->fd;
-	channel->named = segment->name[0] != 0;
-	channel->named_at = wait_now();
-	if (answer_send(channel, &answer, fds, answer.mode == CHANNEL_POD ? 2 : 1) < 0) {
+	if (answer_send(channel, &answer, (int[]){channel->doorbell, segment->fd}, 2) < 0) {
 		error_set(error, 0, "the program went away while it was being attached");
 		channel->gone = true;
 		return STATUS_NOT_READY;
@@ -319,54 +308,27 @@ static void attach_pin(struct channel *channel, const struct channel_request *re
 	} else if (!request->size || channel->segments.pinned >= SEGMENTS_MAX) {
 		error_set(&error, 0, "%u pinned pieces are the most a process may have",
 			SEGMENTS_MAX);
-	} else if (!segment_create(options->mode, request->size, &segment, &error) &&
-		   !segment_publish(segment, options->label, channel->peer.uid,
-			   channel->peer.gid, &error)) {
+	} else if (!segment_create(options->mode, request->size, &segment, &error)) {
 		number = segments_add(&channel->segments, segment);
 	}
 	if (number >= 0) {
-		answer.mode = segment->name[0] ? CHANNEL_HOST : CHANNEL_POD;
+		answer.mode = options->mode;
 		answer.segment = (uint32_t)number;
 		answer.size = segment->size;
-		memcpy(answer.name, segment->name, sizeof(answer.name));
-		channel->named += segment->name[0] != 0;
-		channel->named_at = wait_now();
 	} else {
 		if (!answer.status)
 			answer = answer_of(request, STATUS_MEMORY, error.text);
 		segment_free(segment);
 	}
-	if (answer_send(channel, &answer, number >= 0 ? &segment->fd : NULL,
-		    number >= 0 && answer.mode == CHANNEL_POD) < 0)
+	if (answer_send(channel, &answer, number >= 0 ? &segment->fd : NULL, number >= 0) < 0)
 		channel->gone = true;
-}
-
-/* Forgets that a name stands. */
-static void attach_held(struct channel *channel, uint32_t number)
-{
-	struct segment *segment = number <= SEGMENTS_MAX ? channel->segments.at[number] : NULL;
-
-	if (!segment || !segment->name[0])
-		return;
-	segment_hide(segment);
-	channel->named--;
 }
 
 static void attach_unpin(struct channel *channel, uint32_t number)
 {
-	if (number)
-		attach_held(channel, number);
 	if (segments_remove(&channel->segments, number) < 0)
 		channel_lose(channel, STATUS_LOST,
 			"the program gave back pinned memory that it does not have");
-}
-
-void attach_expire(struct channel *channel, uint64_t now)
-{
-	if (!channel->named || now < channel->named_at + NAMED_NS)
-		return;
-	for (uint32_t i = 0; i <= SEGMENTS_MAX; i++)
-		attach_held(channel, i);
 }
 
 void attach_serve(struct channel *channel)
@@ -379,7 +341,6 @@ void attach_serve(struct channel *channel)
 		if (ret <= 0)
 			break;
 		switch (request.op) {
-		case CHANNEL_HELD: attach_held(channel, request.segment); break;
 		case CHANNEL_PIN: attach_pin(channel, &request); break;
 		case CHANNEL_UNPIN: attach_unpin(channel, request.segment); break;
 		default: ret = -EPROTO;

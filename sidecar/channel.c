@@ -208,8 +208,6 @@ static uint64_t channel_deadline(const struct channel *channel, uint64_t now)
 {
 	uint64_t at = now + 60 * SECOND;
 
-	if (channel->named)
-		at = sooner(at, now + SECOND);
 	if (channel->gone)
 		at = sooner(at, now + 20 * MS);
 	if (!channel->link)
@@ -288,7 +286,6 @@ static void channel_turn(struct channel *channel)
 		channel->control_at = now;
 		if (!channel->gone)
 			attach_serve(channel);
-		attach_expire(channel, now);
 	}
 	if (channel->link)
 		moved |= channel_forward(channel, now);

@@ -36,9 +36,7 @@ struct channel {
 	bool gone;   /* the app closed its socket */
 	bool parted; /* the session ended in order */
 	bool stopping;
-	bool finished;	/* nothing more to do */
-	unsigned named; /* host mode: segments whose name the app has not taken yet */
-	uint64_t named_at;
+	bool finished; /* nothing more to do */
 	uint64_t gone_at;
 	uint64_t broken_at; /* the sending half failed: a LOST may still come */
 	uint64_t heard_at;  /* the agent sent something */
@@ -63,7 +61,5 @@ void channel_lose(struct channel *channel, uint32_t status, const char *text);
  * done; -errno. attach_serve: takes what is there; sets `gone`. */
 int attach_first(struct channel *channel);
 void attach_serve(struct channel *channel);
-/* Takes away names that the app did not take in time. */
-void attach_expire(struct channel *channel, uint64_t now);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -86,10 +87,15 @@ int main(int argc, char **argv)
 	struct error error;
 
 	log_open("sidecar");
+	/* What it is about to read is not for whoever else runs under this user and sees our
+	 * process: the token, other programs' memory. */
+	prctl(PR_SET_DUMPABLE, 0);
 	if (argc > 1 && !strcmp(argv[1], "install"))
 		return install_main(argc - 1, argv + 1);
 	if (options_parse(argc, argv, &options, &command, &error) < 0)
 		return complain(&error, 2);
+	if (options.dumpable)
+		prctl(PR_SET_DUMPABLE, 1);
 	switch (command) {
 	case COMMAND_HELP: fputs(options_usage, stdout); return 0;
 	case COMMAND_VERSION: puts("vcuda-client " VCUDA_VERSION); return 0;

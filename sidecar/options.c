@@ -42,7 +42,7 @@ const char options_usage[] =
 	"  --vram-limit SIZE     of each GPU, for all processes together, as in 4Gi\n"
 	"  --gpu-count N         GPUs that a process sees (all)\n"
 	"  --shm-size SIZE       most shared memory in all\n"
-	"  --label TEXT          in the names of shared memory (host mode)\n"
+	"  --label TEXT          in what /proc/PID/maps says of shared memory (pod mode)\n"
 	"  --ring, --arena, --landing SIZE   powers of two, as in 512Ki\n"
 	"  --spin auto|never|MICROSECONDS    before sleeping\n"
 	"  --max-processes N     at once (1024)\n"
@@ -50,6 +50,7 @@ const char options_usage[] =
 	"  --ping-timeout S      a silent worker is lost after that (5)\n"
 	"  --busy-timeout S      … and one silent in the middle of an answer (120)\n"
 	"  --idle-exit S         end after S seconds without a process\n"
+	"  --dumpable 1          its user may attach a debugger, and gets core dumps (0)\n"
 	"  --log error|warn|info|debug\n"
 	"  --json, --help, --version\n";
 
@@ -258,6 +259,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return config_number(item, 1, 86400, &o->busy_timeout, error);
 	if (!strcmp(key, "idle_exit"))
 		return config_number(item, 0, 86400, &o->idle_exit, error);
+	if (!strcmp(key, "dumpable"))
+		return config_number(item, 0, 1, &o->dumpable, error);
 	if (!strcmp(key, "log"))
 		return set_log(item, error);
 	return error_set(error, 0,
@@ -266,7 +269,7 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		"vram_limit gpu_count shm_size ring arena landing spin max_processes "
 		"attach_timeout ping_timeout "
 		"busy_timeout "
-		"idle_exit log",
+		"idle_exit dumpable log",
 		key);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sidecar/segment.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -9,10 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -23,10 +19,12 @@
 /* All segments together; one process, one budget. */
 static uint64_t budget;
 static _Atomic uint64_t spent;
+static char memfd_name[32] = "vcuda";
 
-void segment_budget(uint64_t bytes)
+void segment_configure(uint64_t bytes, const char *label)
 {
 	budget = bytes;
+	snprintf(memfd_name, sizeof(memfd_name), "vcuda-%.16s", label);
 }
 
 /* Takes SIZE bytes out of the budget. */
@@ -45,7 +43,7 @@ static int segment_spend(uint64_t size, struct error *error)
 
 static int segment_file(enum channel_mode mode, struct error *error)
 {
-	int fd = mode == CHANNEL_POD ? memfd_create("vcuda", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+	int fd = mode == CHANNEL_POD ? memfd_create(memfd_name, MFD_CLOEXEC | MFD_ALLOW_SEALING)
 				     : open(SHM_FOLDER, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd < 0)
@@ -111,9 +109,6 @@ static int segment_make(
 	if (mode == CHANNEL_POD &&
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return error_set(error, errno, "sealing shared memory");
-	/* Says to segment_sweep of a later sidecar that this one lives. */
-	if (mode == CHANNEL_HOST && flock(fd, LOCK_SH | LOCK_NB))
-		return error_set(error, errno, "locking shared memory");
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return error_set(error, ENOMEM, "shared memory");
@@ -122,7 +117,6 @@ static int segment_make(
 		return error_set(error, errno, "mapping shared memory of %llu MiB",
 			(unsigned long long)(size >> 20));
 	made->size = size;
-	made->mode = mode;
 	made->fd = take_fd(&fd);
 	*segment = made;
 	made = NULL;
@@ -149,73 +143,14 @@ int segment_create(
 	return ret;
 }
 
-int segment_publish(struct segment *segment, const char *label, uid_t owner, gid_t group,
-	struct error *error)
-{
-	char from[64], to[sizeof(SHM_FOLDER) + sizeof(segment->name)];
-	unsigned char random[16];
-	size_t at;
-
-	if (segment->mode != CHANNEL_HOST)
-		return 0;
-	if (owner != geteuid() && fchown(segment->fd, owner, group))
-		return errno == EPERM ? 0
-				      : error_set(error, errno,
-						"giving shared memory to user %u", owner);
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return error_set(error, errno, "random numbers");
-	at = (size_t)snprintf(segment->name, 24, "/vcuda-%.12s-", label);
-	for (size_t i = 0; i < sizeof(random); i++, at += 2)
-		snprintf(segment->name + at, sizeof(segment->name) - at, "%02x", random[i]);
-	snprintf(from, sizeof(from), "/proc/self/fd/%d", segment->fd);
-	snprintf(to, sizeof(to), SHM_FOLDER "%s", segment->name);
-	if (linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW)) {
-		segment->name[0] = 0;
-		return error_set(error, errno, "naming shared memory %s", to);
-	}
-	return 0;
-}
-
-void segment_hide(struct segment *segment)
-{
-	if (segment->name[0])
-		shm_unlink(segment->name);
-	segment->name[0] = 0;
-}
-
 void segment_free(struct segment *segment)
 {
 	if (!segment)
 		return;
-	segment_hide(segment);
 	atomic_fetch_sub(&spent, segment->size);
 	munmap(segment->base, segment->size);
 	close(segment->fd);
 	free(segment);
-}
-
-void segment_sweep(const char *label)
-{
-	DIR *folder = opendir(SHM_FOLDER);
-	struct dirent *entry;
-	char prefix[32];
-
-	snprintf(prefix, sizeof(prefix), "vcuda-%.12s-", label);
-	while (folder && (entry = readdir(folder))) {
-		cleanup_close int fd = -1;
-		struct stat st;
-
-		if (strncmp(entry->d_name, prefix, strlen(prefix)))
-			continue;
-		fd = openat(dirfd(folder), entry->d_name,
-			O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
-			continue;
-		if (!flock(fd, LOCK_EX | LOCK_NB))
-			unlinkat(dirfd(folder), entry->d_name, 0);
-	}
-	if (folder)
-		closedir(folder);
 }
 
 /* --- the segments of a channel --- */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory shared with one app process: the channel's own segment (number 0) and the pinned ones.
- * `host`: a file in /dev/shm whose name lives from the answer until the app has mapped it;
- * `pod`: a sealed memfd.  Memory is reserved at once, so a full tmpfs is an error here and not
- * a SIGBUS later.  The app can still shrink a `host` file under us: the guard turns the SIGBUS
- * of the thread that serves it into a broken segment, and only that session ends.
+ * `host`: a file of /dev/shm; `pod`: a sealed memfd.  Neither has a name, ever: the app gets
+ * the descriptor, and whoever else runs under our user finds nothing that could be opened.
+ * Memory is reserved at once, so a full tmpfs is an error here and not a SIGBUS later.  The app
+ * can still shrink a `host` file under us: the guard turns the SIGBUS of the thread that serves
+ * it into a broken segment, and only that session ends.
  */
 #ifndef VCUDA_SIDECAR_SEGMENT_H
 #define VCUDA_SIDECAR_SEGMENT_H
@@ -25,30 +26,19 @@ struct segment {
 	unsigned char *base;
 	size_t size;
 	int fd;
-	enum channel_mode mode;
-	char name[64];	      /* host: for shm_open; "" = has none (yet, or any more) */
 	struct segment *next; /* segments.closing */
 };
 
-/* The most bytes that all segments of this process may have together; 0 = no limit. Before the
- * first one. */
-void segment_budget(uint64_t bytes);
+/* The most bytes that all segments of this process may have together; 0 = no limit. LABEL (the
+ * pod's UID, or "host") is in what /proc/PID/maps says of `pod` memory. Before the first one.
+ */
+void segment_configure(uint64_t bytes, const char *label);
 
 /* Reserves and maps `size` bytes (rounded up to pages). 0, or -errno with *error. Thread-safe.
  */
 int segment_create(
 	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error);
-/* host: gives it a name that OWNER may open; `label` (the pod's UID, or "host") is in the name.
- * Where the file cannot be given to OWNER (a sidecar without the right to) it stays without a
- * name, and goes by descriptor as in `pod`. */
-int segment_publish(struct segment *segment, const char *label, uid_t owner, gid_t group,
-	struct error *error);
-/* host: takes the name away; later calls do nothing. */
-void segment_hide(struct segment *segment);
 void segment_free(struct segment *segment);
-
-/* Removes names under LABEL that a killed sidecar left: those that nobody holds a lock on. */
-void segment_sweep(const char *label);
 
 /* The segments of one channel. Only the channel's thread touches it. */
 struct segments {

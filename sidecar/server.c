@@ -247,8 +247,6 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 	server->spin =
 		server->options.spin == UINT64_MAX ? wait_spin_budget() : server->options.spin;
 	server->started = server->last_process = wait_now();
-	if (server->options.mode == CHANNEL_HOST)
-		segment_sweep(server->options.label);
 	return 0;
 }
 
@@ -260,7 +258,7 @@ int server_run(const struct options *options, struct error *error)
 	int signal_fd, ret;
 
 	server.options = *options;
-	segment_budget(options->shm_size);
+	segment_configure(options->shm_size, options->label);
 	pthread_mutex_init(&server.lock, NULL);
 	pthread_mutex_init(&server.making, NULL);
 	ret = place_take(&place, options->socket, (unsigned)options->socket_mode, error);

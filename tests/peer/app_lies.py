@@ -188,7 +188,7 @@ class Strangers(unittest.TestCase):
         sidecar = Sidecar(agent)
         try:
             for data in (b"", b"x", b"GET / HTTP/1.0\r\n\r\n", bytes(120), bytes(5000),
-                         REQUEST.pack(CHANNEL_MAGIC, 1, 99, 0, 0, 0, 0, 0, b"")):
+                         REQUEST.pack(CHANNEL_MAGIC, CHANNEL_VERSION, 99, 0, 0, 0, 0, 0, b"")):
                 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 s.settimeout(5)
                 s.connect(sidecar.path)
@@ -230,7 +230,7 @@ class Strangers(unittest.TestCase):
             before = sidecar.settled()
             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             s.connect(sidecar.path)
-            request = REQUEST.pack(CHANNEL_MAGIC, 1, ATTACH, 0, 0, 0, 1, 0, b"fds")
+            request = REQUEST.pack(CHANNEL_MAGIC, CHANNEL_VERSION, ATTACH, 0, 0, 0, 1, 0, b"fds")
             socket.send_fds(s, [request], [0] * 60)
             s.settimeout(5)
             data, fds, _, _ = socket.recv_fds(s, 1000, 4)

@@ -2,7 +2,8 @@
 """The sidecar with honest peers: what arrives, when memory is released, who dies and what is left,
 how it starts and ends."""
 
-import glob
+import contextlib
+import ctypes
 import json
 import os
 import random
@@ -171,34 +172,59 @@ class Traffic(unittest.TestCase):
             sidecar.stop()
 
 
-class TrafficByName(Traffic):
+class TrafficInPosixMemory(Traffic):
     ipc = "host"
 
-    def test_no_name_stays(self):
-        names = lambda: glob.glob("/dev/shm/vcuda-test*")
-        with stage("host") as (agent, sidecar, app, session):
-            app.pin(4096)
-            wait_for(lambda: not names(), message="unlinked")
-
-    def test_a_dead_sidecars_name_is_swept(self):
-        agent = Agent()
-        sidecar = Sidecar(agent, "host")
-        mine = "/dev/shm/vcuda-test%d-" % os.getpid()
+    def test_memory_has_no_name_at_any_time(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        watch = libc.inotify_init1(os.O_NONBLOCK)
+        self.assertGreaterEqual(
+            libc.inotify_add_watch(watch, b"/dev/shm", 0x100 | 0x80), 0)  # made, moved there
         try:
-            s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            s.connect(sidecar.path)
-            s.send(REQUEST.pack(CHANNEL_MAGIC, 1, ATTACH, 0, 0, 0, 1, 0, b""))
-            wait_for(lambda: glob.glob(mine + "*"), message="named")
-            sidecar.process.kill()
-            sidecar.process.wait()
-            s.close()
-            self.assertTrue(glob.glob(mine + "*"))
-            other = Sidecar(agent, "host")
-            wait_for(lambda: not glob.glob(mine + "*"), message="swept")
-            other.stop()
+            with stage("host") as (agent, sidecar, app, session):
+                app.pin(4096)
+                for _ in range(5):
+                    App(sidecar.path).close()
+            with contextlib.suppress(BlockingIOError):
+                self.assertNotIn(b"vcuda", os.read(watch, 1 << 20))
         finally:
+            os.close(watch)
+
+
+class Others(unittest.TestCase):
+    """What a stranger of the sidecar's own user reaches who sees its process: a pod with the
+    node's processes, as hostIPC of the seeds' manifests comes with."""
+
+    def test_the_same_user_opens_nothing_of_the_process(self):
+        user = 65532 if not os.geteuid() else os.geteuid()
+        folder = tempfile.mkdtemp(prefix="vcuda-test-")
+        token = os.path.join(folder, "token")
+        with open(token, "w") as f:
+            f.write("sesame\n")
+        for path in (folder, token):
+            os.chown(path, user, user)
+        agent = Agent()
+        path = os.path.join(folder, "s")
+        client = subprocess.Popen([os.path.abspath(CLIENT), "run", "--socket", path, "--agent",
+                                   "127.0.0.1:%d" % agent.port, "--token-file", token],
+                                  stderr=subprocess.DEVNULL, user=user, group=user, cwd=folder)
+        try:
+            wait_for(lambda: os.path.exists(path))
+            app = App(path)
+            looks = """cd /proc/%d || exit
+                for name in maps environ; do cat $name >/dev/null && echo $name; done
+                : 2>/dev/null <mem && echo mem
+                ls fd 2>/dev/null && echo fd
+                for name in root cwd exe; do readlink $name && echo $name; done""" % client.pid
+            stranger = subprocess.run(["sh", "-c", looks], capture_output=True, text=True,
+                                      timeout=20, user=user, group=user, cwd="/")
+            self.assertEqual(stranger.stdout, "", stranger)
+            app.close()
+        finally:
+            client.terminate()
+            client.wait(5)
             agent.close()
-            sidecar.stop()
+            shutil.rmtree(folder)
 
 
 class Ends(unittest.TestCase):

@@ -31,7 +31,8 @@ SESSION_MAGIC = 0x4144554356
 REQUEST = struct.Struct("<IIIIQQiI64s")
 ANSWER = struct.Struct("<IIIIIIQQ64s128s256s")
 CHANNEL_MAGIC = 0x6C6E6863
-ATTACH, HELD, PIN, UNPIN = 1, 2, 3, 4
+ATTACH, PIN, UNPIN = 1, 3, 4
+CHANNEL_VERSION = 2
 SLOT = 2048
 # struct channel_page: cache lines of their own
 TAIL, UPCALL_HEAD, HEAD, IDLE, UPCALL_TAIL, PROGRESS, STATE, WANT = (
@@ -197,7 +198,7 @@ class Refused(Exception):
 class App:
     """The app's end of a channel, as the shim does it."""
 
-    def __init__(self, path, program=b"toy", version=1):
+    def __init__(self, path, program=b"toy", version=CHANNEL_VERSION):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(20)
         self.socket.connect(path)
@@ -215,7 +216,7 @@ class App:
          self.arena, self.arena_size, self.landing, self.landing_size) = fields
         self.tail, self.seq = 0, 0
 
-    def ask(self, op, segment=0, size=0, program=b"", version=1):
+    def ask(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION):
         self.tell(op, segment, size, program, version)
         data, fds, _, _ = socket.recv_fds(self.socket, ANSWER.size, 4)
         if not data:
@@ -225,20 +226,13 @@ class App:
             raise Refused(answer[3], answer[10].rstrip(b"\0").decode())
         return answer, fds
 
-    def tell(self, op, segment=0, size=0, program=b"", version=1):
+    def tell(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION):
         self.socket.send(REQUEST.pack(CHANNEL_MAGIC, version, op, segment, size, 0, os.getpid(), 0,
                                       program))
 
     def map(self, answer, fds):
-        """The answer's segment: by descriptor (pod) or by name, which is given up (host)."""
-        if answer[4] == 2:
-            fd = fds[0]
-        else:
-            fd = os.open("/dev/shm" + answer[8].rstrip(b"\0").decode(), os.O_RDWR)
-            self.tell(HELD, segment=answer[5])
-        memory = mmap.mmap(fd, answer[6])
-        self.fd = fd
-        return memory
+        self.fd = fds[0]
+        return mmap.mmap(self.fd, answer[6])
 
     def pin(self, size):
         answer, fds = self.ask(PIN, size=size)
@@ -322,6 +316,8 @@ class Sidecar:
         self.log = open(os.path.join(self.folder, "log"), "a")
         command = [os.path.join(BUILD, "bin", "vcuda-client"), "run", "--socket", self.path,
                    "--ipc", ipc, "--label", "test%d" % os.getpid()]
+        if os.geteuid():  # else /proc/PID is root's
+            command += ["--dumpable", "1"]
         if agent:
             command += ["--agent", agent if isinstance(agent, str) else "127.0.0.1:%d" % agent.port]
         self.process = subprocess.Popen(command + list(flags), stderr=self.log,
