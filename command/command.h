@@ -13,6 +13,7 @@
 int command_run(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_attach(void); /* `doctor --attach`: see attach.c */
 int command_preload(int argc, char **argv);
 int command_smi(int argc, char **argv);
 

@@ -22,7 +22,7 @@ define portable
 $(IMAGES)/obj/$(2)/%.o: %.c | $(SOURCES)/.complete $(CACHE)/.complete
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$(ZIG) cc -target $(1) $$(PORTABLE_CFLAGS) -isystem $(NVML)/include -MMD -MP -c $$< -o $$@
+	$$(Q)$(ZIG) cc -target $(1) $$(PORTABLE_CFLAGS) -isystem $(NVML)/include -isystem $(CUDA13)/include -MMD -MP -c $$< -o $$@
 
 $(IMAGES)/obj/$(2)/parts.a: $(SOURCES)/.complete
 	$$(call say,AR,$$@)

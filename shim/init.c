@@ -128,7 +128,7 @@ static CUresult join_once(void)
 	forks_watched = true;
 	status = session_open();
 	if (status) {
-		session_debug("the agent did not open a session: error %d", (int)status);
+		session_because("the agent did not open the session");
 		return status;
 	}
 	atomic_store_explicit(&session.phase, SESSION_JOINED, memory_order_release);
@@ -142,6 +142,8 @@ static CUresult join(void)
 		perf_open();
 		join_answer = join_once();
 		joined = true;
+		if (join_answer)
+			session_complain(join_answer);
 	}
 	return join_answer;
 }

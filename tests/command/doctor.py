@@ -8,7 +8,9 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peer"))
+for folder in "peer", "stack":
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder))
+import stack  # noqa: E402
 from peer import BUILD, Agent, Sidecar  # noqa: E402
 
 VCUDA = os.path.join(BUILD, "bin", "vcuda")
@@ -45,19 +47,30 @@ class Doctor(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
 
     def test_all_right(self):
+        with stack.stack(sidecar=("--ipc", "host")) as real:
+            status, checks = doctor(VCUDA_SOCKET=real.sidecar.socket)
+            self.assertEqual(status, 0, checks)
+            self.assertEqual({state for _, state, _ in checks}, {"ok"})
+            self.assertEqual({check for check, _, _ in checks},
+                             {"libraries", "sidecar", "version", "ipc", "agent", "attach"})
+            self.assertIn("1 GPU", self.states(checks, "attach")[0][1])
+            plain = run("doctor", VCUDA_SOCKET=real.sidecar.socket).stdout.splitlines()
+            self.assertEqual(len(plain), len(checks))
+            got = run("status", VCUDA_SOCKET=real.sidecar.socket)
+            self.assertIn("pid %d" % real.sidecar.pid, got.stdout)
+            got = run("status", "--json", VCUDA_SOCKET=real.sidecar.socket)
+            self.assertEqual(json.loads(got.stdout)["totals"]["attached"], 2)
+        stack.clean()
+
+    def test_what_only_attaching_shows(self):
         agent = Agent()
-        sidecar = Sidecar(agent, "host")
+        sidecar = Sidecar(agent, "pod", "--shm-size", "4Mi")
         status, checks = doctor(VCUDA_SOCKET=sidecar.path)
-        self.assertEqual(status, 0, checks)
-        self.assertEqual({state for _, state, _ in checks}, {"ok"})
-        self.assertEqual({check for check, _, _ in checks},
-                         {"libraries", "sidecar", "version", "ipc", "agent"})
-        plain = run("doctor", VCUDA_SOCKET=sidecar.path).stdout.splitlines()
-        self.assertEqual(len(plain), len(checks))
-        got = run("status", VCUDA_SOCKET=sidecar.path)
-        self.assertIn("pid %d" % sidecar.process.pid, got.stdout)
-        got = run("status", "--json", VCUDA_SOCKET=sidecar.path)
-        self.assertEqual(json.loads(got.stdout)["channels"], [])
+        self.assertEqual(status, 1)
+        self.assertEqual([check for check, state, _ in checks if state != "ok"], ["attach"])
+        text = self.states(checks, "attach")[0][1]
+        self.assertIn("cuInit answers 2", text)
+        self.assertIn("(shm_size)", text)
         agent.close()
         sidecar.stop()
 

@@ -174,7 +174,7 @@ def test_sidecar_told_another_version():
                      "version 99", "same release", status=1)
         with folder() as path:
             sidecar = Sidecar(path, f"127.0.0.1:{agent.port}")
-            app = App("count", socket=sidecar.socket, env={"VCUDA_DEBUG": "1"})
+            app = App("count", socket=sidecar.socket)
             app.line("version 99.*same release")
             app.line("error 803 devices 0")
             app.right()
@@ -207,7 +207,7 @@ def test_wrong_token():
             assert raw_hello(s.agent.ports["recv"], token=b"\xff" * 256)[0] == NOT_PERMITTED
             with folder() as other:
                 sidecar = Sidecar(other, s.agent, "--token", "wrong")
-                app = App("count", socket=sidecar.socket, env={"VCUDA_DEBUG": "1"})
+                app = App("count", socket=sidecar.socket)
                 app.line(s.agent.address.replace(".", r"\.") + ".*token")
                 app.line(f"error {NOT_PERMITTED} devices 0")
                 app.right()
@@ -243,10 +243,12 @@ def test_no_agent():
              "refused", "gpu-agent", status=1)
     with folder() as path:
         sidecar = Sidecar(path, f"127.0.0.1:{port}")
-        app = App("count", socket=sidecar.socket, env={"VCUDA_DEBUG": "1"})
-        app.line(f"127.0.0.1:{port}.*refused")
+        app = App("count", socket=sidecar.socket)
+        # Without being asked for it, and once.
+        app.line(f"vcuda: no GPU .error {NOT_READY}.: agent 127.0.0.1:{port}.*refused")
         app.line(f"error {NOT_READY} devices 0")
         app.right()
+        assert len(app.lines) == 2, app.text()
 
 
 def test_agent_that_never_answers():
@@ -256,7 +258,7 @@ def test_agent_that_never_answers():
         one_line([CLIENT, "probe", "--agent", f"127.0.0.1:{port}"], f"127.0.0.1:{port}", status=1)
         with folder() as path:
             sidecar = Sidecar(path, f"127.0.0.1:{port}", "--attach-timeout", "1")
-            app = App("count", socket=sidecar.socket, env={"VCUDA_DEBUG": "1"})
+            app = App("count", socket=sidecar.socket)
             app.line(f"127.0.0.1:{port}", 10)
             app.line(f"error {NOT_READY} devices 0")
             app.right()
