@@ -18,6 +18,7 @@ enum control_what {
 	CONTROL_REFUSED = 17, /* `number`, text: no worker could be started */
 	CONTROL_EXITED = 18,  /* `pid`, `status` as waitpid gave it */
 	CONTROL_DRAIN = 19,   /* end within `ms` */
+	CONTROL_TOKENS = 21,  /* fd: the configuration anew, for its tokens */
 	/* probe -> supervisor -> front */
 	CONTROL_LIBRARY = 20, /* enum agent_library `number`, major `pid`: status 0, it is there
 				 (text: version and path), or -1 (text: why not) */

@@ -19,6 +19,8 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/settings.h"
+#include "gpu-agent/tenants.h"
 
 #define TELL_MS 200
 
@@ -121,6 +123,19 @@ static uint64_t drain_tick(struct front *front, uint64_t now)
 	return front->stopped ? UINT64_MAX : front->drain_at;
 }
 
+static void take_tokens(struct front *front, int fd)
+{
+	static struct agent_config fresh;
+	struct error error;
+
+	if (fd < 0 || settings_from_fd(&fresh, fd, &error)) {
+		log_error("tokens.lost", "text=\"%s\"", fd < 0 ? "no memfd" : error.text);
+		return;
+	}
+	tenants_take(front, &fresh.tokens);
+	memset(&fresh, 0, sizeof(fresh));
+}
+
 static void handle_control(struct front *front, struct control *c, int fd)
 {
 	c->text[sizeof(c->text) - 1] = 0;
@@ -129,6 +144,7 @@ static void handle_control(struct front *front, struct control *c, int fd)
 	case CONTROL_REFUSED: pool_refused(front, c); break;
 	case CONTROL_EXITED: pool_exited(front, c); break;
 	case CONTROL_DRAIN: start_drain(front, c->ms); break;
+	case CONTROL_TOKENS: take_tokens(front, fd); break;
 	case CONTROL_LIBRARY:
 		if (c->number < AGENT_LIBRARIES && front->library_count < CONTROL_LIBRARIES)
 			front->libraries[front->library_count++] = *c;
@@ -197,6 +213,8 @@ static int open_all(struct front *front, struct error *error)
 		ret = events_watch(&front->events, &front->control, AGENT_FD_SOCKET, EPOLLIN,
 			control_ready);
 	if (!ret)
+		ret = tenants_open(front, error);
+	if (!ret)
 		ret = session_open_table(front, error);
 	if (!ret)
 		ret = pool_open(front, error);
@@ -229,6 +247,7 @@ int front_main(const struct agent_config *config)
 
 		next = sooner(pool_tick(&front, now), session_tick(&front, now));
 		next = sooner(next, hello_tick(&front, now));
+		next = sooner(next, tenants_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));
 		next = sooner(next, http_tick(&front));
 		report_state(&front);
@@ -238,6 +257,7 @@ int front_main(const struct agent_config *config)
 	}
 	hello_close(&front);
 	http_close(&front);
+	tenants_close(&front);
 	free(front.sessions);
 	free(front.pods);
 	free(front.pool.workers);

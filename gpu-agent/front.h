@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The front's state, for the files that make it up: front.c (start, supervisor, drain), hello.c
- * (connections before they are anybody's), session.c (sessions), pool.c (workers as the front
+ * (connections before they are anybody's), tenants.c (whose they are), session.c (sessions),
+ * pool.c (workers as the front
  * sees them), lease.c (what they ask for), sharing.c (memory that sessions share), ledger.c
  * (device memory), pods.c (limits), http.c, metrics.c, status.c (what people and Prometheus
  * see).
@@ -66,6 +67,13 @@ struct hello_slot {
 	struct session_hello hello;
 };
 
+/* A whole HELLO, and what is known about who says it. */
+struct hello_from {
+	const struct session_hello *hello;
+	const struct in6_addr *address;
+	struct tenant *tenant;
+};
+
 enum session_state {
 	SESSION_FREE,
 	SESSION_WAITING, /* for a worker */
@@ -84,6 +92,8 @@ struct session_stats {
 struct pool_worker;
 struct pod;
 struct share;
+struct tenant;
+struct tenants;
 
 struct session {
 	enum session_state state;
@@ -95,10 +105,12 @@ struct session {
 	uint32_t pid, uid; /* as the client says */
 	char program[64], pod[sizeof(((struct session_hello *)0)->pod)];
 	char peer[INET6_ADDRSTRLEN];
+	struct in6_addr address; /* the peer's */
+	struct tenant *tenant;
 	time_t started;
 	uint64_t deadline; /* WAITING, JOINING */
 	struct pool_worker *worker;
-	struct pod *limits; /* NULL: none */
+	struct pod *limits; /* NULL: it said none */
 	struct ledger_account account;
 	struct session_stats stats;
 };
@@ -162,6 +174,7 @@ struct front {
 	struct hello_slot *slots;
 	uint32_t half_open;
 	struct session *sessions;
+	struct tenants *tenants;
 	struct pod *pods;	/* as many as sessions */
 	struct share *shares;	/* SHARES of them, made with the first */
 	uint32_t session_count; /* not FREE */
@@ -201,18 +214,18 @@ bool hello_welcome(int fd, const struct session_welcome *welcome);
 
 /* session.c */
 int session_open_table(struct front *front, struct error *error);
-/* A client that brought the token, on the port for commands. Takes fd where it returns 0; else
- * a CUresult to refuse with, *refusal and text filled in. */
-uint32_t session_begin(struct front *front, int fd, const struct session_hello *hello,
-	const struct in6_addr *peer, enum refusal *refusal, char text[192]);
+/* A client that brought the tenant's token, on the port for commands. Takes fd where it returns
+ * 0; else a CUresult to refuse with, *refusal and text filled in. */
+uint32_t session_begin(struct front *front, int fd, const struct hello_from *from,
+	enum refusal *refusal, char text[192]);
 /* The second connection: the same rules. */
-uint32_t session_join(struct front *front, int fd, const struct session_hello *hello,
+uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 /* One more connection of a running session: the same rules. */
-uint32_t session_lane(struct front *front, int fd, const struct session_hello *hello,
+uint32_t session_lane(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 /* Whether session_begin would refuse. */
-uint32_t session_may(const struct front *front, const struct session_hello *hello,
+uint32_t session_may(const struct front *front, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 /* The longest-waiting session, or NULL. */
 struct session *session_next_waiting(struct front *front);

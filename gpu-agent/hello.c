@@ -17,8 +17,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front.h"
-#include "gpu-agent/token.h"
+#include "gpu-agent/tenants.h"
 
 #define ACCEPTS_A_TURN 64
 #define DEFER_SECONDS 1
@@ -108,7 +107,8 @@ static void refuse(struct front *front, struct hello_slot *slot, enum refusal re
 	answer_last(front, slot, &welcome);
 }
 
-static void answer_probe(struct front *front, struct hello_slot *slot)
+static void answer_probe(
+	struct front *front, struct hello_slot *slot, const struct hello_from *from)
 {
 	struct session_welcome welcome = {
 		.magic = SESSION_MAGIC,
@@ -119,7 +119,7 @@ static void answer_probe(struct front *front, struct hello_slot *slot)
 	const char *why = "";
 
 	front->counters.probes++;
-	welcome.status = session_may(front, &slot->hello, &refusal, welcome.text);
+	welcome.status = session_may(front, from, &refusal, welcome.text);
 	if (!welcome.status && !front_is_ready(front, &why)) {
 		welcome.status = STATUS_NOT_READY;
 		snprintf(welcome.text, sizeof(welcome.text), "%s", why);
@@ -144,29 +144,31 @@ static void hello_ready(struct watch *watch, uint32_t mask);
 static void decide(struct front *front, struct hello_slot *slot)
 {
 	const struct session_hello *hello = &slot->hello;
+	const struct hello_from from = {
+		hello, &slot->address, tenants_find(front, hello->token)};
 	enum refusal refusal = REFUSAL_ROLE;
 	char text[192] = "";
 	uint32_t status;
 	int fd;
 
-	if (!front->config->insecure && token_find(&front->config->tokens, hello->token) < 0) {
+	if (!from.tenant) {
 		refuse(front, slot, REFUSAL_TOKEN, STATUS_NOT_PERMITTED,
 			"the token is not the agent's; set it on the client's side "
 			"(token_file)");
 		return;
 	}
 	if (hello->role == SESSION_PROBE) {
-		answer_probe(front, slot);
+		answer_probe(front, slot, &from);
 		return;
 	}
 	/* Who takes it watches it himself. */
 	fd = events_forget(&front->events, &slot->watch);
 	if (hello->role == SESSION_COMMANDS && !slot->send_port) {
-		status = session_begin(front, fd, hello, &slot->address, &refusal, text);
+		status = session_begin(front, fd, &from, &refusal, text);
 	} else if (hello->role == SESSION_REPLIES && slot->send_port) {
-		status = session_join(front, fd, hello, &refusal, text);
+		status = session_join(front, fd, &from, &refusal, text);
 	} else if (hello->role == SESSION_LANE && !slot->send_port) {
-		status = session_lane(front, fd, hello, &refusal, text);
+		status = session_lane(front, fd, &from, &refusal, text);
 	} else {
 		status = STATUS_INVALID_VALUE;
 		snprintf(text, sizeof(text),

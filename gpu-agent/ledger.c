@@ -96,15 +96,15 @@ void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used)
 static uint64_t room_for(
 	const struct ledger *ledger, const struct ledger_account *account, uint32_t device)
 {
-	const struct ledger_budget *budget = account->budget;
 	uint64_t room = ledger_free(ledger, device);
 
 	if (!(account->devices >> device & 1))
 		return 0;
 	if (ledger->limit)
 		room = less(room, ledger->limit - less(ledger->limit, account->lease[device]));
-	if (budget && budget->limit)
-		room = less(room, budget->limit - less(budget->limit, budget->lease[device]));
+	for (const struct ledger_budget *b = account->budget; b; b = b->parent)
+		if (b->limit)
+			room = less(room, b->limit - less(b->limit, b->lease[device]));
 	return room;
 }
 
@@ -114,17 +114,38 @@ static void give(
 {
 	account->lease[device] += bytes;
 	ledger->devices[device].leased += bytes;
-	if (account->budget)
-		account->budget->lease[device] += bytes;
+	for (struct ledger_budget *b = account->budget; b; b = b->parent)
+		b->lease[device] += bytes;
 }
 
 /* What may be given unasked. */
 static uint64_t unasked(
 	const struct ledger *ledger, const struct ledger_account *account, uint32_t device)
 {
-	if (account->budget && account->budget->limit)
-		return 0;
+	for (const struct ledger_budget *b = account->budget; b; b = b->parent)
+		if (b->limit)
+			return 0;
 	return ledger_free(ledger, device) / LEDGER_UNASKED_SHARE;
+}
+
+/* What an account may begin with: nobody needs it yet, so it must be missing to nobody. */
+static uint64_t idle_share(
+	const struct ledger *ledger, const struct ledger_account *account, uint32_t device)
+{
+	const struct ledger_device *d = &ledger->devices[device];
+	uint64_t most = d->total / LEDGER_IDLE_SHARE;
+
+	if (ledger_free(ledger, device) <= most)
+		return 0;
+	return less(unasked(ledger, account, device), most - less(most, d->idle));
+}
+
+/* It asked: what it holds is in use from here on, as far as anybody knows. */
+static void no_longer_idle(
+	struct ledger *ledger, struct ledger_account *account, uint32_t device)
+{
+	take_away(ledger, "idle", &ledger->devices[device].idle, account->idle[device]);
+	account->idle[device] = 0;
 }
 
 void ledger_open(struct ledger *ledger, struct ledger_account *account, uint32_t devices,
@@ -134,10 +155,13 @@ void ledger_open(struct ledger *ledger, struct ledger_account *account, uint32_t
 	account->devices = devices;
 	account->budget = budget;
 	for (uint32_t d = 0; d < ledger->device_count; d++) {
-		uint64_t share = unasked(ledger, account, d);
+		uint64_t share = idle_share(ledger, account, d);
 		uint64_t bytes = less(less(initial, share), room_for(ledger, account, d));
 
-		give(ledger, account, d, bytes - bytes % LEDGER_GRANULE);
+		bytes -= bytes % LEDGER_GRANULE;
+		give(ledger, account, d, bytes);
+		account->idle[d] = bytes;
+		ledger->devices[d].idle += bytes;
 	}
 }
 
@@ -148,6 +172,7 @@ uint64_t ledger_grow(
 
 	if (device >= ledger->device_count)
 		return 0;
+	no_longer_idle(ledger, account, device);
 	room = room_for(ledger, account, device);
 	if (account->quarantined || wanted > room)
 		return account->lease[device];
@@ -162,9 +187,9 @@ void ledger_close(struct ledger *ledger, struct ledger_account *account)
 	for (uint32_t d = 0; d < ledger->device_count; d++) {
 		if (!take_away(ledger, "leased", &ledger->devices[d].leased, account->lease[d]))
 			account->quarantined = true;
-		if (account->budget)
-			take_away(ledger, "budget", &account->budget->lease[d],
-				account->lease[d]);
+		for (struct ledger_budget *b = account->budget; b; b = b->parent)
+			take_away(ledger, "budget", &b->lease[d], account->lease[d]);
+		no_longer_idle(ledger, account, d);
 		account->lease[d] = 0;
 	}
 	account->budget = NULL;

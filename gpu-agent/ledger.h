@@ -19,8 +19,11 @@
 #include "gpu-agent/handoff.h"
 
 /* A promise that is not used yet must not starve who comes later: what is given unasked is at
- * most this part of what is free. Sixty-four at once leave a third for what they ask for. */
+ * most this part of what is free. */
 #define LEDGER_UNASKED_SHARE 64
+/* And sessions that have not asked for anything yet hold at most this part of a device, all of
+ * them together, and nothing new while no more than this part of it is free. */
+#define LEDGER_IDLE_SHARE 8
 #define LEDGER_GRANULE (2u << 20) /* what devices map at least */
 
 struct ledger_device {
@@ -31,6 +34,7 @@ struct ledger_device {
 	uint64_t foreign;  /* used by others than us when it was last seen */
 	uint64_t contexts; /* what our workers' contexts take */
 	uint64_t leased;
+	uint64_t idle; /* of that, held by accounts that have not asked yet */
 };
 
 struct ledger {
@@ -40,17 +44,20 @@ struct ledger {
 	uint64_t bugs;	/* arithmetic that did not add up */
 };
 
-/* What several accounts may have of each device together. */
+/* What several accounts may have of each device together. One may be a part of another: what
+ * is given counts in both, and both must have it. */
 struct ledger_budget {
 	uint64_t limit; /* bytes; 0 = none */
 	uint64_t lease[HANDOFF_DEVICES];
+	struct ledger_budget *parent; /* NULL: none */
 };
 
 /* A session's part of it; or, for `contexts`, a worker's. */
 struct ledger_account {
 	uint64_t lease[HANDOFF_DEVICES];
-	struct ledger_budget *budget; /* NULL: none; outlives the account's lease */
-	uint32_t devices;	      /* bit d: it may have of that device */
+	uint64_t idle[HANDOFF_DEVICES]; /* of it, what it was given before it asked for any */
+	struct ledger_budget *budget;	/* NULL: none; outlives the account's lease */
+	uint32_t devices;		/* bit d: it may have of that device */
 	bool quarantined;
 };
 
@@ -73,9 +80,10 @@ void ledger_context_remove(struct ledger *ledger, const uint64_t bytes[HANDOFF_D
  * Only meaningful while no session runs and no worker is starting. */
 void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used);
 
-/* Opens the account with `initial` bytes of each of `devices` (bit d: device d), or less where
- * little is left. With a budget it starts with nothing, and gets what it asks for and no more:
- * what one account does not use would be missing to the others. */
+/* Opens the account with `initial` bytes of each of `devices` (bit d: device d), or less, or
+ * nothing, where little is left. With a budget that has a limit it starts with nothing, and
+ * gets what it asks for and no more: what one account does not use would be missing to the
+ * others. */
 void ledger_open(struct ledger *ledger, struct ledger_account *account, uint32_t devices,
 	struct ledger_budget *budget, uint64_t initial);
 

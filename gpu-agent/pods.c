@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "gpu-agent/tenants.h"
 
 static bool limited(const struct session_hello *hello)
 {
@@ -33,28 +33,38 @@ uint32_t pods_may(const struct front *front, const struct session_hello *hello, 
 	return STATUS_NOT_PERMITTED;
 }
 
-struct pod *pods_enter(struct front *front, const struct session_hello *hello)
+static bool same(const struct pod *a, const struct pod *b)
 {
-	struct pod wanted = {.wanted = hello->gpu_count, .budget.limit = hello->memory_limit};
+	return a->tenant == b->tenant && a->wanted == b->wanted &&
+	       a->budget.limit == b->budget.limit &&
+	       !memcmp(&a->address, &b->address, sizeof(a->address)) &&
+	       !strcmp(a->identity, b->identity);
+}
+
+struct pod *pods_enter(struct front *front, const struct hello_from *from)
+{
+	struct pod wanted = {
+		.wanted = from->hello->gpu_count,
+		.address = *from->address,
+		.tenant = from->tenant,
+		.budget = {.limit = from->hello->memory_limit, .parent = &from->tenant->budget},
+	};
 	struct pod *found = NULL, *unused = NULL;
 
-	if (!limited(hello))
+	if (!limited(from->hello))
 		return NULL;
-	identity_of(hello, &wanted);
+	identity_of(from->hello, &wanted);
 	for (uint32_t i = 0; i < front->config->max_sessions && !found; i++) {
 		struct pod *pod = &front->pods[i];
 
 		if (!pod->sessions)
 			unused = unused ? unused : pod;
-		else if (!strcmp(pod->identity, wanted.identity))
+		else if (same(pod, &wanted))
 			found = pod;
 	}
 	if (!found) { /* one a session at most: there is room */
 		found = unused;
 		*found = wanted;
-	} else if (wanted.budget.limit &&
-		   (!found->budget.limit || wanted.budget.limit < found->budget.limit)) {
-		found->budget.limit = wanted.budget.limit;
 	}
 	found->sessions++;
 	return found;
@@ -98,16 +108,16 @@ bool pods_open_account(struct front *front, struct session *session)
 		return false;
 	for (uint32_t i = 0; i < pods_gpu_count(front, session); i++)
 		devices |= 1u << pods_gpu(front, session, i);
-	ledger_open(&front->ledger, &session->account, devices, pod ? &pod->budget : NULL,
-		front->config->lease_initial);
+	ledger_open(&front->ledger, &session->account, devices,
+		pod ? &pod->budget : &session->tenant->budget, front->config->lease_initial);
 	return true;
 }
 
 void pods_close_account(struct front *front, struct session *session)
 {
 	ledger_close(&front->ledger, &session->account);
+	pods_tell(front, session);
 	if (session->limits) {
-		pods_tell(front, session);
 		pods_leave(session->limits);
 		session->limits = NULL;
 	}
@@ -125,32 +135,64 @@ uint32_t pods_gpu(const struct front *front, const struct session *session, uint
 	return session->limits ? session->limits->gpus[index] : index;
 }
 
+uint64_t pods_limit(const struct session *session)
+{
+	uint64_t tenants = session->tenant->budget.limit;
+	uint64_t pods = session->limits ? session->limits->budget.limit : 0;
+
+	return !pods || (tenants && tenants < pods) ? tenants : pods;
+}
+
+/* What is not left to the session of `limit`, where one of its budgets has it. */
+static uint64_t others_of(const struct ledger_budget *budget, uint64_t limit,
+	const struct session *session, uint32_t device)
+{
+	uint64_t theirs = budget->lease[device] - session->account.lease[device];
+	uint64_t left = budget->limit > theirs ? budget->limit - theirs : 0;
+
+	return budget->limit && left < limit ? limit - left : 0;
+}
+
 void pods_fill_others(
 	const struct front *front, const struct session *session, struct handoff *h)
 {
-	const struct pod *pod = session->limits;
+	const struct ledger_budget *budget =
+		session->limits ? &session->limits->budget : &session->tenant->budget;
+	uint64_t limit = pods_limit(session);
 
-	for (uint32_t i = 0; pod && i < pods_gpu_count(front, session); i++) {
+	for (uint32_t i = 0; limit && i < pods_gpu_count(front, session); i++) {
 		uint32_t d = pods_gpu(front, session, i);
 
-		h->devices[i].others = pod->budget.lease[d] - session->account.lease[d];
+		for (const struct ledger_budget *b = budget; b; b = b->parent) {
+			uint64_t others = others_of(b, limit, session, d);
+
+			if (others > h->devices[i].others)
+				h->devices[i].others = others;
+		}
 	}
+}
+
+void pods_tell_one(struct front *front, struct session *session)
+{
+	struct handoff h = {.version = HANDOFF_VERSION,
+		.what = HANDOFF_OTHERS,
+		.device_count = pods_gpu_count(front, session)};
+
+	pods_fill_others(front, session, &h);
+	pool_say(session->worker, &h);
 }
 
 void pods_tell(struct front *front, const struct session *session)
 {
 	const struct pod *pod = session->limits;
 
+	tenants_changed(front, session->tenant);
 	if (!pod || pod->sessions < 2)
 		return;
 	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
 		struct session *other = &front->sessions[i];
-		struct handoff h = {.version = HANDOFF_VERSION, .what = HANDOFF_OTHERS};
 
-		if (other == session || other->limits != pod || other->state != SESSION_RUNNING)
-			continue;
-		h.device_count = pods_gpu_count(front, other);
-		pods_fill_others(front, other, &h);
-		pool_say(other->worker, &h);
+		if (other != session && other->limits == pod && other->state == SESSION_RUNNING)
+			pods_tell_one(front, other);
 	}
 }

@@ -491,7 +491,7 @@ int pool_hand_over(struct front *front, struct session *session, const int fds[2
 		.version = HANDOFF_VERSION,
 		.what = HANDOFF_SESSION,
 		.device_count = pods_gpu_count(front, session),
-		.bytes = session->limits ? session->limits->budget.limit : 0,
+		.bytes = pods_limit(session),
 		.text = "native",
 	};
 	int ret;

@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/pods.h"
+#include "gpu-agent/tenants.h"
 #include "gpu-agent/token.h"
 
 static struct front *session_front; /* the one that the sessions' watches belong to */
@@ -46,6 +47,7 @@ static void set_free(struct front *front, struct session *session)
 
 	if (fd >= 0)
 		close(fd);
+	session->tenant->sessions--;
 	memset(session, 0, sizeof(*session));
 	session->commands.fd = -1;
 	front->session_count--;
@@ -73,11 +75,20 @@ static void commands_ready(struct watch *watch, uint32_t mask)
 	give_up(session_front, session, "the client closed the connection");
 }
 
-uint32_t session_may(const struct front *front, const struct session_hello *hello,
+/* The pod is what the client says, but nobody can say it for a pod of another address. */
+static bool same_pod(
+	const struct session *session, const struct hello_from *from, const char *pod)
+{
+	return session->state && session->tenant == from->tenant &&
+	       !memcmp(&session->address, from->address, sizeof(session->address)) &&
+	       !strcmp(session->pod, pod);
+}
+
+uint32_t session_may(const struct front *front, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
 	const struct agent_config *config = front->config;
-	char pod[sizeof(hello->pod)];
+	char pod[sizeof(from->hello->pod)];
 	uint32_t same = 0;
 
 	if (front->draining) {
@@ -85,9 +96,9 @@ uint32_t session_may(const struct front *front, const struct session_hello *hell
 		snprintf(text, 192, "the agent is draining; try another one or later");
 		return STATUS_NOT_READY;
 	}
-	front_clean(pod, sizeof(pod), hello->pod, sizeof(hello->pod));
+	front_clean(pod, sizeof(pod), from->hello->pod, sizeof(from->hello->pod));
 	for (uint32_t i = 0; i < config->max_sessions; i++)
-		if (front->sessions[i].state && !strcmp(front->sessions[i].pod, pod))
+		if (same_pod(&front->sessions[i], from, pod))
 			same++;
 	if (front->session_count >= config->max_sessions ||
 		same >= config->max_sessions_per_pod) {
@@ -100,7 +111,9 @@ uint32_t session_may(const struct front *front, const struct session_hello *hell
 		return STATUS_NOT_PERMITTED;
 	}
 	*refusal = REFUSAL_QUOTA;
-	return pods_may(front, hello, text);
+	if (tenants_may(front, from->tenant, text))
+		return STATUS_NOT_PERMITTED;
+	return pods_may(front, from->hello, text);
 }
 
 static struct session *take_free(struct front *front)
@@ -111,13 +124,14 @@ static struct session *take_free(struct front *front)
 	return NULL;
 }
 
-uint32_t session_begin(struct front *front, int fd, const struct session_hello *hello,
-	const struct in6_addr *peer, enum refusal *refusal, char text[192])
+uint32_t session_begin(struct front *front, int fd, const struct hello_from *from,
+	enum refusal *refusal, char text[192])
 {
+	const struct session_hello *hello = from->hello;
 	struct session *session;
 	struct error error;
 	uint64_t now = wait_now();
-	uint32_t status = session_may(front, hello, refusal, text);
+	uint32_t status = session_may(front, from, refusal, text);
 
 	if (status)
 		return status;
@@ -146,8 +160,11 @@ uint32_t session_begin(struct front *front, int fd, const struct session_hello *
 	front_clean(session->program, sizeof(session->program), hello->program,
 		sizeof(hello->program));
 	front_clean(session->pod, sizeof(session->pod), hello->pod, sizeof(hello->pod));
-	front_peer(session->peer, peer);
-	session->limits = pods_enter(front, hello);
+	session->address = *from->address;
+	front_peer(session->peer, from->address);
+	session->tenant = from->tenant;
+	session->tenant->sessions++;
+	session->limits = pods_enter(front, from);
 	front->session_count++;
 	pool_balance(front, now);
 	return 0;
@@ -217,8 +234,9 @@ void session_refuse_waiting(struct front *front, const char *text)
 
 /* Every session is compared in full, so that the time tells nothing about how near one was. */
 static struct session *find_session(
-	struct front *front, const struct session_hello *hello, enum session_state state)
+	struct front *front, const struct hello_from *from, enum session_state state)
 {
+	const struct session_hello *hello = from->hello;
 	struct session *found = NULL;
 
 	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
@@ -227,16 +245,16 @@ static struct session *find_session(
 		bool secret =
 			token_same(session->secret, hello->secret, sizeof(session->secret));
 
-		if (id && secret && session->state == state)
+		if (id && secret && session->state == state && session->tenant == from->tenant)
 			found = session;
 	}
 	return found;
 }
 
-uint32_t session_join(struct front *front, int fd, const struct session_hello *hello,
+uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
-	struct session *session = find_session(front, hello, SESSION_JOINING);
+	struct session *session = find_session(front, from, SESSION_JOINING);
 	struct session_welcome welcome = {
 		.magic = SESSION_MAGIC,
 		.version = SESSION_VERSION,
@@ -280,10 +298,10 @@ uint32_t session_join(struct front *front, int fd, const struct session_hello *h
 	return 0;
 }
 
-uint32_t session_lane(struct front *front, int fd, const struct session_hello *hello,
+uint32_t session_lane(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
-	struct session *session = find_session(front, hello, SESSION_RUNNING);
+	struct session *session = find_session(front, from, SESSION_RUNNING);
 	struct session_welcome welcome = {
 		.magic = SESSION_MAGIC,
 		.version = SESSION_VERSION,

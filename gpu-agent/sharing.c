@@ -85,7 +85,8 @@ static void share(
 
 static bool same_tenant(const struct session *a, const struct session *b)
 {
-	return a->uid == b->uid && !strncmp(a->pod, b->pod, sizeof(a->pod));
+	return a->tenant == b->tenant && a->uid == b->uid &&
+	       !strncmp(a->pod, b->pod, sizeof(a->pod));
 }
 
 static void want(struct front *front, struct pool_worker *worker, const struct handoff *h)

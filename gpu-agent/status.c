@@ -11,6 +11,7 @@
 
 #include "gpu-agent/library.h"
 #include "gpu-agent/pods.h"
+#include "gpu-agent/tenants.h"
 
 void status_uuid(FILE *out, const uint8_t uuid[16])
 {
@@ -87,6 +88,7 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 
 	cJSON_AddNumberToObject(object, "session", (double)s->number);
 	cJSON_AddStringToObject(object, "state", session_state_name(s->state));
+	cJSON_AddStringToObject(object, "tenant", s->tenant->name);
 	cJSON_AddStringToObject(object, "pod", s->pod);
 	cJSON_AddStringToObject(object, "program", s->program);
 	cJSON_AddNumberToObject(object, "pid", s->pid);
@@ -103,7 +105,7 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 		add_bytes(one, "used_bytes", s->stats.used[d]);
 		cJSON_AddItemToArray(memory, one);
 	}
-	add_bytes(object, "memory_limit_bytes", s->limits ? s->limits->budget.limit : 0);
+	add_bytes(object, "memory_limit_bytes", pods_limit(s));
 	add_bytes(object, "frames_received", s->stats.frames_received);
 	add_bytes(object, "frames_sent", s->stats.frames_sent);
 	add_bytes(object, "bytes_received", s->stats.bytes_received);

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@
 #include "gpu-agent/control.h"
 #include "gpu-agent/spawn.h"
 #include "gpu-agent/ready.h"
+#include "gpu-agent/settings.h"
+#include "gpu-agent/token.h"
 #include "transport/transport.h"
 
 #define MS 1000000ull
@@ -31,6 +34,8 @@
 #define FRONT_YOUNG_NS (5000 * MS)
 #define FRONT_DELAY_MIN (50 * MS)
 #define FRONT_DELAY_MAX (2000 * MS)
+/* How soon a token file that was written again is noticed; SIGHUP says so at once. */
+#define TOKENS_LOOK_NS (5000 * MS)
 /* What the drain's end may take beyond drain_ms until everything is killed. */
 #define DRAIN_SLACK_MS (CONTROL_STOP_MS + 3000u)
 /* Processes that are on their way out still hold a place. */
@@ -56,6 +61,8 @@ struct supervisor {
 	uint64_t start_at;	/* when to start a front; UINT64_MAX: there is one */
 	struct child *children; /* workers; pid 0 = free */
 	size_t room;
+	struct stat tokens; /* the token file when it was read */
+	uint64_t tokens_at; /* when to look at it; UINT64_MAX: there is none */
 	bool draining;
 	uint64_t end_at; /* when draining: kill everything */
 	int status;	 /* exit status; -1: go on */
@@ -256,6 +263,58 @@ static void drain(struct supervisor *s)
 	tell(s, &c, -1);
 }
 
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* A bad file is said once, and the tokens stay as they are. */
+static void read_tokens(struct supervisor *s)
+{
+	struct agent_tokens *tokens = &s->config->tokens;
+	char path[AGENT_PATH];
+	struct error error;
+
+	memcpy(path, tokens->file, sizeof(path));
+	if (token_read(tokens, path, &error)) {
+		log_error("tokens.bad", "text=\"%s; the tokens of before stay good\"",
+			error.text);
+		return;
+	}
+	log_info("tokens.read", "file=\"%s\" tokens=%u", path, tokens->count);
+	cleanup_close int fd = settings_to_fd(s->config, &error);
+	if (fd < 0)
+		log_error("tokens.lost", "text=\"%s\"", error.text);
+	else
+		tell(s, &(struct control){.what = CONTROL_TOKENS}, fd);
+}
+
+/* Kubernetes writes a mounted secret anew, and nobody there sends a signal. */
+static void look_at_tokens(struct supervisor *s, uint64_t now)
+{
+	struct stat st;
+
+	if (s->tokens_at > now)
+		return;
+	s->tokens_at = now + TOKENS_LOOK_NS;
+	if (stat(s->config->tokens.file, &st) || same_file(&st, &s->tokens))
+		return;
+	s->tokens = st;
+	read_tokens(s);
+}
+
+static void hang_up(struct supervisor *s)
+{
+	if (!s->config->tokens.file[0]) {
+		drain(s);
+		return;
+	}
+	stat(s->config->tokens.file, &s->tokens);
+	read_tokens(s);
+}
+
 static void handle_signals(struct supervisor *s)
 {
 	struct signalfd_siginfo info;
@@ -263,6 +322,8 @@ static void handle_signals(struct supervisor *s)
 	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			reap(s);
+		else if (info.ssi_signo == SIGHUP)
+			hang_up(s);
 		else
 			drain(s);
 	}
@@ -277,6 +338,9 @@ static uint64_t tick(struct supervisor *s)
 		start_front(s);
 		next = s->start_at;
 	}
+	look_at_tokens(s, now);
+	if (s->tokens_at < next)
+		next = s->tokens_at;
 	if (s->draining && s->end_at <= now)
 		s->status = 0;
 	if (s->draining && s->end_at < next)
@@ -381,6 +445,9 @@ int supervisor_main(struct agent_config *config)
 	prctl(PR_SET_DUMPABLE,
 		0); /* it holds the token: not to be read by what runs beside it */
 #endif
+	s.tokens_at = UINT64_MAX;
+	if (config->tokens.file[0] && !stat(config->tokens.file, &s.tokens))
+		s.tokens_at = 0;
 	s.room = config->max_sessions + config->warm_workers + CHILDREN_SLACK;
 	cleanup_free struct child *children = calloc(s.room, sizeof(*children));
 	s.children = children;

@@ -210,12 +210,19 @@ struct session_welcome client_ask(uint16_t port, const struct session_hello *hel
 bool client_open(struct agent *agent, struct client *client, const char *pod, const char *token)
 {
 	struct session_hello hello;
-	struct session_welcome second;
 
-	client->replies = -1;
 	client_hello(&hello, SESSION_COMMANDS);
 	snprintf(hello.pod, sizeof(hello.pod), "%s", pod ? pod : "space/pod");
 	snprintf(hello.token, sizeof(hello.token), "%s", token ? token : "");
+	return client_open_as(agent, client, &hello);
+}
+
+bool client_open_as(struct agent *agent, struct client *client, const struct session_hello *say)
+{
+	struct session_hello hello = *say;
+	struct session_welcome second;
+
+	client->replies = -1;
 	client->commands = client_connect("127.0.0.1", agent->recv);
 	client_say(client->commands, &hello, sizeof(hello));
 	if (!client_hear(client->commands, &client->welcome))
@@ -233,6 +240,21 @@ bool client_open(struct agent *agent, struct client *client, const char *pod, co
 	assert_true(client_hear(client->replies, &second));
 	assert_int_equal(second.status, 0);
 	return true;
+}
+
+uint64_t client_lease(struct client *client)
+{
+	char text[32] = "";
+	size_t got = 0;
+
+	client_say(client->commands, "L", 1);
+	while (!strchr(text, '\n')) {
+		ssize_t n = recv(client->replies, text + got, sizeof(text) - 1 - got, 0);
+
+		assert_true(n > 0);
+		got += (size_t)n;
+	}
+	return strtoull(text, NULL, 10);
 }
 
 void client_close(struct client *client)

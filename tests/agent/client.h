@@ -50,6 +50,11 @@ struct session_welcome client_ask(uint16_t port, const struct session_hello *hel
 /* Both connections. False, with welcome, where it is refused. */
 bool client_open(
 	struct agent *agent, struct client *client, const char *pod, const char *token);
+/* The same with a HELLO of one's own, for role COMMANDS. */
+bool client_open_as(
+	struct agent *agent, struct client *client, const struct session_hello *hello);
+/* Its worker asks for 64 MiB more; the bytes that it has then. */
+uint64_t client_lease(struct client *client);
 void client_close(struct client *client);
 /* Sends `text` and expects it back. */
 void client_echo(struct client *client, const char *text);

@@ -76,6 +76,13 @@ static void wait_session(int fds[2])
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), 2 * sizeof(int));
 }
 
+/* The next datagram; the front's end is ours. */
+static void hear(struct handoff *h)
+{
+	if (recv(handoff_socket, h, sizeof(*h), 0) != (ssize_t)sizeof(*h))
+		exit(0);
+}
+
 static void ask_lease(int out)
 {
 	struct handoff h = {.what = HANDOFF_LEASE, .bytes = 64u << 20};
@@ -83,8 +90,10 @@ static void ask_lease(int out)
 	int n;
 
 	say(&h);
-	if (recv(handoff_socket, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
-		h.what != HANDOFF_GRANT)
+	do
+		hear(&h);
+	while (h.what == HANDOFF_OTHERS);
+	if (h.what != HANDOFF_GRANT)
 		exit(1);
 	n = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)h.bytes);
 	if (send(out, text, (size_t)n, MSG_NOSIGNAL) < 0)
@@ -133,8 +142,16 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 		char orders[256];
 		ssize_t n;
 
-		if (poll(p, 2, -1) < 0 || p[1].revents)
+		struct handoff h;
+
+		if (poll(p, 2, -1) < 0)
 			return 0;
+		if (p[1].revents) {
+			hear(&h);
+			if (h.what != HANDOFF_OTHERS)
+				return 0;
+			continue;
+		}
 		n = recv(fds[0], orders, sizeof(orders), MSG_DONTWAIT);
 		if (n <= 0)
 			return 0;

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/settings.h"
+#include "gpu-agent/tenants.h"
 #include "gpu-agent/token.h"
 #include "transport/transport.h"
 
@@ -66,6 +67,7 @@ struct front *target_front(void)
 	must(events_open(&front.events, &error), "epoll");
 	must(events_watch(&front.events, &front.control, pair[0], EPOLLIN, control_ready),
 		"watch");
+	must(tenants_open(&front, &error), "tenants");
 	must(session_open_table(&front, &error), "sessions");
 	must(pool_open(&front, &error), "pool");
 	must(hello_open(&front, &error), "hello");

@@ -74,6 +74,32 @@ def test_the_limit_holds_for_all_processes_of_a_pod_together():
         end(app)
 
 
+def test_a_tenants_budget_holds_for_programs_that_say_no_limit():
+    """Of one tenant, in two pods that say nothing; another tenant has the whole GPU."""
+    with folder() as path:
+        files = {name: os.path.join(path, name) for name in ("tokens", "a", "b")}
+        for name, text in (("tokens", "token-a team-a 256Mi\ntoken-b team-b\n"), ("a", "token-a"),
+                           ("b", "token-b")):
+            with open(files[name], "w") as file:
+                file.write(text)
+        agent = Agent(path, "--token-file", files["tokens"])
+        first, second, other = [Sidecar(os.path.join(path, n), agent, "--token-file", files[who],
+                                        env={"POD_NAMESPACE": "ns", "POD_NAME": n})
+                                for n, who in (("one", "a"), ("two", "a"), ("three", "b"))]
+        holder = App("hold", 160 * MIB, socket=first.socket)
+        holder.line("^holding", 20)
+        app = App("limit", STEP, socket=second.socket)
+        _, total, free, _ = sees(app)
+        assert (total, free) == (LIMIT, 96 * MIB), (total, free)
+        error, got, _, _ = takes(app)
+        assert (error, got) == (OUT_OF_MEMORY, 96 * MIB - STEP), (error, got)
+        large = App("hold", 2 * LIMIT, socket=other.socket)
+        large.line("^holding", 20)
+        assert {s["tenant"] for s in agent.sessions()} == {"team-a", "team-b"}, agent.sessions()
+        end(app, holder, large)
+        agent.stop()
+
+
 def test_a_pod_gets_as_many_gpus_as_it_asks_for_the_freest_first():
     with folder() as path:
         agent = Agent(path, env={"VCUDA_SOFTGPU_DEVICES": "3"})

@@ -80,8 +80,8 @@ static void limit_holds_for_each_account(void **state)
 	assert_int_equal(ledger_grow(&l, &a, 0, 1), 300 * MIB);
 }
 
-/* Sixty-four at once on a small device: everybody has something, a third is left for wishes,
- * and nothing is promised twice. */
+/* Sixty-four at once on a small device: those who have not asked hold an eighth of it together,
+ * the rest is for what they ask, and nothing is promised twice. */
 static void many_accounts_share_a_small_device(void **state)
 {
 	struct ledger l;
@@ -93,8 +93,8 @@ static void many_accounts_share_a_small_device(void **state)
 	for (int i = 0; i < 64; i++)
 		ledger_open(&l, &accounts[i], ~0u, NULL, 256 * MIB);
 	assert_int_equal(accounts[0].lease[0], 64 * MIB);
-	assert_true(accounts[63].lease[0] >= 16 * MIB);
-	assert_true(ledger_free(&l, 0) > 4096 / 3 * MIB);
+	assert_int_equal(accounts[63].lease[0], 0);
+	assert_true(ledger_free(&l, 0) >= 4096 / 8 * 7 * MIB);
 	for (int i = 0; i < 64; i++) {
 		uint64_t before = accounts[i].lease[0];
 
@@ -143,6 +143,65 @@ static void what_does_not_add_up_is_a_bug(void **state)
 	assert_int_equal(l.devices[0].contexts, 0);
 }
 
+/* Two hundred that ask for nothing leave seven eighths; where little is free the next one gets
+ * nothing before it asks; what one asked for is no longer idle. */
+static void idle_accounts_starve_nobody(void **state)
+{
+	static struct ledger_account idle[200];
+	struct ledger_account busy, late;
+	struct ledger l;
+
+	(void)state;
+	make(&l, 1, 81920 * MIB, 0);
+	for (int i = 0; i < 200; i++)
+		ledger_open(&l, &idle[i], ~0u, NULL, 256 * MIB);
+	assert_int_equal(idle[0].lease[0], 256 * MIB);
+	assert_true(l.devices[0].idle <= 10240 * MIB);
+	assert_int_equal(l.devices[0].leased, l.devices[0].idle);
+	ledger_open(&l, &busy, ~0u, NULL, 256 * MIB);
+	assert_int_equal(ledger_grow(&l, &busy, 0, 71000 * MIB), 71000 * MIB);
+	for (int i = 0; i < 200; i++)
+		ledger_close(&l, &idle[i]);
+	assert_int_equal(l.devices[0].idle, 0);
+	assert_int_equal(ledger_free(&l, 0), 10920 * MIB);
+	ledger_open(&l, &late, ~0u, NULL, 256 * MIB);
+	assert_true(late.lease[0] > 0);
+	assert_int_equal(ledger_grow(&l, &busy, 0, 1000 * MIB), 72000 * MIB);
+	ledger_close(&l, &late);
+	ledger_open(&l, &late, ~0u, NULL, 256 * MIB); /* an eighth is free, no more */
+	assert_int_equal(late.lease[0], 0);
+	assert_true(ledger_grow(&l, &late, 0, 16 * MIB) >= 16 * MIB);
+	ledger_close(&l, &late);
+	ledger_close(&l, &busy);
+	assert_int_equal(l.bugs, 0);
+}
+
+/* A pod's budget inside its tenant's: both must have it. */
+static void budget_within_a_budget(void **state)
+{
+	struct ledger_budget tenant = {.limit = 100 * MIB};
+	struct ledger_budget pod = {.limit = 80 * MIB, .parent = &tenant};
+	struct ledger_account a, b;
+	struct ledger l;
+
+	(void)state;
+	make(&l, 1, 4096 * MIB, 0);
+	ledger_open(&l, &a, ~0u, &pod, 256 * MIB);
+	ledger_open(&l, &b, ~0u, &tenant, 256 * MIB);
+	assert_int_equal(a.lease[0] + b.lease[0], 0);
+	assert_int_equal(ledger_grow(&l, &a, 0, 81 * MIB), 0);
+	assert_int_equal(ledger_grow(&l, &b, 0, 40 * MIB), 40 * MIB);
+	assert_int_equal(ledger_grow(&l, &a, 0, 61 * MIB), 0);
+	assert_int_equal(ledger_grow(&l, &a, 0, 60 * MIB), 60 * MIB);
+	assert_int_equal(tenant.lease[0], 100 * MIB);
+	ledger_close(&l, &a);
+	assert_int_equal(tenant.lease[0], 40 * MIB);
+	assert_int_equal(pod.lease[0], 0);
+	ledger_close(&l, &b);
+	assert_int_equal(tenant.lease[0], 0);
+	assert_int_equal(l.bugs, 0);
+}
+
 /* Two accounts of one budget, a third without, one that may not have of device 1. */
 static void accounts_of_one_budget_share_it(void **state)
 {
@@ -178,6 +237,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accounts_of_one_budget_share_it),
+		cmocka_unit_test(idle_accounts_starve_nobody),
+		cmocka_unit_test(budget_within_a_budget),
 		cmocka_unit_test(sum_stays_within_the_device),
 		cmocka_unit_test(limit_holds_for_each_account),
 		cmocka_unit_test(many_accounts_share_a_small_device),

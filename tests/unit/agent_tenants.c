@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tenants: the budget of a token holds whatever its clients say, what they say takes from
+ * nobody else, and a token file that is written again is taken up.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/agent/client.h"
+
+#define MIB (1ull << 20)
+
+static struct agent agent;
+static char path[] = "/tmp/agent-tenants-XXXXXX";
+
+static void put(const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	put("token-a a 128MiB 3\n"
+	    "token-b b 64MiB\n"
+	    "token-c c\n");
+	agent_start(&agent, "/toy/ready",
+		(const char *[]){"--token-file", path, "--set", "max_sessions=12", NULL});
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	agent_stop(&agent);
+	return 0;
+}
+
+static bool all_gone(void)
+{
+	return http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0) &&
+	       http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"ending\"}", 0);
+}
+
+static void say(struct session_hello *hello, const char *token, const char *pod, uint64_t limit)
+{
+	client_hello(hello, SESSION_COMMANDS);
+	strcpy(hello->token, token);
+	strcpy(hello->pod, pod);
+	strcpy(hello->pod_uid, pod);
+	hello->memory_limit = limit;
+}
+
+static bool open_as(struct client *client, const char *token, const char *pod, uint64_t limit)
+{
+	struct session_hello hello;
+
+	say(&hello, token, pod, limit);
+	return client_open_as(&agent, client, &hello);
+}
+
+/* Leaving the limit out, and other names: 64 MiB are 64 MiB. */
+static void budget_holds_whatever_is_said(void **state)
+{
+	struct client a, b, c, other;
+
+	(void)state;
+	assert_true(open_as(&a, "token-b", "x/limited", 64 * MIB));
+	assert_true(open_as(&b, "token-b", "x/limited", 0));
+	assert_true(open_as(&c, "token-b", "x/made-up", 0));
+	assert_true(open_as(&other, "token-c", "x/limited", 0));
+	assert_int_equal(client_lease(&b), 64 * MIB);
+	assert_int_equal(client_lease(&b), 64 * MIB);
+	assert_int_equal(client_lease(&a), 0);
+	assert_int_equal(client_lease(&c), 0);
+	client_close(&b);
+	/* It waits for what the one that goes gives back. */
+	assert_int_equal(client_lease(&c), 64 * MIB);
+	assert_true(client_lease(&other) >= 64 * MIB);
+	client_close(&a);
+	client_close(&c);
+	client_close(&other);
+	assert_true(all_gone());
+	assert_int_equal(http_metric(&agent, "vcuda_agent_ledger_bugs_total"), 0);
+}
+
+/* Another's name with a limit of 1 MiB, of the same tenant and of another one. */
+static void what_is_said_takes_from_nobody_else(void **state)
+{
+	struct client victim, stranger, other;
+
+	(void)state;
+	assert_true(open_as(&victim, "token-a", "x/victim", 128 * MIB));
+	assert_true(open_as(&stranger, "token-a", "x/victim", 1 * MIB));
+	assert_true(open_as(&other, "token-b", "x/victim", 1 * MIB));
+	assert_int_equal(client_lease(&stranger), 0); /* its own is lowered */
+	assert_int_equal(client_lease(&victim), 64 * MIB);
+	assert_int_equal(client_lease(&victim), 128 * MIB);
+	client_close(&victim);
+	client_close(&stranger);
+	client_close(&other);
+	assert_true(all_gone());
+}
+
+static void sessions_of_a_tenant_are_counted_by_its_token(void **state)
+{
+	struct client mine[3], more, other[4];
+	char pod[32];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		snprintf(pod, sizeof(pod), "made/up-%d", i);
+		assert_true(open_as(&mine[i], "token-a", pod, 0));
+	}
+	assert_false(open_as(&more, "token-a", "made/up-3", 0));
+	assert_int_equal(more.welcome.status, 800);
+	assert_non_null(strstr(more.welcome.text, "3 sessions of 'a' are running"));
+	/* Without a number: no more than are left for the others. */
+	for (int i = 0; i < 4; i++)
+		assert_true(open_as(&other[i], "token-c", "c/c", 0));
+	assert_true(open_as(&more, "token-c", "c/c", 0));
+	client_close(&more);
+	for (int i = 0; i < 3; i++)
+		client_close(&mine[i]);
+	for (int i = 0; i < 4; i++)
+		client_close(&other[i]);
+	assert_true(all_gone());
+}
+
+static void a_share_is_left_for_other_tenants(void **state)
+{
+	struct client c[6], more, other;
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		assert_true(open_as(&c[i], "token-c", "c/c", 0));
+	assert_false(open_as(&more, "token-c", "c/c", 0));
+	assert_int_equal(more.welcome.status, 800);
+	assert_non_null(strstr(more.welcome.text, "for other tenants"));
+	assert_true(open_as(&other, "token-b", "b/b", 0));
+	client_close(&other);
+	for (int i = 0; i < 6; i++)
+		client_close(&c[i]);
+	assert_true(all_gone());
+}
+
+/* The second connection of somebody who has another token is nobody's. */
+static void session_is_joined_by_its_tenant_alone(void **state)
+{
+	struct session_hello hello;
+	struct session_welcome welcome;
+	int fd = client_connect("127.0.0.1", agent.recv);
+
+	(void)state;
+	say(&hello, "token-a", "x/pod", 0);
+	client_say(fd, &hello, sizeof(hello));
+	assert_true(client_hear(fd, &welcome));
+	assert_int_equal(welcome.status, 0);
+	hello.role = SESSION_REPLIES;
+	memcpy(hello.session, welcome.session, 16);
+	memcpy(hello.secret, welcome.secret, 16);
+	strcpy(hello.token, "token-b");
+	assert_int_equal(client_ask(agent.send, &hello).status, 800);
+	strcpy(hello.token, "token-a");
+	assert_int_equal(client_ask(agent.send, &hello).status, 0);
+	close(fd);
+	assert_true(all_gone());
+}
+
+static bool opens(const char *token)
+{
+	struct session_hello hello;
+
+	client_hello(&hello, SESSION_PROBE);
+	strcpy(hello.token, token);
+	return !client_ask(agent.recv, &hello).status;
+}
+
+static bool becomes(const char *token, bool good)
+{
+	for (double end = now_seconds() + 5; now_seconds() < end; usleep(10000))
+		if (opens(token) == good)
+			return true;
+	return false;
+}
+
+static void a_file_written_again_is_taken_up(void **state)
+{
+	struct client running, late;
+	char *log = NULL;
+
+	(void)state;
+	assert_true(open_as(&running, "token-a", "a/a", 0));
+	assert_true(opens("token-b"));
+	assert_false(opens("token-d"));
+	put("token-d d\ntoken-e a 64MiB 1\n");
+	agent_signal(&agent, SIGHUP);
+	assert_true(becomes("token-d", true));
+	assert_false(opens("token-a"));
+	assert_false(opens("token-b"));
+	/* Who runs goes on, and counts for the tenant of that name. */
+	client_echo(&running, "still here");
+	assert_false(open_as(&late, "token-e", "a/b", 0));
+	assert_non_null(strstr(late.welcome.text, "1 sessions of 'a'"));
+	client_close(&running);
+	assert_true(all_gone());
+	/* A bad one changes nothing, and is told; a front that is started again knows it too.
+	 */
+	put("token-d d\ntoken-d d\n");
+	agent_signal(&agent, SIGHUP);
+	for (double end = now_seconds() + 5; now_seconds() < end; usleep(10000)) {
+		free(log);
+		log = agent_log(&agent);
+		if (strstr(log, "event=tokens.bad"))
+			break;
+	}
+	assert_non_null(strstr(log, "another line's too; the tokens of before stay good"));
+	free(log);
+	assert_true(opens("token-d"));
+	/* Without a signal it takes a moment. */
+	put("token-f f\n");
+	for (double end = now_seconds() + 9; now_seconds() < end && !opens("token-f");)
+		usleep(50000);
+	assert_true(opens("token-f"));
+	assert_false(opens("token-d"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(budget_holds_whatever_is_said),
+		cmocka_unit_test(what_is_said_takes_from_nobody_else),
+		cmocka_unit_test(sessions_of_a_tenant_are_counted_by_its_token),
+		cmocka_unit_test(a_share_is_left_for_other_tenants),
+		cmocka_unit_test(session_is_joined_by_its_tenant_alone),
+		cmocka_unit_test(a_file_written_again_is_taken_up),
+	};
+	int fd = mkstemp(path), ret;
+
+	if (fd < 0)
+		return 1;
+	close(fd);
+	ret = cmocka_run_group_tests(tests, start, stop);
+	unlink(path);
+	return ret;
+}
