@@ -17,10 +17,12 @@ struct copy_side {
 static bool copy_side_lay(
 	struct copy_side *side, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth)
 {
+	if (!width || !height || !depth)
+		return false;
 	if (height == 1 && (side->pitch < width || (depth > 1 && slice % side->pitch)))
 		side->pitch = depth > 1 ? slice : width;
 	side->rows = height;
-	if (!width || !height || !depth || side->pitch < width)
+	if (side->pitch < width)
 		return false;
 	if (depth > 1) {
 		side->rows = slice / side->pitch;
