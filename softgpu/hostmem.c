@@ -101,7 +101,7 @@ CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 	return cuMemHostRegister_v2(p, bytesize, Flags);
 }
 
-/* memory_lock held for writing. */
+/* memory_lock_taking() was called. */
 static void alias_drop(struct registered *reg)
 {
 	struct range *range;
@@ -130,7 +130,7 @@ CUresult cuMemHostUnregister(void *p)
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	queue_drain(context, 0);
-	pthread_rwlock_wrlock(&memory_lock);
+	memory_lock_taking();
 	range = ranges_find(&memory_registered, (uintptr_t)p);
 	if (!range || range->start != (uintptr_t)p) {
 		ret = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -142,7 +142,7 @@ CUresult cuMemHostUnregister(void *p)
 		context_unref(reg->context);
 		free(reg);
 	}
-	pthread_rwlock_unlock(&memory_lock);
+	memory_unlock_taking();
 	return ret;
 }
 

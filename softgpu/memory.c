@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "softgpu/graph.h"
+#include "softgpu/task.h"
 
 /* Where the window is wanted: above what ASan keeps for itself, below where programs and
  * libraries are loaded, and around the places where vcuda's clients ask for their windows. */
@@ -21,7 +22,8 @@
 /* Our own choices come from the lowest part; what is above is for those who name an address. */
 #define HEAP_SHARE 8
 
-pthread_rwlock_t memory_lock; /* prefers writers, see memory_init */
+pthread_rwlock_t memory_lock;	      /* prefers writers, see memory_init */
+static pthread_rwlock_t memory_still; /* prefers writers too */
 struct ranges memory_blocks, memory_mappings, memory_registered;
 struct ptx_window memory_window;
 
@@ -48,6 +50,7 @@ bool memory_init(void)
 	/* Or a stream of copies would starve an allocation. */
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&memory_lock, &attr);
+	pthread_rwlock_init(&memory_still, &attr);
 	pthread_rwlockattr_destroy(&attr);
 #ifndef __SANITIZE_THREAD__ /* which has its shadow there */
 	at = reserve(WINDOW_BASE, span);
@@ -91,6 +94,18 @@ bool memory_decommit(uint64_t start, size_t span)
 	return mmap(pointer(start), span, PROT_NONE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
 		       0) != MAP_FAILED;
+}
+
+void memory_lock_taking(void)
+{
+	pthread_rwlock_wrlock(&memory_still);
+	pthread_rwlock_wrlock(&memory_lock);
+}
+
+void memory_unlock_taking(void)
+{
+	pthread_rwlock_unlock(&memory_lock);
+	pthread_rwlock_unlock(&memory_still);
 }
 
 static struct block *block_find(uint64_t address)
@@ -159,7 +174,7 @@ CUresult memory_allocate(struct CUctx_st *context, struct device *device, size_t
 	return CUDA_SUCCESS;
 }
 
-/* memory_lock held for writing. */
+/* memory_lock_taking() was called. */
 static void block_free(struct block *block)
 {
 	ranges_remove(&memory_blocks, block->start);
@@ -177,19 +192,19 @@ CUresult memory_release(uint64_t address, enum block_kind kind)
 	CUresult ret = CUDA_SUCCESS;
 	struct block *block;
 
-	pthread_rwlock_wrlock(&memory_lock);
+	memory_lock_taking();
 	block = block_find(address);
 	if (!block || block->start != address || block->kind != kind)
 		ret = CUDA_ERROR_INVALID_VALUE;
 	else
 		block_free(block);
-	pthread_rwlock_unlock(&memory_lock);
+	memory_unlock_taking();
 	return ret;
 }
 
 void memory_release_context(const struct CUctx_st *context)
 {
-	pthread_rwlock_wrlock(&memory_lock);
+	memory_lock_taking();
 	for (size_t i = 0; i < memory_blocks.count;) {
 		struct block *block = memory_blocks.item[i].owner;
 
@@ -209,7 +224,7 @@ void memory_release_context(const struct CUctx_st *context)
 		context_unref(reg->context);
 		free(reg);
 	}
-	pthread_rwlock_unlock(&memory_lock);
+	memory_unlock_taking();
 }
 
 /* A block covers it whole, or mappings do one after another. */
@@ -256,6 +271,26 @@ bool memory_mapped(uint64_t address, uint64_t size)
 	/* What is queued before a stream-ordered free may still use it; a new call may not. */
 	block = mapped && size ? block_find(address) : NULL;
 	mapped = mapped && !(block && block->freeing);
+	pthread_rwlock_unlock(&memory_lock);
+	return mapped;
+}
+
+void cuSoftgpuTaskBegin(void)
+{
+	pthread_rwlock_rdlock(&memory_still);
+}
+
+void cuSoftgpuTaskEnd(void)
+{
+	pthread_rwlock_unlock(&memory_still);
+}
+
+bool cuSoftgpuTaskReaches(uint64_t address, uint64_t bytes)
+{
+	bool mapped;
+
+	pthread_rwlock_rdlock(&memory_lock);
+	mapped = memory_mapped_locked(address, bytes);
 	pthread_rwlock_unlock(&memory_lock);
 	return mapped;
 }

@@ -53,6 +53,10 @@ $(SOFTGPU_TEST_OBJS): CPPFLAGS += -DIMAGES='"$(abspath $(BUILD)/tests/images)"'
 $(BUILD)/tests/softgpu_fatbin: $(OBJ)/softgpu/fatbin.o
 $(BUILD)/tests/softgpu_fatbin: SOFTGPU_TEST_LIBS := -lzstd -llz4
 
+# Tasks of the libraries beside the driver.
+$(BUILD)/tests/softgpu_tasks: $(BLAS_LIB) $(DNN_LIB)
+$(BUILD)/tests/softgpu_tasks: SOFTGPU_TEST_LIBS := $(BLAS_LIB) $(DNN_LIB)
+
 $(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(SOFTGPU_LIB) | $(SOFTGPU_IMAGES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)

@@ -5,10 +5,12 @@
  *
  * Locks, in the order in which they may be taken:
  *   context_lock  primary contexts, the list of contexts, modules and libraries
+ *   memory_still  (read/write) held by library tasks; written before memory goes away
  *   memory_lock   (read/write) the maps of addresses, accounting; readers copy under it
  *   queue_lock    streams, events, what waits for what
  *   the object table's own lock, a leaf
- * None is held while a kernel or a host function runs.
+ * None is held while a kernel or a host function runs, but memory_still by library tasks:
+ * task.h.
  */
 #ifndef VCUDA_SOFTGPU_SOFTGPU_H
 #define VCUDA_SOFTGPU_SOFTGPU_H
@@ -236,7 +238,10 @@ bool memory_reached(uint64_t address, uint64_t size, const struct device *by);
 /* Whether the host may be read or written there asynchronously: pinned by cuMemHostAlloc or
  * registered. */
 bool memory_pinned(const void *host, uint64_t size);
-/* PROT_NONE again, its pages gone; memory_lock held for writing. */
+/* memory_lock for writing, for those who take memory away that a library's task may touch. */
+void memory_lock_taking(void);
+void memory_unlock_taking(void);
+/* PROT_NONE again, its pages gone; memory_lock_taking() was called. */
 bool memory_decommit(uint64_t start, size_t span);
 
 /* vmm.c */

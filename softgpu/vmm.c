@@ -443,7 +443,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 	if (ret)
 		return ret;
-	pthread_rwlock_wrlock(&memory_lock);
+	memory_lock_taking();
 	if (!whole_mappings(ptr, size)) {
 		ret = CUDA_ERROR_INVALID_VALUE;
 	} else if (!memory_decommit(ptr, size)) {
@@ -458,7 +458,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 			free(mapping);
 		}
 	}
-	pthread_rwlock_unlock(&memory_lock);
+	memory_unlock_taking();
 	return ret;
 }
 
@@ -495,7 +495,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 	prot = access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
 	       : access == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
 							    : PROT_NONE;
-	pthread_rwlock_wrlock(&memory_lock);
+	memory_lock_taking();
 	if (!whole_mappings(ptr, size))
 		ret = CUDA_ERROR_INVALID_VALUE;
 	for (uint64_t at = ptr; !ret && at < ptr + size;) {
@@ -511,7 +511,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 		mapping->reached_by = (mapping->reached_by & ~named) | given;
 		at += mapping->size;
 	}
-	pthread_rwlock_unlock(&memory_lock);
+	memory_unlock_taking();
 	return ret;
 }
 

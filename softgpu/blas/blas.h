@@ -51,7 +51,8 @@ struct blas_handle {
 	CUstream stream;
 	int pointer_mode, math, atomics, sm_count;
 	int strategy, special_values, mantissa_control, max_bits, bit_offset; /* of emulation */
-	_Atomic bool failed; /* a task met memory that is not the device's */
+	_Atomic bool failed;   /* a task met memory that is not the device's */
+	_Atomic unsigned refs; /* the program's, and each task's */
 };
 
 /* Memory that a task reads or writes: an address, or one of an array of addresses. */
@@ -64,6 +65,7 @@ struct blas_place {
 
 struct blas_task {
 	void (*run)(struct blas_task *task);
+	_Atomic unsigned owners; /* its stream or graph, and who waits for it */
 	struct blas_handle *handle;
 	CUcontext context;
 	enum blas_type type; /* of the scalars, and of the computation */
@@ -86,12 +88,18 @@ uint32_t blas_size(enum blas_type type); /* bytes of an element; 0: not served *
 /* A task of the handle with its scalars (NULL: none), or NULL with *status. */
 struct blas_task *blas_new(void *handle, void (*run)(struct blas_task *), enum blas_type type,
 	enum blas_type scalar, const void *alpha, const void *beta, int *status);
-/* Puts it into the stream; frees it. With `result`, what the task leaves in `value` goes there,
- * to the host or the device as the pointer mode says. */
+/* What a task that is made elsewhere begins with: zeroes, and then this. */
+void blas_begin(struct blas_task *task, struct blas_handle *handle,
+	void (*run)(struct blas_task *task));
+/* One owner less. */
+void blas_drop(struct blas_task *task);
+void blas_handle_drop(struct blas_handle *handle);
+/* Puts it into the stream, which drops it. With `result`, what the task leaves in `value` goes
+ * there, to the host or the device as the pointer mode says. */
 int blas_submit(struct blas_task *task, void *result, uint32_t result_bytes);
 
 /* Whether the device has [at, at + bytes), elements of so many bytes that lie as numbers do.
- * Needs the context, which a running task has. */
+ * For a running task, while which it stays so. */
 bool blas_reaches(const void *at, uint64_t bytes, uint32_t element);
 /* Member I of a place, of `elements` elements; NULL and the handle failed where the device does
  * not have it. */

@@ -177,7 +177,7 @@ static int gemm(const struct gemm *g)
 	if (!t)
 		return status;
 	if (!g->m || !g->n || !g->batch) {
-		free(t);
+		blas_drop(t);
 		return BLAS_SUCCESS;
 	}
 	t->op_a = g->op_a;

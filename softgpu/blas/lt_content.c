@@ -190,9 +190,9 @@ BLAS_EXPORT int cublasLtEmulationDescCreate(void **emulation)
 BLAS_EXPORT int cublasLtCreate(void **handle);
 BLAS_EXPORT int cublasLtCreate(void **handle)
 {
-	static const struct blas_handle none;
+	static const struct blas_handle one = {.refs = 1};
 
-	return made(handle, &none, sizeof(none));
+	return made(handle, &one, sizeof(one));
 }
 
 BLAS_EXPORT int cublasLtDestroy(void *handle);
@@ -200,8 +200,8 @@ BLAS_EXPORT int cublasLtDestroy(void *handle)
 {
 	if (!handle)
 		return BLAS_NOT_INITIALIZED;
-	cuCtxSynchronize(); /* tasks may still name it */
-	free(handle);
+	cuCtxSynchronize();
+	blas_handle_drop(handle); /* tasks may still name it */
 	return BLAS_SUCCESS;
 }
 

@@ -382,8 +382,7 @@ BLAS_EXPORT int cublasLtMatmul(void *handle, const void *desc, const void *alpha
 	if (!t)
 		return BLAS_ALLOC_FAILED;
 	memset(t, 0, sizeof(*t));
-	t->base.run = matmul_run;
-	t->base.handle = h;
+	blas_begin(&t->base, h, matmul_run);
 	t->base.scalar = (enum blas_type)how->scale;
 	t->desc = *how;
 	memcpy(&t->a, la, sizeof(t->a));

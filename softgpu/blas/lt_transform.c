@@ -96,8 +96,7 @@ BLAS_EXPORT int cublasLtMatrixTransform(void *handle, const void *desc, const vo
 	if (!t)
 		return BLAS_ALLOC_FAILED;
 	memset(t, 0, sizeof(*t));
-	t->base.run = transform_run;
-	t->base.handle = h;
+	blas_begin(&t->base, h, transform_run);
 	t->base.scalar = (enum blas_type)how->scale;
 	t->desc = *how;
 	t->to = c;

@@ -46,7 +46,7 @@ static struct blas_task *matrices(void *h, void (*run)(struct blas_task *), enum
 static int submit(struct blas_task *t)
 {
 	if (!t->m || !t->n) {
-		free(t);
+		blas_drop(t);
 		return BLAS_SUCCESS;
 	}
 	return blas_submit(t, NULL, 0);

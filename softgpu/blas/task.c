@@ -2,11 +2,13 @@
  *
  * Handles, and tasks in streams.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "softgpu/blas/blas.h"
+#include "softgpu/task.h"
 
 uint32_t blas_size(enum blas_type type)
 {
@@ -62,19 +64,12 @@ uint16_t blas_bfloat_out(float value)
 
 bool blas_reaches(const void *at, uint64_t bytes, uint32_t element)
 {
-	CUdeviceptr address = (CUdeviceptr)(uintptr_t)at, base, end;
-	size_t size;
+	uint64_t address = (uint64_t)(uintptr_t)at;
 
-	if (address % (element > 8 ? 8 : element ? element : 1))
-		return false;
-	if (__builtin_add_overflow(address, bytes, &end))
-		return false;
-	while (address < end) {
-		if (cuMemGetAddressRange(&base, &size, address) || base + size <= address)
-			return false;
-		address = base + size;
-	}
-	return true;
+	return !(address % (element > 8	     ? 8
+				   : element ? element
+					     : 1)) &&
+	       cuSoftgpuTaskReaches(address, bytes);
 }
 
 void *blas_member(
@@ -121,6 +116,29 @@ static void scalar_in(const struct blas_task *task, unsigned char *to, const voi
 	}
 }
 
+void blas_handle_drop(struct blas_handle *handle)
+{
+	if (atomic_fetch_sub(&handle->refs, 1) == 1)
+		free(handle);
+}
+
+void blas_drop(struct blas_task *task)
+{
+	if (atomic_fetch_sub(&task->owners, 1) != 1)
+		return;
+	blas_handle_drop(task->handle);
+	free(task);
+}
+
+void blas_begin(
+	struct blas_task *task, struct blas_handle *handle, void (*run)(struct blas_task *task))
+{
+	task->run = run;
+	task->handle = handle;
+	atomic_fetch_add(&handle->refs, 1);
+	task->owners = 1;
+}
+
 struct blas_task *blas_new(void *handle, void (*run)(struct blas_task *), enum blas_type type,
 	enum blas_type scalar, const void *alpha, const void *beta, int *status)
 {
@@ -138,8 +156,7 @@ struct blas_task *blas_new(void *handle, void (*run)(struct blas_task *), enum b
 	if (!task)
 		return NULL;
 	memset(task, 0, sizeof(*task));
-	task->run = run;
-	task->handle = h;
+	blas_begin(task, h, run);
 	task->type = type;
 	task->scalar = scalar;
 	task->batch = 1;
@@ -157,12 +174,10 @@ struct blas_task *blas_new(void *handle, void (*run)(struct blas_task *), enum b
 	return task;
 }
 
-static void task_run(void *argument)
+static void task_run_still(struct blas_task *task)
 {
-	struct blas_task *task = argument;
 	uint32_t bytes = blas_size(task->scalar);
 
-	cuCtxSetCurrent(task->context);
 	if ((task->alpha_at && !blas_reaches(task->alpha_at, bytes, bytes)) ||
 		(task->beta_at && !blas_reaches(task->beta_at, bytes, bytes)) ||
 		(task->result &&
@@ -179,56 +194,88 @@ static void task_run(void *argument)
 		memcpy(task->result, task->value, task->result_bytes);
 }
 
-static void task_run_and_free(void *argument)
+static void task_run(void *argument)
+{
+	struct blas_task *task = argument;
+
+	cuCtxSetCurrent(task->context);
+	cuSoftgpuTaskBegin();
+	task_run_still(task);
+	cuSoftgpuTaskEnd();
+}
+
+static void task_drop(void *argument)
+{
+	blas_drop(argument);
+}
+
+static void task_run_and_drop(void *argument)
 {
 	task_run(argument);
-	free(argument);
+	blas_drop(argument);
 }
 
 /* In a graph the task runs as often as the graph does, and goes with it. */
-static bool task_captured(struct blas_task *task, CUstream stream, bool *failed)
+static int task_captured(struct blas_task *task, CUstream stream, CUgraph graph)
 {
-	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUuserObject object;
-	CUgraph graph;
 
-	*failed = false;
-	if (cuStreamGetCaptureInfo(stream, &capturing, NULL, &graph, NULL, NULL, NULL) ||
-		capturing != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-		return false;
-	*failed = cuUserObjectCreate(&object, task, free, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-	if (!*failed)
-		*failed =
-			cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) ||
-			cuLaunchHostFunc(stream, task_run, task);
-	return true;
+	if (cuUserObjectCreate(
+		    &object, task, task_drop, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)) {
+		blas_drop(task);
+		return BLAS_EXECUTION_FAILED;
+	}
+	if (cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE)) {
+		cuUserObjectRelease(object, 1);
+		return BLAS_EXECUTION_FAILED;
+	}
+	return cuLaunchHostFunc(stream, task_run, task) ? BLAS_EXECUTION_FAILED : BLAS_SUCCESS;
+}
+
+/* Until the result is there. Where that cannot be waited for, the stream keeps the task. */
+static int task_wait(struct blas_task *task, void *result)
+{
+	struct blas_handle *h = task->handle;
+	int status = BLAS_EXECUTION_FAILED;
+
+	atomic_fetch_add(&task->owners, 1);
+	if (cuLaunchHostFunc(h->stream, task_run_and_drop, task)) {
+		blas_drop(task);
+	} else if (!cuStreamSynchronize(h->stream) && !h->failed) {
+		memcpy(result, task->value, task->result_bytes);
+		status = BLAS_SUCCESS;
+	}
+	blas_drop(task);
+	return status;
 }
 
 int blas_submit(struct blas_task *task, void *result, uint32_t result_bytes)
 {
+	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
 	struct blas_handle *h = task->handle;
-	bool waits = result && !h->pointer_mode, failed;
-	int status = BLAS_SUCCESS;
+	bool waits = result && !h->pointer_mode;
+	CUgraph graph;
 
 	task->result_bytes = result_bytes;
 	if (result && h->pointer_mode)
 		task->result = result;
-	if (!waits && !cuCtxGetCurrent(&task->context) &&
-		task_captured(task, h->stream, &failed))
-		return failed ? BLAS_EXECUTION_FAILED : BLAS_SUCCESS;
 	if (cuCtxGetCurrent(&task->context) ||
-		cuLaunchHostFunc(h->stream, waits ? task_run : task_run_and_free, task)) {
-		free(task);
+		cuStreamGetCaptureInfo(h->stream, &capturing, NULL, &graph, NULL, NULL, NULL) ||
+		(capturing && (waits || capturing != CU_STREAM_CAPTURE_STATUS_ACTIVE))) {
+		/* Waiting is what a capture does not survive. */
+		if (waits)
+			cuStreamSynchronize(h->stream);
+		blas_drop(task);
 		return BLAS_EXECUTION_FAILED;
 	}
-	if (!waits)
+	if (capturing)
+		return task_captured(task, h->stream, graph);
+	if (waits)
+		return task_wait(task, result);
+	if (!cuLaunchHostFunc(h->stream, task_run_and_drop, task))
 		return BLAS_SUCCESS;
-	if (cuStreamSynchronize(h->stream) || h->failed)
-		status = BLAS_EXECUTION_FAILED;
-	else
-		memcpy(result, task->value, result_bytes);
-	free(task);
-	return status;
+	blas_drop(task);
+	return BLAS_EXECUTION_FAILED;
 }
 
 /* ---- the handle's own functions ---- */
@@ -236,22 +283,27 @@ int blas_submit(struct blas_task *task, void *result, uint32_t result_bytes)
 BLAS_EXPORT int cublasCreate_v2(void **handle);
 BLAS_EXPORT int cublasCreate_v2(void **handle)
 {
+	struct blas_handle *h;
+
 	if (!handle)
 		return BLAS_INVALID_VALUE;
-	*handle = calloc(1, sizeof(struct blas_handle));
-	return *handle ? BLAS_SUCCESS : BLAS_ALLOC_FAILED;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return BLAS_ALLOC_FAILED;
+	h->refs = 1;
+	*handle = h;
+	return BLAS_SUCCESS;
 }
 
 BLAS_EXPORT int cublasDestroy_v2(void *handle);
 BLAS_EXPORT int cublasDestroy_v2(void *handle)
 {
-	struct blas_handle *h = handle;
-
-	if (!h)
+	if (!handle)
 		return BLAS_NOT_INITIALIZED;
-	/* Tasks of every stream that it had may still name it. */
+	/* As NVIDIA's does; where it cannot be done, tasks still name the handle, which stays.
+	 */
 	cuCtxSynchronize();
-	free(h);
+	blas_handle_drop(handle);
 	return BLAS_SUCCESS;
 }
 

@@ -304,12 +304,12 @@ DNN_CALL(cudnnConvolutionBiasActivationForward, struct dnn_handle *handle, const
 	if (!j)
 		return status;
 	if (!dnn_fits(bias, y) || !dnn_same_shape(z, y) || (j->beta != 0 && !z_at)) {
-		free(j);
+		dnn_job_drop(&j->job);
 		return CUDNN_STATUS_BAD_PARAM;
 	}
 	if (activation->mode != CUDNN_ACTIVATION_RELU &&
 		activation->mode != CUDNN_ACTIVATION_IDENTITY) {
-		free(j);
+		dnn_job_drop(&j->job);
 		return CUDNN_STATUS_NOT_SUPPORTED;
 	}
 	j->fused = true;
@@ -331,7 +331,7 @@ static int found(struct dnn_handle *handle, struct convolution_job *j, int statu
 	if (!j)
 		return status;
 	if (most < 1 || !count || !perf || cuStreamSynchronize(handle->stream)) {
-		free(j);
+		dnn_job_drop(&j->job);
 		return CUDNN_STATUS_BAD_PARAM;
 	}
 	*perf = (struct dnn_perf){.algorithm = algorithms[j->way].best,

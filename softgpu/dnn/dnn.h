@@ -29,7 +29,8 @@
 
 struct dnn_handle {
 	CUstream stream;
-	_Atomic bool failed; /* a job met memory that is not the device's, or had none */
+	_Atomic bool failed;   /* a job met memory that is not the device's, or had none */
+	_Atomic unsigned refs; /* the program's, and each job's */
 };
 
 /* A tensor descriptor. Strides in elements. */
@@ -65,6 +66,8 @@ void *dnn_job_new(
 /* Puts it into the stream, which frees it, or the graph that the stream captures. It is freed
  * where it cannot be put there, too. */
 int dnn_submit(struct dnn_job *job);
+/* A job that is not submitted. */
+void dnn_job_drop(struct dnn_job *job);
 /* Marks the handle: its calls give EXECUTION_FAILED from now on. */
 void dnn_fail(struct dnn_job *job);
 /* [at, at + bytes) if the device has it; else NULL, and the handle failed. */

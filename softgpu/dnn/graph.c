@@ -261,7 +261,7 @@ int backend_execute(struct dnn_handle *handle, const struct backend_descriptor *
 		(!j->workspace || (uintptr_t)j->workspace % sizeof(double)))
 		status = CUDNN_STATUS_BAD_PARAM;
 	if (status) {
-		free(j);
+		dnn_job_drop(&j->job);
 		return status;
 	}
 	j->graph->users++;

@@ -4,9 +4,11 @@
  */
 #include <cuda_runtime_api.h>
 #include <library_types.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "softgpu/dnn/dnn.h"
+#include "softgpu/task.h"
 
 #define DNN_MAJOR 9
 #define DNN_MINOR 20
@@ -18,18 +20,8 @@ void dnn_fail(struct dnn_job *job)
 
 void *dnn_reach(struct dnn_job *job, const void *at, uint64_t bytes)
 {
-	CUdeviceptr address = (CUdeviceptr)(uintptr_t)at, base, end;
-	size_t size;
-
-	if (!at || __builtin_add_overflow(address, bytes, &end))
-		goto failed;
-	while (address < end) {
-		if (cuMemGetAddressRange(&base, &size, address) || base + size <= address)
-			goto failed;
-		address = base + size;
-	}
-	return (void *)(uintptr_t)at;
-failed:
+	if (at && cuSoftgpuTaskReaches((uint64_t)(uintptr_t)at, bytes))
+		return (void *)(uintptr_t)at;
 	dnn_fail(job);
 	return NULL;
 }
@@ -51,6 +43,7 @@ void *dnn_job_new(
 		return NULL;
 	job->run = run;
 	job->handle = handle;
+	atomic_fetch_add(&handle->refs, 1);
 	*status = CUDNN_STATUS_SUCCESS;
 	return job;
 }
@@ -60,16 +53,28 @@ static void job_run(void *argument)
 	struct dnn_job *job = argument;
 
 	cuCtxSetCurrent(job->context);
+	cuSoftgpuTaskBegin();
 	job->run(job);
+	cuSoftgpuTaskEnd();
+}
+
+static void handle_drop(struct dnn_handle *handle)
+{
+	if (atomic_fetch_sub(&handle->refs, 1) == 1)
+		free(handle);
+}
+
+void dnn_job_drop(struct dnn_job *job)
+{
+	if (job->drop)
+		job->drop(job);
+	handle_drop(job->handle);
+	free(job);
 }
 
 static void job_free(void *argument)
 {
-	struct dnn_job *job = argument;
-
-	if (job->drop)
-		job->drop(job);
-	free(job);
+	dnn_job_drop(argument);
 }
 
 static void job_run_and_free(void *argument)
@@ -94,9 +99,11 @@ static bool job_captured(struct dnn_job *job, bool *failed)
 		job_free(job);
 		*failed = true;
 	} else {
-		*failed =
-			cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) ||
-			cuLaunchHostFunc(stream, job_run, job);
+		*failed = cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+		if (*failed)
+			cuUserObjectRelease(object, 1);
+		else
+			*failed = cuLaunchHostFunc(stream, job_run, job);
 	}
 	return true;
 }
@@ -126,16 +133,20 @@ DNN_CALL(cudnnCreate, struct dnn_handle **handle)
 	if (cuCtxGetCurrent(&context) || !context)
 		return CUDNN_STATUS_NOT_INITIALIZED;
 	*handle = calloc(1, sizeof(**handle));
-	return *handle ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
+	if (!*handle)
+		return CUDNN_STATUS_ALLOC_FAILED;
+	(*handle)->refs = 1;
+	return CUDNN_STATUS_SUCCESS;
 }
 
 DNN_CALL(cudnnDestroy, struct dnn_handle *handle)
 {
 	if (!handle)
 		return CUDNN_STATUS_SUCCESS;
-	/* Jobs of every stream that it had may still name it. */
+	/* As NVIDIA's does; where it cannot be done, jobs still name the handle, which stays.
+	 */
 	cuCtxSynchronize();
-	free(handle);
+	handle_drop(handle);
 	return CUDNN_STATUS_SUCCESS;
 }
 

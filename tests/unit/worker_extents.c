@@ -72,6 +72,7 @@ static const struct side sides[] = {
 	{"a pitch beyond all addresses", FIRST, UINT64_MAX, UINT64_MAX, 1000, 1, 2,
 		CUDA_ERROR_INVALID_VALUE},
 	{"no bytes", FIRST, 0, 0, 0, 1, 1, CUDA_ERROR_INVALID_VALUE},
+	{"slices of no bytes", FIRST, 0, 0, 0, 1, 2, CUDA_ERROR_INVALID_VALUE},
 	{"no rows", FIRST, 1000, 1000, 1000, 0, 1, CUDA_ERROR_INVALID_VALUE},
 };
 
