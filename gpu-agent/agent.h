@@ -91,6 +91,7 @@ struct agent_config {
 	char cache_dir[AGENT_PATH];	/* modules by SHA-256 */
 	uint64_t cache_bytes;		/* the cache's limit */
 	uint32_t launch_timeout_ms;	/* 0 = none */
+	bool sandbox_off;		/* sandbox.h */
 	uint32_t log_level;		/* enum log_level; set before worker_main */
 	bool pinned;			/* worker_cpus counts; set before worker_main */
 	cpu_set_t worker_cpus;

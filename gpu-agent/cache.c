@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/folder.h"
 #include "common/log.h"
 #include "gpu-agent/worker_state.h"
 
@@ -95,21 +96,6 @@ static void cache_trim(const char *folder, uint64_t need, uint64_t limit)
 	}
 }
 
-static int cache_make_folder(const char *folder)
-{
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s", folder);
-	for (char *at = path + 1; *at; at++)
-		if (*at == '/') {
-			*at = 0;
-			if (mkdir(path, 0700) && errno != EEXIST)
-				return -errno;
-			*at = '/';
-		}
-	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
-}
-
 void cache_write(const char *folder, const uint8_t digest[32], const void *bytes, uint64_t size,
 	uint64_t limit)
 {
@@ -117,7 +103,7 @@ void cache_write(const char *folder, const uint8_t digest[32], const void *bytes
 	cleanup_close int fd = -1;
 	uint64_t at = 0;
 
-	if (size > limit || cache_make_folder(folder))
+	if (size > limit || folder_make(folder))
 		return;
 	cache_trim(folder, size, limit);
 	cache_path(path, folder, digest);

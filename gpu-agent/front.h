@@ -155,6 +155,7 @@ struct pool {
 	uint32_t driver_version;
 	char driver_release[32]; /* the driver's own version */
 	char driver[192];	 /* what READY called it */
+	uint32_t sandbox;	 /* what keeps the last one in (sandbox.h) */
 };
 
 struct counters {

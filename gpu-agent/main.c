@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "gpu-agent/agent.h"
 #include "gpu-agent/library.h"
+#include "gpu-agent/sandbox.h"
 #include "gpu-agent/settings.h"
 #include "gpu-agent/options.h"
 #include "gpu-agent/token.h"
@@ -30,6 +31,8 @@ static int role_main(const char *role)
 	static struct agent_config config;
 	struct error error;
 
+	if (strcmp(role, "worker"))
+		sandbox_hide();
 	if (settings_from_fd(&config, AGENT_FD_CONFIG, &error))
 		return fail(2, &error);
 	close(AGENT_FD_CONFIG);
@@ -53,6 +56,7 @@ static int role_main(const char *role)
 	if (config.pinned &&
 		sched_setaffinity(0, sizeof(config.worker_cpus), &config.worker_cpus))
 		log_warn("worker.cpus", "text=\"worker_cpus: %s\"", strerror(errno));
+	sandbox_enter(&config);
 	return worker_main(&config, AGENT_FD_SOCKET);
 }
 
@@ -65,6 +69,7 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "--role"))
 		return role_main(argv[2]);
+	sandbox_hide(); /* it reads the token */
 	log_open("gpu-agent");
 	todo = options_parse(argc, argv, &config, &error);
 	if (todo == OPTIONS_DONE)

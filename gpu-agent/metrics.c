@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gpu-agent/front.h"
+#include "gpu-agent/sandbox.h"
 
 static void head(FILE *out, const char *name, const char *type, const char *help)
 {
@@ -75,6 +76,11 @@ static void print_workers(FILE *out, const struct front *front)
 	SOME(out, "vcuda_agent_worker_exits_total", "counter",
 		"Workers reaped, by how they ended.", "reason", {"clean", c->exits_clean},
 		{"failed", c->exits_failed}, {"signal", c->exits_signal});
+	head(out, "vcuda_agent_worker_sandbox", "gauge",
+		"1: this part of the workers' sandbox holds.");
+	for (uint32_t part = 1; part < SANDBOX_ALL; part <<= 1)
+		fprintf(out, "vcuda_agent_worker_sandbox{part=\"%s\"} %d\n",
+			sandbox_part_name(part), (front->pool.sandbox & part) != 0);
 	one(out, "vcuda_agent_worker_faults_total", "counter",
 		"Datagrams of workers that made no sense.", c->peer_faults);
 }

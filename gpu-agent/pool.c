@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/pods.h"
+#include "gpu-agent/sandbox.h"
 
 /* A driver with many GPUs and nothing initialised takes tens of seconds. */
 #define READY_NS (120000 * FRONT_MS)
@@ -166,6 +167,22 @@ static bool devices_make_sense(const struct handoff *h)
 	return true;
 }
 
+/* Said once, and again where it changes: the kernel is the same for all of them. */
+static void note_sandbox(struct front *front, uint32_t parts)
+{
+	struct pool *pool = &front->pool;
+	char text[SANDBOX_TEXT];
+
+	if (pool->driver[0] && pool->sandbox == parts)
+		return;
+	pool->sandbox = parts;
+	sandbox_text(text, parts);
+	if (parts == SANDBOX_ALL || front->config->sandbox_off)
+		log_info("worker.sandbox", "text=\"%s\"", text);
+	else
+		log_warn("worker.sandbox", "text=\"%s\"", text);
+}
+
 static void worker_is_ready(struct front *front, struct pool_worker *worker, struct handoff *h)
 {
 	struct pool *pool = &front->pool;
@@ -201,6 +218,7 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 			ledger_foreign(ledger, d,
 				h->devices[d].total_memory - h->devices[d].free_memory +
 					h->devices[d].context_memory);
+	note_sandbox(front, h->sandbox);
 	pool->driver_version = h->driver_version;
 	front_clean(pool->driver, sizeof(pool->driver), h->text, sizeof(h->text));
 	front_clean(pool->driver_release, sizeof(pool->driver_release), h->release,

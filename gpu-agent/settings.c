@@ -144,6 +144,12 @@ static int set_token(struct agent_config *config, const char *value)
 	return token_set(&config->tokens, value);
 }
 
+static int set_sandbox(struct agent_config *config, const char *value)
+{
+	config->sandbox_off = !strcmp(value, "off");
+	return config->sandbox_off || !strcmp(value, "on") ? 0 : -EINVAL;
+}
+
 /* "9997,9998,9999" of the flag --ports. */
 static int set_ports(struct agent_config *config, const char *value)
 {
@@ -206,6 +212,7 @@ static const struct setting settings[] = {
 	{"worker_cpus", SPECIAL, 0, 0, 0, set_cpus, "all or a list like [0, 2-5]"},
 	{"launch_timeout_ms", NUMBER32, AT(launch_timeout_ms), 0, 86400000, NULL,
 		"milliseconds, 0-86400000 (0 = none)"},
+	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on or off"},
 	{"log", SPECIAL, 0, 0, 0, set_log, "error, warn, info or debug"},
 	{"ready_file", PATH(ready_file)},
 };

@@ -12,6 +12,7 @@
 #include "gpu-agent/library.h"
 #include "gpu-agent/pods.h"
 #include "gpu-agent/tenants.h"
+#include "gpu-agent/sandbox.h"
 
 void status_uuid(FILE *out, const uint8_t uuid[16])
 {
@@ -129,6 +130,18 @@ char *status_sessions(const struct front *front)
 	return print_json(root);
 }
 
+/* No failure either: what is missing is the kernel's, or was switched off. */
+static void print_sandbox(FILE *out, const struct front *front)
+{
+	const uint32_t parts = front->pool.sandbox;
+	char text[SANDBOX_TEXT];
+
+	if (!front->pool.driver[0])
+		return; /* no worker said it yet */
+	fprintf(out, "[%c] sandbox: %s%s\n", parts == SANDBOX_ALL ? '+' : ' ',
+		front->config->sandbox_off ? "switched off, " : "", sandbox_text(text, parts));
+}
+
 /* Who is served, and what is there for programs; what is missing is not missed by all. */
 static void print_details(FILE *out, const struct front *front)
 {
@@ -136,6 +149,7 @@ static void print_details(FILE *out, const struct front *front)
 		fprintf(out, "[!] token: none is asked for (insecure), everybody is served\n");
 	else
 		fprintf(out, "[+] token\n");
+	print_sandbox(out, front);
 	for (size_t i = 0; i < front->library_count; i++) {
 		const struct control *c = &front->libraries[i];
 		const struct library_family *f = library_family((enum agent_library)c->number);

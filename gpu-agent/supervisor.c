@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +26,7 @@
 #include "gpu-agent/ready.h"
 #include "gpu-agent/settings.h"
 #include "gpu-agent/token.h"
+#include "gpu-agent/sandbox.h"
 #include "transport/transport.h"
 
 #define MS 1000000ull
@@ -441,10 +441,7 @@ int supervisor_main(struct agent_config *config)
 	struct supervisor s = {.config = config, .control = -1, .probe = -1, .status = -1};
 	struct error error;
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	prctl(PR_SET_DUMPABLE,
-		0); /* it holds the token: not to be read by what runs beside it */
-#endif
+	sandbox_device_files(config);
 	s.tokens_at = UINT64_MAX;
 	if (config->tokens.file[0] && !stat(config->tokens.file, &s.tokens))
 		s.tokens_at = 0;
@@ -474,6 +471,9 @@ int supervisor_main(struct agent_config *config)
 		log_warn("agent.insecure",
 			"text=\"no token is asked for: everybody who reaches the ports has the "
 			"GPUs, and may say to be any pod\"");
+	if (config->sandbox_off)
+		log_warn("sandbox.off", "text=\"a tenant's code in a worker reaches all that "
+					"the agent reaches\"");
 	start_front(&s);
 	start_probe(&s);
 	run(&s);

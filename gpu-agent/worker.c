@@ -19,6 +19,7 @@
 
 #include "common/descriptors.h"
 #include "common/log.h"
+#include "gpu-agent/sandbox.h"
 #include "gpu-agent/worker_state.h"
 
 const struct cuda_driver *worker_driver(const struct worker *w)
@@ -424,6 +425,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 		worker_say(w, &message);
 		return 1;
 	}
+	message.sandbox = sandbox_seal();
 	if (worker_say(w, &message) || worker_session(w, &message))
 		return 0;
 

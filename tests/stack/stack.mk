@@ -8,16 +8,16 @@ $(STACK_APP): tests/stack/app.cu | $(CACHE)/.complete
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -Xcompiler -pthread $< -o $@ \
 		-L$(CUDA13)/lib
 
-STACK_DRIVER := $(BUILD)/stack/libslow-driver.so
+STACK_DRIVERS := $(BUILD)/stack/libslow-driver.so $(BUILD)/stack/libprying-driver.so
 
-$(STACK_DRIVER): tests/stack/slow_driver.c $(LIB)/libvcuda-softgpu.so
+$(STACK_DRIVERS): $(BUILD)/stack/lib%-driver.so: tests/stack/%_driver.c $(LIB)/libvcuda-softgpu.so
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
-		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(LIB)/libvcuda-softgpu.so
+		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(LIB)/libvcuda-softgpu.so -pthread
 
 # Of the others' programs.
-STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVER) $(BUILD)/static/13/stripped $(addprefix $(BUILD)/programs/13/, \
+STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/13/stripped $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d)
 
 .PHONY: test-stack

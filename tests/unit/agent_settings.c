@@ -79,6 +79,7 @@ static void every_key_is_read(void **state)
 		  "http:\n  address: ::1\n"
 		  "worker_cpus:\n  - 0\n  - 2-3\n"
 		  "launch_timeout_ms: 9\n"
+		  "sandbox: off\n"
 		  "log: warn\n"
 		  "ready_file: /run/ready\n");
 	assert_string_equal(config.address, "127.0.0.1");
@@ -113,6 +114,7 @@ static void every_key_is_read(void **state)
 	assert_true(CPU_ISSET(0, &config.worker_cpus) && CPU_ISSET(3, &config.worker_cpus));
 	assert_false(CPU_ISSET(1, &config.worker_cpus));
 	assert_int_equal(config.launch_timeout_ms, 9);
+	assert_true(config.sandbox_off);
 	assert_int_equal(config.log_level, 1);
 	assert_string_equal(config.ready_file, "/run/ready");
 }

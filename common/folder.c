@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/folder.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int folder_make(const char *folder)
+{
+	char path[PATH_MAX];
+	size_t n = strlen(folder);
+
+	if (!n || n >= sizeof(path))
+		return -ENAMETOOLONG;
+	memcpy(path, folder, n + 1);
+	for (char *at = path + 1; *at; at++)
+		if (*at == '/') {
+			*at = 0;
+			if (mkdir(path, 0700) && errno != EEXIST)
+				return -errno;
+			*at = '/';
+		}
+	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}

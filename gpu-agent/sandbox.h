@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a worker may not do.  A tenant's calls and kernels run in it, so it is treated as if the
+ * tenant's code ran in it: it has no capabilities, no other process's memory, descriptors or
+ * signals, no files but those that a driver and its libraries read, no programs to start and no
+ * connections to make.
+ *
+ * Workers share a user.  One that is between its exec and sandbox_enter() needs no protection
+ * of its own: every process that runs a tenant's code went through both functions before.
+ *
+ * docs/SECURITY.md says what holds what, and what a kernel that lacks a part leaves open.
+ */
+#ifndef VCUDA_GPU_AGENT_SANDBOX_H
+#define VCUDA_GPU_AGENT_SANDBOX_H
+
+#include <stdint.h>
+
+#include "gpu-agent/agent.h"
+
+/* A sanitizer's runtime reads its own process, starts a symbolizer, and at the end a process
+ * that traces this one: builds with one leave out what forbids that. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANDBOX_SANITIZER 1
+#endif
+#endif
+#ifndef SANDBOX_SANITIZER
+#define SANDBOX_SANITIZER 0
+#endif
+
+/* The parts that hold, as bits of struct handoff's `sandbox`. */
+enum sandbox_part {
+	SANDBOX_HIDDEN = 1,	  /* not dumpable: not to be read or traced by its user */
+	SANDBOX_CAPABILITIES = 2, /* none, and none to be had */
+	SANDBOX_FILES = 4,	  /* Landlock */
+	SANDBOX_CALLS = 8,	  /* seccomp */
+	SANDBOX_ALL = 15,
+};
+
+/* For logs, pages and metrics: "landlock" of SANDBOX_FILES; "landlock, seccomp", and what this
+ * kernel or build lacks. The latter returns out. */
+#define SANDBOX_TEXT 128
+const char *sandbox_part_name(uint32_t part);
+const char *sandbox_text(char out[SANDBOX_TEXT], uint32_t parts);
+
+/* Any process of the agent: others of its user cannot read or trace it. */
+void sandbox_hide(void);
+
+/* The worker, before it has a second thread and before it reads anything foreign. */
+void sandbox_enter(const struct agent_config *config);
+
+/* The worker, when the driver is open and before it has a session. The parts that hold. */
+uint32_t sandbox_seal(void);
+
+/* The supervisor: makes the device files that NVIDIA's driver would have made in a worker that
+ * may. */
+void sandbox_device_files(const struct agent_config *config);
+
+/* sandbox_files.c: 0, or -errno where this kernel cannot. */
+int sandbox_files(const struct agent_config *config);
+
+/* sandbox_calls.c: likewise. The first before there are other threads; the second for all. */
+int sandbox_calls_start(void);
+int sandbox_calls_warm(void);
+
+#endif
