@@ -73,10 +73,11 @@ struct agent_config {
 	uint32_t warm_workers;		 /* 0 = 1 with the software GPU, else 2 */
 	uint32_t max_sessions;
 	uint32_t max_sessions_per_pod;
-	uint64_t memory_limit;	   /* bytes a session and device, 0 = the whole device */
-	uint64_t memory_reserve;   /* bytes of each device that nobody is given */
-	uint64_t lease_initial;	   /* bytes */
-	uint32_t start_timeout_ms; /* how long a client waits for a worker */
+	uint64_t memory_limit;	    /* bytes a session and device, 0 = the whole device */
+	uint64_t memory_reserve;    /* bytes of each device that nobody is given */
+	uint64_t lease_initial;	    /* bytes */
+	uint32_t start_timeout_ms;  /* how long a client waits for a worker */
+	uint32_t worker_silence_ms; /* a worker that says nothing for so long is ended */
 	uint32_t drain_ms;
 	uint32_t front_restarts;     /* how often the supervisor started the front again */
 	char ready_file[AGENT_PATH]; /* "" = none */

@@ -98,7 +98,7 @@ struct tenants;
 struct session {
 	enum session_state state;
 	uint8_t id[16], secret[16];
-	struct watch commands; /* until it is handed over */
+	struct watch commands; /* from the hand-over on: a copy, to see that the client goes */
 	uint32_t lanes;	       /* handed over */
 	uint64_t features;
 	uint64_t number;   /* in the order of coming, never reused */
@@ -108,7 +108,7 @@ struct session {
 	struct in6_addr address; /* the peer's */
 	struct tenant *tenant;
 	time_t started;
-	uint64_t deadline; /* WAITING, JOINING */
+	uint64_t deadline; /* WAITING, JOINING; RUNNING: its client is gone, 0: is there */
 	struct pool_worker *worker;
 	struct pod *limits; /* NULL: it said none */
 	struct ledger_account account;
@@ -139,6 +139,7 @@ struct pool_worker {
 	/* LEASEs that wait for workers that are ending: bytes by device, 0 = none. */
 	uint64_t wishes[HANDOFF_DEVICES];
 	uint64_t wishes_until; /* 0: none */
+	uint32_t silent;       /* looks since it said anything */
 	struct session *session;
 };
 
@@ -152,6 +153,7 @@ struct pool {
 	char logged[192];  /* said in the log already */
 	uint64_t retry_at; /* not before, when failing */
 	uint64_t retry_delay;
+	uint64_t look_at; /* for workers that say nothing */
 	uint32_t driver_version;
 	char driver_release[32]; /* the driver's own version */
 	char driver[192];	 /* what READY called it */

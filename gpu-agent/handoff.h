@@ -27,6 +27,7 @@ enum handoff_what {
 		6, /* fd: memory of `bytes` bytes of GPU `device`, to be had by others */
 	HANDOFF_UNSHARE = 7, /* no longer: session = its name */
 	HANDOFF_WANT = 8,    /* what has the name in `session`, for GPU `device` */
+	HANDOFF_ALIVE = 9,   /* each second, instead of STATS, while the loop is in a call */
 	/* front -> worker */
 	/* fds: [0] commands, [1] replies; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,

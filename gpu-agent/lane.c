@@ -3,7 +3,8 @@
  * Lanes at the worker's end: a thread each, which does nothing but receive into pinned memory
  * of its own, ahead of the frames that name the pieces.  The loop takes a piece when its
  * frame's turn has come, so the order of calls is the link's; the copying, which one core does
- * at a fraction of a fast wire's speed, is done by several.
+ * at a fraction of a fast wire's speed, is done by several.  The memory is the thread's to get,
+ * too: the driver may make that wait for the GPU, and the loop must not.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -69,11 +70,27 @@ static void lane_ring(struct lane *lane)
 		(void)!write(lane->wake, &one, sizeof(one));
 }
 
+static bool lane_allocate(struct lane *lane)
+{
+	const struct cuda_driver *cuda = lane->cuda;
+	void *base = NULL;
+
+	if (cuda->cuCtxSetCurrent(lane->context) ||
+		cuda->cuMemHostAlloc(
+			&base, (size_t)LANE_SLOTS * SLOT_BYTES, CU_MEMHOSTALLOC_PORTABLE))
+		return false;
+	lane->base = base;
+	return true;
+}
+
 static void *lane_main(void *argument)
 {
 	struct lane *lane = argument;
+	bool ready = lane_allocate(lane);
 
-	for (uint32_t filled = 0;; filled++) {
+	if (!ready)
+		atomic_store_explicit(&lane->failed, true, memory_order_relaxed);
+	for (uint32_t filled = 0; ready; filled++) {
 		struct lane_slot *slot = &lane->slots[filled % LANE_SLOTS];
 		struct session_piece piece;
 
@@ -94,14 +111,10 @@ static void *lane_main(void *argument)
 static int lane_start(struct worker *w, struct lane *lane)
 {
 	pthread_attr_t attributes;
-	void *base = NULL;
 	int ret;
 
-	if (worker_use(w, CONTEXT_PRIMARY(0)) ||
-		w->cuda.cuMemHostAlloc(
-			&base, (size_t)LANE_SLOTS * SLOT_BYTES, CU_MEMHOSTALLOC_PORTABLE))
-		return -ENOMEM;
-	lane->base = base;
+	lane->cuda = &w->cuda;
+	lane->context = w->devices[0].primary;
 	lane->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (lane->wake < 0)
 		return -errno;
@@ -149,7 +162,10 @@ int lane_take(
 	bool over = atomic_load_explicit(&lane->over, memory_order_acquire);
 
 	if (atomic_load_explicit(&lane->filled, memory_order_acquire) == lane->taken)
-		return over ? -ECONNRESET : -EAGAIN;
+		return !over ? -EAGAIN
+		       : atomic_load_explicit(&lane->failed, memory_order_relaxed)
+			       ? -ENOMEM
+			       : -ECONNRESET;
 	if (slot->length != n)
 		return -EPROTO;
 	slot->range = (struct staging_range){0};

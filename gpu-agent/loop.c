@@ -20,19 +20,21 @@
 #define HOST_FUNC_FRAMES 256
 #define STASH_MAX (64u << 20)
 
-/* Calls in which the driver waits for what was issued before. */
-static bool loop_op_waits(uint16_t op)
+/* Whether the frame's call has the mark SERVE_SLOW or SERVE_WAITS. */
+static bool loop_marked(
+	const struct serve_entry *entry, const struct frame_header *h, uint16_t mark)
 {
-	return op == OP_vcudaModuleUnload || op == OP_vcudaContextDestroy ||
-	       op == OP_vcudaPrimaryReset;
+	return entry && entry->flags & mark &&
+	       (h->kind == FRAME_CALL || !(entry->flags & SERVE_FIRST));
 }
 
 /* Whether the frame must be kept for later. Behind a fault host functions never run, and the
  * driver waits for nothing. */
-static bool loop_holds(const struct worker *w, uint16_t op)
+static bool loop_holds(const struct worker *w, const struct frame_header *h)
 {
 	return w->host_funcs && !w->sticky &&
-	       (w->issued_behind >= HOST_FUNC_FRAMES || loop_op_waits(op));
+	       (w->issued_behind >= HOST_FUNC_FRAMES ||
+		       loop_marked(serve_find(h->op), h, SERVE_WAITS));
 }
 
 /* What a host function needs to end cannot wait behind it (STREAM_AHEAD). */
@@ -167,9 +169,11 @@ static void loop_serve(struct worker *w)
 		memset(answer, 0, entry->reply_bytes);
 		r.answer_bytes = entry->reply_bytes;
 		if (!status) {
-			pulse_lend(w);
+			if (loop_marked(entry, &r.header, SERVE_SLOW))
+				reply_flush(w);
+			pulse_enter(w);
 			status = entry->serve(w, &r);
-			pulse_take_back(w);
+			pulse_leave(w);
 		}
 		if (status || r.refused)
 			log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,
@@ -242,7 +246,7 @@ static bool loop_serve_stashed(struct worker *w)
 
 	memcpy(&w->frame, at, sizeof(w->frame));
 	memcpy(w->frame_body, at + sizeof(w->frame), w->frame.body);
-	if (loop_holds(w, w->frame.op) || !loop_can_serve(w))
+	if (loop_holds(w, &w->frame) || !loop_can_serve(w))
 		return false;
 	payload = w->frame.length - w->frame.body;
 	w->frame_range = NULL;
@@ -283,7 +287,7 @@ static bool loop_unstash(struct worker *w)
 /* Deals with the complete frame. false: it has to wait. */
 static bool loop_take(struct worker *w)
 {
-	bool behind = w->stash.used || loop_holds(w, w->frame.op);
+	bool behind = w->stash.used || loop_holds(w, &w->frame);
 
 	if (!behind && !reply_room(w))
 		return false;
@@ -348,6 +352,9 @@ static bool loop_lane_take(struct worker *w)
 		loop_lie(w, "a piece of another length than its frame");
 	else if (ret == -ECONNRESET)
 		worker_end(w, CUDA_SUCCESS, "a lane of the client is gone");
+	else if (ret == -ENOMEM)
+		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
+			"no pinned memory for a connection of its own");
 	if (ret)
 		return false;
 	w->stats.bytes_received += w->payload_missing;
@@ -463,6 +470,7 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 		return;
 	w->stats_at = now;
 	nvml_sample(w, now);
+	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
 	w->stats.version = HANDOFF_VERSION;
 	w->stats.what = HANDOFF_STATS;
 	w->stats.device_count = w->device_count;
@@ -498,7 +506,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 				    ? w->lanes[w->payload_lane]
 				    : NULL;
 
-	link_fds(w->link, fds, w->segment_count > 0);
+	link_fds(w->link, fds, reply_waits(w));
 	if ((w->have_frame && !w->payload_missing) || w->payload_waits)
 		fds[0].fd = -1; /* it waits for room, not for bytes */
 	else if (lane)
@@ -540,10 +548,12 @@ void loop_run(struct worker *w)
 		while (w->stash.used && loop_unstash(w))
 			progress = true;
 		progress |= loop_receive(w);
+		pulse_enter(w);
 		progress |= fence_poll(w);
 		progress |= callback_poll(w);
 		if (w->lane_count)
 			lanes_reap(w);
+		pulse_leave(w);
 		now = wait_now();
 		/* Without room the frames that go out later say it. */
 		if (reply_room(w) &&
@@ -554,10 +564,12 @@ void loop_run(struct worker *w)
 		progress |= reply_flush(w);
 
 		if (now - looked > 10000000) { /* 10 ms: also while it never sleeps */
+			pulse_enter(w);
 			worker_control(w);
 			loop_tell_stats(w, now);
 			loop_tell_alive(w, now);
 			staging_reap(w, &w->in);
+			pulse_leave(w);
 			looked = now;
 		}
 		if (progress) {
@@ -572,12 +584,12 @@ void loop_run(struct worker *w)
 	/* What is on its way out goes out: the last answers and why it ended. */
 	if (w->end_status)
 		reply_plain(w, FRAME_LOST, w->end_status, w->end_text);
-	for (int i = 0; i < 50 && w->segment_count; i++) {
+	for (int i = 0; i < 50 && reply_waits(w); i++) {
 		struct pollfd fds[2];
 
 		reply_flush(w);
 		link_fds(w->link, fds, 1);
-		if (w->segment_count)
+		if (reply_waits(w))
 			poll(fds + 1, 1, 10);
 	}
 }

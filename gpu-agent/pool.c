@@ -31,6 +31,10 @@
 #define STARTS_MAX 8		       /* at once: making a context is CPU work of the driver */
 #define DEVICE_MEMORY_MAX (1ull << 50) /* a larger one is a lie */
 #define DATAGRAMS_A_TURN 16
+/* A worker that has a session says something each second, whatever its driver does (pulse.c).
+ * It is ended after so many looks in which nothing came, which are worker_silence in all: by
+ * looks and not by the clock, so that a front which was stopped itself blames nobody. */
+#define LOOKS_SILENT 6
 
 static struct front *pool_front; /* the one that the workers' watches belong to */
 
@@ -289,6 +293,10 @@ static void handle(struct front *front, struct pool_worker *worker, struct hando
 		else
 			pool_fault(front, worker, "LEASE without a session");
 		return;
+	case HANDOFF_ALIVE:
+		if (!has_session)
+			pool_fault(front, worker, "ALIVE without a session");
+		return;
 	case HANDOFF_SHARE:
 	case HANDOFF_UNSHARE:
 	case HANDOFF_WANT:
@@ -318,6 +326,7 @@ static void handoff_ready(struct watch *watch, uint32_t mask)
 			handle(front, worker, &h, &fd);
 		if (fd >= 0)
 			close(fd);
+		worker->silent = 0;
 		if (n == (ssize_t)sizeof(h))
 			continue;
 		/* The end, or nonsense: nothing more is read; the exit comes as EXITED. */
@@ -549,14 +558,36 @@ void pool_untake(struct front *front, struct pool_worker *worker)
 	pool_balance(front, wait_now());
 }
 
+/* Ends those that give no sign of life any more; when to look again. */
+static uint64_t look(struct front *front, uint64_t now)
+{
+	struct pool *pool = &front->pool;
+
+	if (!pool->count[WORKER_BUSY])
+		return UINT64_MAX;
+	if (pool->look_at > now)
+		return pool->look_at;
+	pool->look_at = now + front->config->worker_silence_ms * FRONT_MS / LOOKS_SILENT;
+	for (uint32_t i = 0; i < pool->room; i++) {
+		struct pool_worker *worker = &pool->workers[i];
+
+		if (worker->state != WORKER_BUSY || ++worker->silent <= LOOKS_SILENT)
+			continue;
+		log_error("worker.silent", "worker=%d", worker->pid);
+		pool_stop(front, worker, STATUS_UNAVAILABLE,
+			"the worker gives no sign of life any more");
+	}
+	return pool->look_at;
+}
+
 uint64_t pool_tick(struct front *front, uint64_t now)
 {
 	struct pool *pool = &front->pool;
-	uint64_t next = UINT64_MAX;
+	uint64_t next = look(front, now);
 
 	if (pool->failing && !front->draining) {
 		pool_balance(front, now);
-		if (pool->retry_at > now)
+		if (pool->retry_at > now && pool->retry_at < next)
 			next = pool->retry_at;
 	}
 	for (uint32_t i = 0; starting(pool) && i < pool->room; i++) {

@@ -1,100 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A sign of life while the loop is in a long call of the driver (a module that is compiled,
- * say): a thread sends a PONG nobody asked for, each second.  So the sidecar need not guess
- * whether a silent worker is busy or gone: silence is death.
+ * Who looks after the session while the loop is in a call of the driver or of a library, which
+ * may last (a module that is compiled) or never return (a kernel without end).  A thread that
+ * makes no such call:
  *
- * The loop owns the link but for the time of such a call, when it lends it: no lock on the way,
- * two exchanges of a word a frame.  It lends only at the end of a frame; the sidecar is patient
- * with a worker that stopped in the middle of one.
+ * - sends the answers that are ready, and each second a PONG nobody asked for: the sidecar need
+ *   not guess whether a silent worker is busy or gone, silence is death;
+ * - tells the front each second that this process lives, where the loop cannot;
+ * - ends the process where the client is gone and the loop does not notice, or where the client
+ *   takes nothing.  The kernel takes the GPU's memory back with the process.
+ *
+ * The loop does nothing for it but count (`beat`, odd while it is in a call): no system call
+ * and no lock.  So what lasts is known by having lasted: up to PULSE_BUSY_MS in a session that
+ * works, up to PULSE_IDLE_MS in one that was idle.  Calls that are known to last (SERVE_SLOW)
+ * have what is ready sent before them.
  */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "common/log.h"
 #include "gpu-agent/worker_state.h"
 
-#define PULSE_SECONDS 1
-/* A frame of which a part went out must be finished: so long, then the link is given up. */
-#define PULSE_FINISH_MS 5000
+#define MS 1000000ull
+#define PULSE_IDLE_MS 1000 /* between looks, and between signs of life */
+#define PULSE_BUSY_MS 100
+/* How long the loop may go on behind a client that closed its connections. */
+#define PULSE_GONE_MS 2000
+/* A client that takes nothing for so long is as good as gone; so does the kernel's timeout
+ * (STREAM_GONE_MS in transport/stream.c) where it knows. */
+#define PULSE_UNREAD_MS 60000
 
-enum pulse_owner { PULSE_LOOP, PULSE_LENT, PULSE_SENDING };
+struct pulse {
+	uint64_t beat;
+	uint64_t gone_at; /* first seen; 0: the client is there */
+	uint64_t sent;	  /* bytes, when they were looked at last */
+	uint64_t sent_at; /* when that last changed, or nothing waited */
+	uint64_t said_at; /* to the front */
+};
 
-void pulse_lend(struct worker *w)
+static _Noreturn void pulse_end(struct worker *w, CUresult status, const char *text)
 {
-	if (w->segment_count)
-		return;
-	atomic_fetch_add_explicit(&w->pulse.lent, 1, memory_order_relaxed);
-	atomic_store_explicit(&w->pulse.owner, PULSE_LENT, memory_order_release);
+	worker_end(w, status, "%s", text);
+	worker_leave(w);
 }
 
-void pulse_take_back(struct worker *w)
+static bool pulse_hung_up(struct worker *w)
 {
-	uint32_t lent = PULSE_LENT;
+	struct pollfd fds[2];
 
-	if (atomic_load_explicit(&w->pulse.owner, memory_order_relaxed) == PULSE_LOOP)
-		return;
-	while (!atomic_compare_exchange_weak_explicit(&w->pulse.owner, &lent, PULSE_LOOP,
-		memory_order_acquire, memory_order_relaxed)) {
-		if (lent == PULSE_SENDING)
-			nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-		lent = PULSE_LENT;
-	}
-	if (w->pulse.broken)
-		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the link broke while sending");
+	link_fds(w->link, fds, false);
+	for (int i = 0; i < 2; i++)
+		fds[i].events = POLLRDHUP;
+	return poll(fds, 2, 0) > 0;
 }
 
-static void pulse_send(struct worker *w)
+/* Is anybody there, and does he listen? */
+static void pulse_watch(struct worker *w, struct pulse *p, uint64_t now)
 {
-	struct frame_header h = {.kind = FRAME_PONG, .magic = FRAME_MAGIC, .seq = w->taken};
-	uint64_t end = wait_now() + PULSE_FINISH_MS * 1000000ull;
-	size_t at = 0;
+	uint64_t sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
 
-	while (at < sizeof(h)) {
-		struct iovec iov = {(unsigned char *)&h + at, sizeof(h) - at};
-		struct pollfd fds[2];
-		ssize_t n = link_send(w->link, &iov, 1);
-
-		if (n == -EAGAIN && !at)
-			return; /* what is on its way is sign enough */
-		if ((n < 0 && n != -EAGAIN) || wait_now() >= end) {
-			w->pulse.broken = true;
-			return;
-		}
-		at += n > 0 ? (size_t)n : 0;
-		if (at < sizeof(h)) {
-			link_fds(w->link, fds, true);
-			poll(fds + 1, 1, 10);
-		}
+	if (!pulse_hung_up(w))
+		p->gone_at = 0;
+	else if (!p->gone_at)
+		p->gone_at = now;
+	else if (now - p->gone_at >= PULSE_GONE_MS * MS)
+		pulse_end(w, CUDA_SUCCESS, "the client is gone, during a call");
+	if (sent != p->sent || !reply_waits(w)) {
+		p->sent = sent;
+		p->sent_at = now;
+	} else if (now - p->sent_at >= PULSE_UNREAD_MS * MS) {
+		pulse_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client takes no answers");
 	}
+}
+
+/* Instead of the loop. */
+static void pulse_speak(struct worker *w, struct pulse *p, uint64_t now)
+{
+	static struct handoff alive = {.version = HANDOFF_VERSION, .what = HANDOFF_ALIVE};
+	bool due = now - p->said_at >= PULSE_IDLE_MS * MS;
+
+	if (reply_flush_beside(w, due))
+		pulse_end(w, CUDA_SUCCESS, "the client is gone, during a call");
+	if (!due)
+		return;
+	p->said_at = now;
+	/* A front that does not read hears the next one. */
+	(void)!send(w->handoff, &alive, sizeof(alive), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void *pulse_run(void *argument)
 {
 	struct worker *w = argument;
-	uint64_t seen = 0;
+	struct pulse p = {.sent_at = wait_now(), .said_at = wait_now()};
 
 	for (;;) {
-		uint64_t lent = atomic_load_explicit(&w->pulse.lent, memory_order_relaxed);
-		uint32_t owner = PULSE_LENT;
+		uint64_t beat = atomic_load_explicit(&w->beat, memory_order_acquire);
+		bool same = beat == p.beat, in_call = beat & 1;
+		uint64_t now = wait_now();
 
-		if (lent == seen && atomic_compare_exchange_strong(
-					    &w->pulse.owner, &owner, PULSE_SENDING)) {
-			/* The loop has had its time to see it and is still in the driver, maybe
-			 * for good (a kernel without end): nobody is left to serve. */
-			if (w->pulse.broken) {
-				worker_end(
-					w, CUDA_SUCCESS, "the client is gone, during a call");
-				worker_leave(w);
-			}
-			pulse_send(w);
-			atomic_store(&w->pulse.owner, PULSE_LENT);
-		}
-		seen = lent;
-		nanosleep(&(struct timespec){.tv_sec = PULSE_SECONDS}, NULL);
+		pulse_watch(w, &p, now);
+		if (same && in_call)
+			pulse_speak(w, &p, now);
+		p.beat = beat;
+		nanosleep(&(struct timespec){.tv_sec = same && !in_call,
+				  .tv_nsec = same && !in_call ? 0 : PULSE_BUSY_MS * MS},
+			NULL);
 	}
 	return NULL;
 }
@@ -107,8 +121,8 @@ void pulse_start(struct worker *w)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (pthread_create(&thread, NULL, pulse_run, w))
-		log_warn(
-			"worker.pulse", "text=\"no thread: long calls may look like silence\"");
+		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
+			"no thread to look after the session's calls");
 	else
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -3,7 +3,8 @@
  * Sessions, as the front sees them: from the HELLO that brought the token to the exit of the
  * worker.  A session waits for a worker before it is welcomed, so that a client that got its
  * WELCOME is served at once; when the second connection is there both go to the worker, and the
- * front keeps only the account.
+ * front keeps only the account, and a copy of the first connection, never read, by which it
+ * sees that the client is gone though its worker may not.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,9 @@
 #include "gpu-agent/pods.h"
 #include "gpu-agent/tenants.h"
 #include "gpu-agent/token.h"
+
+/* How long a worker may outlive its client: it ends by itself within seconds (pulse.c). */
+#define GONE_NS (4000 * FRONT_MS)
 
 static struct front *session_front; /* the one that the sessions' watches belong to */
 
@@ -251,6 +255,16 @@ static struct session *find_session(
 	return found;
 }
 
+/* The end of the client's side, or a broken connection; the worker reads it too, if it can. */
+static void client_gone(struct watch *watch, uint32_t mask)
+{
+	struct session *session = events_owner(watch, struct session, commands);
+
+	(void)mask;
+	close(events_forget(&session_front->events, watch));
+	session->deadline = wait_now() + GONE_NS;
+}
+
 uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
@@ -277,8 +291,10 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 	}
 	commands = events_forget(&front->events, &session->commands);
 	ret = pool_hand_over(front, session, (int[]){commands, fd});
-	close(commands);
 	close(fd);
+	if (ret || events_watch(&front->events, &session->commands, commands, EPOLLRDHUP,
+			   client_gone))
+		close(commands);
 	if (ret) {
 		/* The worker is on its way out, and session_ended comes with its exit: the
 		 * client sees its connections close. */
@@ -290,6 +306,7 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 		return 0;
 	}
 	session->state = SESSION_RUNNING;
+	session->deadline = 0;
 	front->counters.sessions++;
 	log_info("session.open",
 		"session=%llu worker=%d peer=%s pod=\"%s\" program=\"%s\" client=%u",
@@ -385,11 +402,20 @@ uint64_t session_tick(struct front *front, uint64_t now)
 			.status = STATUS_NOT_READY,
 		};
 
-		if (session->state != SESSION_WAITING && session->state != SESSION_JOINING)
+		if (session->state == SESSION_FREE || session->state == SESSION_ENDING ||
+			!session->deadline)
 			continue;
 		if (session->deadline > now) {
 			if (session->deadline < next)
 				next = session->deadline;
+			continue;
+		}
+		if (session->state == SESSION_RUNNING) {
+			log_warn("session.outlived", "session=%llu worker=%d",
+				(unsigned long long)session->number, session->worker->pid);
+			session->deadline = 0;
+			pool_stop(
+				front, session->worker, STATUS_NOT_READY, "the client is gone");
 			continue;
 		}
 		if (session->state == SESSION_WAITING) {

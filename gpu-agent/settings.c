@@ -46,6 +46,7 @@ void settings_defaults(struct agent_config *config)
 		UINT64_MAX; /* not set: settings_complete decides by the driver */
 	config->lease_initial = 256u << 20;
 	config->start_timeout_ms = 30000;
+	config->worker_silence_ms = 30000;
 	config->drain_ms = 30000;
 	config->cache_bytes = 8ull << 30;
 	config->log_level = LOG_INFO;
@@ -206,6 +207,8 @@ static const struct setting settings[] = {
 		"bytes like 256MiB"},
 	{"start_timeout", TIME, AT(start_timeout_ms), 100, 600000, NULL,
 		"a time from 100ms to 10m, like 30s"},
+	{"worker_silence", TIME, AT(worker_silence_ms), 1000, 3600000, NULL,
+		"a time from 1s to 1h, like 30s"},
 	{"drain_seconds", TIME, AT(drain_ms), 0, 86400000, NULL, "seconds, 0-86400"},
 	{"cache_dir", PATH(cache_dir)},
 	{"cache_bytes", BYTES, AT(cache_bytes), 0, AGENT_BYTES_MAX, NULL, "bytes like 8GiB"},

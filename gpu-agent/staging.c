@@ -37,7 +37,7 @@ struct staging_range *staging_take(
 	range = &s->ranges[(s->first + s->count++) % STAGING_RANGES];
 	range->bytes = need + skip;
 	range->event = NULL;
-	range->done = false;
+	atomic_store_explicit(&range->done, false, memory_order_relaxed);
 	*bytes = s->base + s->head;
 	s->head = (s->head + need) % s->size;
 	s->used += need + skip;
@@ -47,7 +47,7 @@ struct staging_range *staging_take(
 
 void staging_done(struct staging_range *range)
 {
-	range->done = true;
+	atomic_store_explicit(&range->done, true, memory_order_release);
 }
 
 CUresult staging_busy(
@@ -74,7 +74,7 @@ void staging_range_forget(struct worker *w, struct staging_range *range, uint16_
 		return;
 	fence_event_give(w, context, range->event);
 	range->event = NULL;
-	range->done = true;
+	staging_done(range);
 }
 
 void staging_forget(struct worker *w, struct staging *s, uint16_t context)
@@ -85,7 +85,7 @@ void staging_forget(struct worker *w, struct staging *s, uint16_t context)
 
 bool staging_free(struct worker *w, struct staging_range *range)
 {
-	if (range->done)
+	if (atomic_load_explicit(&range->done, memory_order_acquire))
 		return true;
 	if (!range->event)
 		return false;

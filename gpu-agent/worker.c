@@ -392,6 +392,7 @@ _Noreturn void worker_leave(struct worker *w)
 		(unsigned long long)w->stats.launches);
 	link_close(w->link);
 	callback_over(w);
+	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
 	message = w->stats; /* the last of them: what came since the last second counts too */
 	message.what = HANDOFF_ENDED;
 	message.status = w->end_status;

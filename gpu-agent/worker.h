@@ -51,6 +51,10 @@ struct serve_entry {
 #define SERVE_POST 2u	    /* may come as FRAME_POST */
 #define SERVE_CALL 4u	    /* may come as FRAME_CALL */
 #define SERVE_NO_CONTEXT 8u /* needs no current context */
+#define SERVE_SLOW 16u	    /* may last: what is ready is answered before it */
+#define SERVE_WAITS 32u	    /* waits inside for what was issued before (loop_holds) */
+#define SERVE_FIRST 64u	    /* the two above only as FRAME_CALL */
+#define SERVE_LIBRARY (SERVE_CALL | SERVE_SLOW | SERVE_WAITS | SERVE_FIRST)
 
 /* By op; NULL where nobody serves it. */
 const struct serve_entry *serve_find(uint16_t op);

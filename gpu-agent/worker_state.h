@@ -6,7 +6,8 @@
  * subject.
  *
  * Everything belongs to the one loop thread, but for struct callbacks, which the driver's
- * callback thread shares under its lock.
+ * callback thread shares under its lock, and what is on its way out (reply.c), which the thread
+ * of pulse.c sends while the loop is in a call that does not return.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_STATE_H
 #define VCUDA_GPU_AGENT_WORKER_STATE_H
@@ -53,7 +54,7 @@ struct staging_range {
 	uint32_t bytes; /* with the skipped tail of the ring, if any */
 	CUevent event;	/* not NULL: busy until it is done */
 	uint16_t context;
-	bool done;
+	_Atomic bool done; /* set by whoever sent its bytes */
 };
 /* One more connection, and the thread that receives from it. */
 #define LANE_SLOTS 8
@@ -61,13 +62,16 @@ struct lane {
 	int fd;
 	int wake; /* eventfd: a piece came while the loop slept for it */
 	pthread_t thread;
+	const struct cuda_driver *cuda;
+	CUcontext context;
 	unsigned char *base; /* LANE_SLOTS times FRAME_PAYLOAD_MAX, pinned */
 	uint64_t spin_ns;
 	uint32_t taken;		 /* the loop's: pieces that frames have claimed */
 	_Atomic uint32_t filled; /* pieces received */
 	_Atomic uint32_t freed;	 /* slots that the GPU has read; the thread sleeps on it */
 	_Atomic uint32_t asleep, awaited;
-	_Atomic bool over; /* nothing more will come */
+	_Atomic bool over;   /* nothing more will come */
+	_Atomic bool failed; /* since there is no pinned memory for it */
 	struct lane_slot {
 		uint32_t length;
 		struct staging_range range;
@@ -211,22 +215,23 @@ struct worker {
 	uint64_t acked;
 	uint32_t unacked_bytes;
 
-	/* sending */
+	/* sending: all of it under `send_lock`; what is _Atomic is looked at without */
+	_Atomic uint32_t send_lock;
 	unsigned char *send;
-	uint32_t send_head, send_used;
+	uint32_t send_head;
+	_Atomic uint32_t send_used;
 	struct send_segment {
 		const unsigned char *bytes;
 		uint32_t length, done;
 		uint32_t ring_bytes;	     /* of `send` that it holds */
 		struct staging_range *range; /* released when it is sent */
 	} *segments;
-	uint32_t segment_first, segment_count;
+	uint32_t segment_first;
+	_Atomic uint32_t segment_count;
+	uint64_t send_seq; /* what the last frame acknowledged */
+	_Atomic uint64_t sent_bytes;
 
-	struct pulse {
-		_Atomic uint32_t owner; /* of the link: enum pulse_owner */
-		_Atomic uint64_t lent;	/* how often */
-		bool broken;		/* by the pulse; looked at by the loop once it owns */
-	} pulse;
+	_Atomic uint64_t beat; /* of the loop; odd: it is in a call (pulse.c) */
 
 	uint64_t alive_frames, alive_at; /* frames sent, and when that was looked at (ns) */
 
@@ -300,10 +305,22 @@ bool worker_is_sticky(CUresult status);
 /* loop.c */
 void loop_run(struct worker *w);
 
-/* pulse.c: around a call of the driver, the thread of signs of life may use the link. */
+/* pulse.c: what looks after the session while the loop is in a call of the driver or of a
+ * library. Each such call, but for those that surely return at once, stands between the two. */
 void pulse_start(struct worker *w);
-void pulse_lend(struct worker *w);
-void pulse_take_back(struct worker *w);
+static inline void pulse_beat(struct worker *w)
+{
+	atomic_store_explicit(&w->beat,
+		atomic_load_explicit(&w->beat, memory_order_relaxed) + 1, memory_order_release);
+}
+static inline void pulse_enter(struct worker *w)
+{
+	pulse_beat(w);
+}
+static inline void pulse_leave(struct worker *w)
+{
+	pulse_beat(w);
+}
 
 /* reply.c */
 bool reply_room(const struct worker *w);
@@ -314,7 +331,11 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 void reply_update(struct worker *w, uint32_t word, uint64_t value);
 void reply_upcall(struct worker *w, uint32_t what, uint64_t value);
 void reply_plain(struct worker *w, enum frame_kind kind, CUresult status, const char *text);
-bool reply_flush(struct worker *w); /* true: something went out */
+bool reply_flush(struct worker *w);	  /* true: something went out */
+bool reply_waits(const struct worker *w); /* something has not gone out yet */
+/* For another thread than the loop's: sends what waits, or where nothing does and `pong`, a
+ * PONG. 0 or -errno: the link is dead. */
+int reply_flush_beside(struct worker *w, bool pong);
 
 /* staging.c */
 int staging_open(struct worker *w, struct staging *s);
@@ -335,7 +356,8 @@ bool staging_free(struct worker *w, struct staging_range *range);
 /* lane.c. lane_open: owns the connection from then on; ends the session where it cannot. */
 void lane_open(struct worker *w, uint32_t number, int fd);
 /* The next piece, which must have N bytes; its range is the loop's until it is done. -EAGAIN:
- * not there yet; -ECONNRESET: it never will be; -EPROTO: another length. */
+ * not there yet; -ECONNRESET: it never will be; -ENOMEM: nor ever could; -EPROTO: another
+ * length. */
 int lane_take(
 	struct lane *lane, uint32_t n, unsigned char **bytes, struct staging_range **range);
 /* Before sleeping on lane->wake: false where there is no need to. lane_awake: afterwards. */

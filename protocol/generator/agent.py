@@ -187,7 +187,19 @@ def flags(entry):
     out.append("SERVE_CALL")
     if entry.has("no_context"):
         out.append("SERVE_NO_CONTEXT")
+    if entry.has("slow") or entry.has("waits"):
+        out.append("SERVE_SLOW")
+    if entry.has("waits"):
+        out.append("SERVE_WAITS")
     return " | ".join(out)
+
+
+def library_flags(entry):
+    """Of a library's call: awaited, it is the first of its kind, prepares what it needs and may
+    wait for the GPU; what is only asked waits for nothing."""
+    if entry.verb == "cached":
+        return "SERVE_CALL | SERVE_SLOW"
+    return "SERVE_POST | SERVE_LIBRARY" if entry.verb == "learned" else "SERVE_LIBRARY"
 
 
 def crossing_all(api):

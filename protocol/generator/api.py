@@ -11,7 +11,7 @@ VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since", "abi",
-           "no_context", "straight", "opaque", "old", "proc", "wide")
+           "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits")
 
 
 # Families of functions that run on the agent, in its library, and the type of their handles:

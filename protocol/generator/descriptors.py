@@ -4,6 +4,7 @@ sequence of items (protocol/cudnn_body.h) that both ends read in the order of th
 here: stubs for each major, prototypes, the agent's function table and what calls it.
 """
 from . import text
+from .agent import library_flags
 from .api import DESCRIBED, ApiError, abis
 from .shim import version_map
 
@@ -283,9 +284,8 @@ def serve_source(api):
         reply = f"sizeof(struct {F}_reply)"
         if any(p.mark == "perf" for p in e.params):
             reply = f"sizeof(struct {F}_perf_reply)"
-        flags = "SERVE_POST | SERVE_CALL" if e.verb == "learned" else "SERVE_CALL"
         out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
-                         [f"OP_{e.name}", f"sizeof(struct {F}_body)", reply, flags,
+                         [f"OP_{e.name}", f"sizeof(struct {F}_body)", reply, library_flags(e),
                           f"{F}_serve", f'"{e.name}"'], "},", "\t\t") + "\n"
     out += "};\n\n"
     out += text.prototype("const struct serve_entry *", f"{F}_serve_find", ["uint16_t op"], "")

@@ -12,6 +12,7 @@ and no opcode sends another's frame.
 import re
 
 from . import text
+from .agent import library_flags
 from .api import LIBRARIES, ApiError, abis
 from .shim import version_map, wide_exported
 from .wire import C_TYPE, Field, crossing, struct
@@ -405,10 +406,9 @@ def serve_source(api, family):
     for e in every:
         answers = e.verb != "learned" if by_hand(e) else reply_fields(e)
         reply = f"sizeof(struct wire_{e.name}_reply)" if answers else "0"
-        how = "SERVE_POST | SERVE_CALL" if e.verb == "learned" else "SERVE_CALL"
         half = "serve" if by_hand(e) else "run"
         out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
-                         [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply, how,
+                         [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply, library_flags(e),
                           f"{half}_{e.name}", f'"{e.name}"'], "},", "\t\t") + "\n"
     out += "};\n\n"
     out += text.prototype("const struct serve_entry *", f"{family}_serve_find", ["uint16_t op"], "")

@@ -302,6 +302,49 @@ static void session_of_a_killed_client_is_freed(void **state)
 	agent_stop(&agent);
 }
 
+/* --- a worker that hears nothing ---------------------------------------------------------- */
+
+static void a_worker_that_outlives_its_client_is_ended(void **state)
+{
+	static const char running[] = "vcuda_agent_sessions{state=\"running\"}";
+	struct client deaf;
+	char *log;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", NULL);
+	assert_true(client_open(&agent, &deaf, NULL, NULL));
+	client_echo(&deaf, "x");
+	client_say(deaf.commands, "S", 1); /* looks at nothing any more */
+	client_close(&deaf);
+	assert_true(http_metric_becomes(&agent, running, 0));
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"ending\"}", 0));
+	log = agent_log(&agent);
+	assert_int_equal(count_words(log, "event=session.outlived"), 1);
+	free(log);
+	agent_stop(&agent);
+}
+
+static void a_worker_without_a_sign_of_life_is_ended(void **state)
+{
+	struct client deaf, other;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", (const char *[]){"--set", "worker_silence=1s", NULL});
+	assert_true(client_open(&agent, &deaf, NULL, NULL));
+	client_say(deaf.commands, "S", 1);
+	assert_true(client_ended(&deaf));
+	client_close(&deaf);
+	/* It speaks now and then: nothing happens to it. */
+	assert_true(client_open(&agent, &other, NULL, NULL));
+	for (int i = 0; i < 8; i++) {
+		client_say(other.commands, "T", 1);
+		usleep(250000);
+	}
+	client_echo(&other, "still here");
+	client_close(&other);
+	agent_stop(&agent);
+}
+
 /* --- asked to end ------------------------------------------------------------------------- */
 
 static void drain_waits_for_sessions(void **state)
@@ -528,6 +571,8 @@ int main(void)
 		cmocka_unit_test(killed_worker_ends_its_session_at_once),
 		cmocka_unit_test(killed_supervisor_takes_all_along),
 		cmocka_unit_test(session_of_a_killed_client_is_freed),
+		cmocka_unit_test(a_worker_that_outlives_its_client_is_ended),
+		cmocka_unit_test(a_worker_without_a_sign_of_life_is_ended),
 		cmocka_unit_test(drain_waits_for_sessions),
 		cmocka_unit_test(drain_has_an_end),
 		cmocka_unit_test(failing_driver_says_why_once),

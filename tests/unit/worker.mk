@@ -9,9 +9,17 @@ $(WORKER_TESTS:%=$(BUILD)/tests/%): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o \
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) -lcmocka
 
+GATE_DRIVER := $(BUILD)/tests/libgate-driver.so
+
+$(GATE_DRIVER): tests/unit/gate_driver.c $(SOFTGPU_LIB)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
+		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(SOFTGPU_LIB)
+
 .PHONY: test-worker $(WORKER_TESTS:%=run-%)
 test: test-worker
 test-worker: $(WORKER_TESTS:%=run-%) ## the worker: a client that lies, and what comes in which order
-$(WORKER_TESTS:%=run-%): run-%: $(BUILD)/tests/% $(SOFTGPU_LIB) $(BLAS_LIB)
+$(WORKER_TESTS:%=run-%): run-%: $(BUILD)/tests/% $(SOFTGPU_LIB) $(BLAS_LIB) $(GATE_DRIVER)
 	$(call say,TEST,$*)
-	$(Q)SOFTGPU=$(SOFTGPU_LIB) VCUDA_LOG=warn timeout 300 $< 2>$<.log || { tail -40 $<.log; false; }
+	$(Q)SOFTGPU=$(SOFTGPU_LIB) GATE_DRIVER=$(GATE_DRIVER) VCUDA_LOG=warn timeout 300 $< 2>$<.log || { tail -40 $<.log; false; }

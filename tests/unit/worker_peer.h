@@ -42,6 +42,9 @@ struct peer {
 	struct handoff ready;
 };
 
+/* The driver of the workers that start next; NULL: the software GPU. */
+static const char *peer_driver;
+
 /* The worker's next frames fill its socket at once. */
 static bool peer_small;
 
@@ -53,7 +56,8 @@ static void peer_start(struct peer *p)
 
 	memset(p, 0, sizeof(*p));
 	config.driver = DRIVER_SOFTWARE;
-	snprintf(config.driver_path, sizeof(config.driver_path), "%s", getenv("SOFTGPU"));
+	snprintf(config.driver_path, sizeof(config.driver_path), "%s",
+		peer_driver ? peer_driver : getenv("SOFTGPU"));
 	snprintf(config.cache_dir, sizeof(config.cache_dir), "/tmp/vcuda-test-cache-%d",
 		(int)getpid());
 	config.cache_bytes = 1 << 20;
@@ -90,15 +94,15 @@ static void peer_start(struct peer *p)
 	close(replies[1]);
 }
 
-/* The worker has to be gone within two seconds of the end of its client. */
-static void peer_stop(struct peer *p)
+/* The worker has to be gone within so many seconds of the end of its client. */
+static void peer_stop_within(struct peer *p, int seconds)
 {
 	int status = 0;
 	pid_t gone = 0;
 
 	close(p->commands);
 	close(p->replies);
-	for (int i = 0; i < 200 && !gone; i++) {
+	for (int i = 0; i < 100 * seconds && !gone; i++) {
 		gone = waitpid(p->worker, &status, WNOHANG);
 		if (!gone)
 			usleep(10000);
@@ -111,6 +115,11 @@ static void peer_stop(struct peer *p)
 	close(p->handoff);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static inline void peer_stop(struct peer *p)
+{
+	peer_stop_within(p, 2);
 }
 
 static int read_all(int fd, void *to, size_t n)

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The worker while its loop is in a call of the driver that does not return: what was ready
+ * before is answered, there are signs of life, and it ends with its client.  The loading of a
+ * module stands at a gate that the test opens (gate_driver.c).
+ */
+#include "tests/unit/worker_peer.h"
+
+#include <openssl/sha.h>
+
+#define WINDOW 0x200000000000ull
+#define TAG_AT_ONCE 6
+#define PTX ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n"
+
+static int gate[2];
+
+static void gate_start(struct peer *p)
+{
+	char text[16];
+
+	assert_int_equal(pipe(gate), 0);
+	snprintf(text, sizeof(text), "%d", gate[0]);
+	setenv("VCUDA_SOFTGPU_GATE", text, 1);
+	peer_driver = getenv("GATE_DRIVER");
+	peer_start(p);
+	peer_driver = NULL;
+}
+
+static void gate_open(void)
+{
+	assert_int_equal(write(gate[1], "", 1), 1);
+}
+
+static void gate_close(void)
+{
+	close(gate[0]);
+	close(gate[1]);
+}
+
+struct load_call {
+	struct frame_header header;
+	struct wire_vcudaModuleLoad load;
+	uint8_t digest[32];
+};
+
+static void send_all(struct peer *p, const void *bytes, size_t n)
+{
+	assert_int_equal(send(p->commands, bytes, n, MSG_NOSIGNAL), n);
+}
+
+/* The image's bytes, so that loading it is one call. */
+static void send_image(struct peer *p)
+{
+	struct {
+		struct frame_header header;
+		struct wire_vcudaModuleData data;
+		uint8_t digest[32];
+		char ptx[sizeof(PTX)];
+	} __attribute__((packed)) f = {.ptx = PTX};
+
+	f.header = call_header(p, OP_vcudaModuleData, sizeof(f.data) + 32);
+	f.header.kind = FRAME_POST;
+	f.header.length += sizeof(PTX);
+	f.data.digest = (struct wire_run){sizeof(f.data), 32};
+	f.data.size = sizeof(PTX);
+	SHA256((const void *)PTX, sizeof(PTX), f.digest);
+	send_all(p, &f, sizeof(f));
+}
+
+static struct load_call load_call(struct peer *p)
+{
+	struct load_call f = {.load = {.module = handle_make(1, KIND_CUmodule, 1),
+				      .digest = {sizeof(f.load), 32},
+				      .size = sizeof(PTX),
+				      .kind = IMAGE_PTX,
+				      .jit = {sizeof(f.load), 0}}};
+
+	f.header = call_header(p, OP_vcudaModuleLoad, sizeof(f.load) + 32);
+	SHA256((const void *)PTX, sizeof(PTX), f.digest);
+	return f;
+}
+
+/* A call that is answered at once, and one that lasts, in one packet. */
+static void send_both(struct peer *p)
+{
+	struct {
+		struct frame_header header;
+		struct wire_vcudaOutput output;
+		struct load_call load;
+	} __attribute__((packed)) both = {.output = {.which = OUTPUT_STDOUT}};
+
+	both.header = call_header(p, OP_vcudaOutput, sizeof(both.output));
+	both.header.tag = TAG_AT_ONCE;
+	both.load = load_call(p);
+	send_all(p, &both, sizeof(both));
+}
+
+static enum frame_kind next_frame(struct peer *p, struct frame_header *h)
+{
+	static unsigned char body[1 << 21];
+
+	assert_int_equal(read_all(p->replies, h, sizeof(*h)), 0);
+	assert_true(h->length <= sizeof(body));
+	assert_int_equal(read_all(p->replies, body, h->length), 0);
+	return (enum frame_kind)h->kind;
+}
+
+/* Two threads of a program: the answer of the one is not held by the call of the other, and
+ * the sidecar hears of the worker meanwhile. */
+static void what_is_ready_is_answered_before_a_call_that_lasts(void **state)
+{
+	struct frame_header h;
+	unsigned pongs = 0;
+	struct peer p;
+	bool lost;
+
+	(void)state;
+	gate_start(&p);
+	send_image(&p);
+	send_both(&p);
+	assert_int_equal(peer_reply(&p, &h, &lost), 0);
+	assert_int_equal(h.tag, TAG_AT_ONCE);
+	while (pongs < 3)
+		pongs += next_frame(&p, &h) == FRAME_PONG;
+	gate_open();
+	assert_int_equal(peer_reply(&p, &h, &lost), 0);
+	assert_int_equal(h.tag, 5);
+	assert_int_equal(h.status, CUDA_SUCCESS);
+	expect_alive(&p);
+	peer_stop(&p);
+	gate_close();
+}
+
+/* The front hears of it, too. */
+static void the_front_hears_of_a_worker_in_a_call(void **state)
+{
+	struct handoff said;
+	struct load_call f;
+	unsigned alive = 0;
+	struct peer p;
+
+	(void)state;
+	gate_start(&p);
+	send_image(&p);
+	f = load_call(&p);
+	send_all(&p, &f, sizeof(f));
+	while (alive < 2) {
+		struct pollfd poller = {.fd = p.handoff, .events = POLLIN};
+
+		assert_int_equal(poll(&poller, 1, PATIENCE_MS), 1);
+		assert_int_equal(recv(p.handoff, &said, sizeof(said), 0), sizeof(said));
+		alive += said.what == HANDOFF_ALIVE;
+	}
+	gate_open();
+	peer_stop(&p);
+	gate_close();
+}
+
+static void it_ends_with_its_client_during_a_call(void **state)
+{
+	struct peer p;
+
+	(void)state;
+	gate_start(&p);
+	send_image(&p);
+	send_both(&p); /* an answer is in the queue */
+	usleep(200000);
+	peer_stop_within(&p, 5);
+	gate_close();
+}
+
+/* Nor may answers that cannot be sent keep it. */
+static void it_ends_with_a_client_that_never_read(void **state)
+{
+	enum { BYTES = 1 << 19, COPIES = 24 };
+	struct wire_vcudaMemMap map = {.address = WINDOW, .bytes = 2 << 20};
+	struct wire_vcudaCopyOut out = {
+		.src = WINDOW, .pitch = BYTES, .width = BYTES, .height = 1, .depth = 1};
+	struct frame_header h;
+	struct load_call f;
+	struct peer p;
+	bool lost;
+
+	(void)state;
+	peer_small = true;
+	gate_start(&p);
+	peer_small = false;
+	CALL(OP_vcudaMemMap, map, CUDA_SUCCESS);
+	send_image(&p);
+	for (int i = 0; i < COPIES; i++) {
+		h = call_header(&p, OP_vcudaCopyOut, sizeof(out));
+		peer_send(&p, &h, &out);
+	}
+	usleep(200000);
+	f = load_call(&p);
+	send_all(&p, &f, sizeof(f));
+	usleep(200000);
+	peer_stop_within(&p, 5);
+	gate_close();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_ready_is_answered_before_a_call_that_lasts),
+		cmocka_unit_test(the_front_hears_of_a_worker_in_a_call),
+		cmocka_unit_test(it_ends_with_its_client_during_a_call),
+		cmocka_unit_test(it_ends_with_a_client_that_never_read),
+	};
+
+	if (!getenv("GATE_DRIVER")) {
+		fprintf(stderr, "worker_calls: GATE_DRIVER must name libgate-driver.so\n");
+		return 1;
+	}
+	return cmocka_run_group_tests_name("worker_calls", tests, NULL, NULL);
+}
