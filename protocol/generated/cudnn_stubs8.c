@@ -1801,8 +1801,8 @@ VCUDA_EXPORT cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle,
 	cudnn_put_descriptor(&call, rnnDesc, CUDNN_KIND_RNN);
 	cudnn_put_int(&call, (uint32_t)fwdMode);
 	cudnn_put_descriptor(&call, xDesc, CUDNN_KIND_RNN_DATA);
-	cudnn_out(&call, workSpaceSize, sizeof(*workSpaceSize));
-	cudnn_out(&call, reserveSpaceSize, sizeof(*reserveSpaceSize));
+	cudnn_out_maybe(&call, workSpaceSize, sizeof(*workSpaceSize));
+	cudnn_out_maybe(&call, reserveSpaceSize, sizeof(*reserveSpaceSize));
 	return cudnn_send(&call);
 }
 

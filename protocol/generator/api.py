@@ -137,7 +137,7 @@ def closing(text, at):
 
 def parse_param(text, number):
     mark, size = "", ""
-    match = re.match(r"(in|out\?|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf)\b(?!\s*[,)])|out\?", text)
+    match = re.match(r"out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf)\b(?!\s*[,)])", text)
     if match and match.group(0) in MARKS:
         mark = match.group(0)
         text = text[match.end():].strip()

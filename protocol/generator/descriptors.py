@@ -108,6 +108,8 @@ def put_lines(api, entry):
             lines.append(text.wrap(f"\t{F}_put_ints(", ["&call", n, p.size], ");"))
         elif p.mark == "out":
             lines.append(f"\t{F}_out(&call, {n}, sizeof(*{n}));")
+        elif p.mark == "out?":
+            lines.append(f"\t{F}_out_maybe(&call, {n}, sizeof(*{n}));")
         elif p.mark == "perf":
             lines.append(f"\t{F}_out_perf(&call, {n}, {p.size});")
         else:
@@ -241,7 +243,7 @@ def take_lines(api, entry):
         elif p.mark in ("device", "scalar"):
             what = "int" if p.base in ("int", "int32_t") else "void"
             lines.append(f"\t{what} *{n} = {F}_take_{p.mark}(f);")
-        elif p.mark == "out":
+        elif p.mark in ("out", "out?"):
             lines.append(f"\t{p.base} *{n} = {F}_take_out(f);")
         elif p.mark == "perf":
             lines.append(text.wrap(f"\tstruct {F}_perf *{n} =", [f"{F}_take_perf(f, {p.size})"],

@@ -85,8 +85,10 @@ void cudnn_put_ints(struct cudnn_call *call, const int *values, uint32_t count);
 void cudnn_put_descriptor(struct cudnn_call *call, const void *descriptor, uint32_t kind);
 void cudnn_put_each(
 	struct cudnn_call *call, const void *descriptors, int64_t count, uint32_t kind);
-/* `bytes` of a number that comes back go to `to`, in order; or NULL. */
+/* `bytes` of a number that comes back go to `to`, in order. */
 void cudnn_out(struct cudnn_call *call, void *to, size_t bytes);
+/* The same; nowhere, where `to` is NULL. */
+void cudnn_out_maybe(struct cudnn_call *call, void *to, size_t bytes);
 void cudnn_out_perf(struct cudnn_call *call, struct cudnn_perf *to, int64_t count);
 /* The app's status. */
 cudnnStatus_t cudnn_send(struct cudnn_call *call);

@@ -194,7 +194,7 @@ static bool network(int mode, const char *name)
 	cudnnRNNDataDescriptor_t xd, yd;
 	struct tensor x, y, dx, dy, h, c, hy, cy, dh, dc;
 	void *workspace, *reserve, *weights, *dweights, *there, *states;
-	size_t size, work_size, reserve_size, states_size;
+	size_t size, work_size, reserve_size, states_size, work_only, reserve_only;
 	double slopes[T * N * HIDDEN];
 	int status = (int)cudnnCreateRNNDescriptor(&rnn);
 	bool lstm = mode == CUDNN_LSTM;
@@ -212,12 +212,19 @@ static bool network(int mode, const char *name)
 		CUDNN_FMA_MATH, IN, HIDDEN, HIDDEN, 1, dropout, CUDNN_RNN_PADDED_IO_ENABLED));
 	xd = data_of(IN);
 	yd = data_of(HIDDEN);
-	status = (int)cudnnGetRNNWeightSpaceSize(handle, rnn, &size);
+	/* As PyTorch asks, before it goes back: of one size alone. */
+	status = (int)cudnnGetRNNTempSpaceSizes(
+		handle, rnn, CUDNN_FWD_MODE_TRAINING, xd, &work_only, NULL);
 	if (not_supported(status))
 		return false;
 	DNN(status);
 	DNN(cudnnGetRNNTempSpaceSizes(
+		handle, rnn, CUDNN_FWD_MODE_TRAINING, xd, NULL, &reserve_only));
+	DNN(cudnnGetRNNWeightSpaceSize(handle, rnn, &size));
+	DNN(cudnnGetRNNTempSpaceSizes(
 		handle, rnn, CUDNN_FWD_MODE_TRAINING, xd, &work_size, &reserve_size));
+	if (work_only != work_size || reserve_only != reserve_size)
+		DIE("a size asked for alone is another");
 	weights = device_new(size);
 	dweights = device_new(size);
 	workspace = device_new(work_size);
