@@ -108,8 +108,8 @@ static void tell(const char *name, const long *a, uint64_t took)
 	if (!strcmp(name, "cudnnBackendFinalize"))
 		snprintf(text, sizeof(text), "%s(%s)", name, kind(type_of((uintptr_t)a[0])));
 	else if (!strcmp(name, "cudnnBackendGetAttribute"))
-		snprintf(text, sizeof(text), "%s(%d%s)", name, (int)a[1],
-			a[3] ? "" : ", count");
+		snprintf(
+			text, sizeof(text), "%s(%d%s)", name, (int)a[1], a[3] ? "" : ", count");
 	else
 		snprintf(text, sizeof(text), "%s", name);
 	note(text, took);
