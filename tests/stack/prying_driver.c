@@ -247,7 +247,7 @@ static void try_calls(const char *when)
 	FORBIDDEN("capability", gets_capability());
 	FORBIDDEN("traceable", prctl(PR_SET_DUMPABLE, 1));
 	FORBIDDEN("outlive", prctl(PR_SET_PDEATHSIG, 0));
-	FORBIDDEN("unshare", unshare(CLONE_FILES));
+	FORBIDDEN("unshare", unshare(CLONE_NEWUTS));
 	FORBIDDEN("bpf", (int)syscall(SYS_bpf, 0, 0, 0) == -1 && errno == EPERM ? -1 : 0);
 	FORBIDDEN(
 		"x32", (int)syscall(0x40000000 | SYS_getpid) == -1 && errno == EPERM ? -1 : 0);

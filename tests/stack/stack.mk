@@ -16,6 +16,15 @@ $(STACK_DRIVERS): $(BUILD)/stack/lib%-driver.so: tests/stack/%_driver.c $(LIB)/l
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
 		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(LIB)/libvcuda-softgpu.so -pthread
 
+# For tests/gpu/sandbox.sh: the same in front of NVIDIA's libcuda.so.1, wherever the loader finds it.
+STACK_GPU := $(STACK_APP) $(BUILD)/stack/libprying-nvidia.so
+
+$(BUILD)/stack/libprying-nvidia.so: tests/stack/prying_driver.c $(LIB)/libcuda.so.1
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -pthread \
+		-Wl,--no-as-needed,--allow-shlib-undefined -L$(LIB) -l:libcuda.so.1
+
 # Of the others' programs.
 STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/13/stripped $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d)
