@@ -87,6 +87,16 @@ CUresult event_share(CUevent hEvent)
 	return CUDA_SUCCESS;
 }
 
+/* What a shared event stands for has to be done before it is recorded (ipc.c). A stream that
+ * captures only notes what is before it: nothing is done then. */
+static CUresult event_settle(CUstream hStream)
+{
+	uint64_t stream;
+	CUresult status = stream_number(hStream, &stream);
+
+	return status || capture_graph(stream) ? status : sync_wait(SYNC_STREAM, stream, NULL);
+}
+
 static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op)
 {
 	struct event *event = event_of(hEvent);
@@ -98,8 +108,11 @@ static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flag
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (atomic_load(&event->shared))
-		return CUDA_ERROR_NOT_SUPPORTED;
+	if (atomic_load(&event->shared)) {
+		status = event_settle(hStream);
+		if (status)
+			return status;
+	}
 	/* The two bodies differ by the flags at their end. */
 	body = shim_begin(&call, op,
 		op == OP_cuEventRecord ? sizeof(struct wire_cuEventRecord) : sizeof(*body));

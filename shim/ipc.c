@@ -5,9 +5,10 @@
  * Memory: the agent gives what an allocation lies in a random name, which the handle carries,
  * and maps it for whoever brings the name, at an address that that process's shim chooses.
  *
- * Events: a handle is given away once what the event stands for is done, so the event that it
- * becomes elsewhere is done too, and nothing has to travel. Recording such an event again, on
- * either side, is not served: the other side would not see it (shim/event.c).
+ * Events: a shared event is always done on every side, so nothing has to travel.  A handle is
+ * given away once what the event stands for is done, and recording one that is shared first
+ * waits for what the stream has to do (shim/event.c): whoever learns of the recording finds
+ * that work done.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -14,8 +14,11 @@
 
 /* CUBLAS_MAJOR: 12 or 13, whichever this front stands for. */
 #define CUBLAS_SONAME (CUBLAS_MAJOR == 12 ? "libcublas.so.12" : "libcublas.so.13")
+#define CUBLAS_MINOR (CUBLAS_MAJOR == 12 ? 9 : 1)
+#define CUBLAS_PATCH (CUBLAS_MAJOR == 12 ? 1 : 0)
 
-static int missing; /* the agent's library; it was told */
+static int missing;	    /* the agent's library; it was told */
+static _Atomic int version; /* the agent's library's, once a handle was made */
 
 cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 {
@@ -45,7 +48,7 @@ cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 		free(h);
 		return status ? cublas_status(status) : (cublasStatus_t)reply.status;
 	}
-	h->version = (int)reply.version;
+	h->version = version = (int)reply.version;
 	h->emulation[CUBLAS_EMULATION_SPECIAL_VALUES] = 0xffff; /* all of them */
 	*handle = (cublasHandle_t)(uintptr_t)h->number;
 	return CUBLAS_STATUS_SUCCESS;
@@ -62,15 +65,16 @@ cublasStatus_t hand_cublasDestroy_v2(cublasHandle_t handle)
 	return cublas_status(front_post(OP_vcudaCublasClose, &body, sizeof(body)));
 }
 
-cublasStatus_t hand_cublasGetVersion_v2(cublasHandle_t handle, int *version)
+/* Asked without a handle too, before anything else (JAX): then it is the version of the agent's
+ * library where that is known, else what this front stands for. */
+cublasStatus_t hand_cublasGetVersion_v2(cublasHandle_t handle, int *to)
 {
 	struct cublas_handle *h = cublas_find(handle);
+	int known = h ? h->version : version;
 
-	if (!h)
-		return CUBLAS_STATUS_NOT_INITIALIZED;
-	if (!version)
+	if (!to)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	*version = h->version;
+	*to = known ? known : CUBLAS_MAJOR * 10000 + CUBLAS_MINOR * 100 + CUBLAS_PATCH;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -81,8 +85,8 @@ cublasStatus_t hand_cublasGetProperty(libraryPropertyType type, int *value)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	switch (type) {
 	case MAJOR_VERSION: *value = CUBLAS_MAJOR; break;
-	case MINOR_VERSION: *value = CUBLAS_MAJOR == 12 ? 9 : 1; break;
-	case PATCH_LEVEL: *value = CUBLAS_MAJOR == 12 ? 1 : 0; break;
+	case MINOR_VERSION: *value = CUBLAS_MINOR; break;
+	case PATCH_LEVEL: *value = CUBLAS_PATCH; break;
 	default: return CUBLAS_STATUS_INVALID_VALUE;
 	}
 	return CUBLAS_STATUS_SUCCESS;

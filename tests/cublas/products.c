@@ -222,12 +222,20 @@ static void refusals(void)
 
 int main(void)
 {
-	int mode, version = 0;
+	int mode, version = 0, without = 0;
 
+	/* JAX asks without a handle, and before anything else. */
+	BLAS(cublasGetVersion_v2(NULL, &without));
+	if (without < 120000)
+		DIE("version %d without a handle", without);
+	BLAS_IS(cublasGetVersion_v2(NULL, NULL), CUBLAS_STATUS_INVALID_VALUE);
 	BLAS(cublasCreate_v2(&handle));
 	BLAS(cublasGetVersion_v2(handle, &version));
 	if (version < 120000)
 		DIE("version %d", version);
+	BLAS(cublasGetVersion_v2(NULL, &without));
+	if (without != version)
+		DIE("version %d without a handle, %d with one", without, version);
 	BLAS(cublasGetPointerMode_v2(handle, &mode));
 	if (mode != CUBLAS_POINTER_MODE_HOST)
 		DIE("pointer mode is %d at first", mode);

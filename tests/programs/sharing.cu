@@ -47,7 +47,10 @@ static int child()
 	expect(large, LARGE, 1);
 	add<<<(SMALL + 255) / 256, 256>>>(small, SMALL, 10);
 	add<<<(LARGE + 255) / 256, 256>>>(large, LARGE, 20);
-	CUDA(cudaDeviceSynchronize());
+	/* The parent waits for this recording, on its device, when it hears of it. */
+	CUDA(cudaEventRecord(event, 0));
+	CHECK(write(1, "r", 1) == 1);
+	CHECK(read(0, &forged, 1) == 1);
 
 	/* A name that nobody gave. */
 	memset(&forged, 0x5a, sizeof(forged));
@@ -66,12 +69,13 @@ static int child()
 
 int main(int argc, char **argv)
 {
-	int to[2], status, *before, *small, *large;
+	int to[2], from[2], status, *before, *small, *large;
 	const char *const command[] = {argv[0], "--child", NULL};
 	struct gift gift;
 	posix_spawn_file_actions_t actions;
 	cudaEvent_t event;
 	pid_t pid;
+	char said;
 
 	if (argc > 1)
 		return child();
@@ -84,25 +88,36 @@ int main(int argc, char **argv)
 	CUDA(cudaMemcpy(small, host.data(), SMALL * sizeof(int), cudaMemcpyHostToDevice));
 	CUDA(cudaMemcpy(large, host.data(), LARGE * sizeof(int), cudaMemcpyHostToDevice));
 	CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
+	CUDA(cudaEventRecord(event, 0)); /* as often as one likes before it is shared, and after */
+	CUDA(cudaIpcGetEventHandle(&gift.event, event));
 	add<<<(SMALL + 255) / 256, 256>>>(small, SMALL, 1);
 	add<<<(LARGE + 255) / 256, 256>>>(large, LARGE, 1);
 	CUDA(cudaEventRecord(event, 0));
 	CUDA(cudaIpcGetMemHandle(&gift.small, small));
 	CUDA(cudaIpcGetMemHandle(&gift.large, large));
 	CUDA(cudaIpcGetMemHandle(&gift.again, large + 5));
-	CUDA(cudaIpcGetEventHandle(&gift.event, event));
 	/* What was there is there. */
 	expect(small, SMALL, 1);
 	expect(large, LARGE, 1);
 
-	CHECK(pipe(to) == 0);
+	CHECK(pipe(to) == 0 && pipe(from) == 0);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, to[0], 0);
 	posix_spawn_file_actions_addclose(&actions, to[1]);
+	posix_spawn_file_actions_adddup2(&actions, from[1], 1);
+	posix_spawn_file_actions_addclose(&actions, from[0]);
 	CHECK(posix_spawn(&pid, "/proc/self/exe", &actions, NULL, (char **)command, environ) ==
 		0);
 	close(to[0]);
+	close(from[1]);
 	CHECK(write(to[1], &gift, sizeof(gift)) == (ssize_t)sizeof(gift));
+	CHECK(read(from[0], &said, 1) == 1);
+	CUDA(cudaStreamWaitEvent(0, event, 0));
+	CUDA(cudaMemcpyAsync(host.data(), large, LARGE * sizeof(int), cudaMemcpyDeviceToHost, 0));
+	CUDA(cudaStreamSynchronize(0));
+	for (int i = 0; i < LARGE; i++)
+		CHECK_EQ(host[i], i + 21);
+	CHECK(write(to[1], "d", 1) == 1);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK_EQ(status, 0);
 	expect(small, SMALL, 11);
