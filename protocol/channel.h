@@ -123,6 +123,14 @@ struct channel_page {
 };
 _Static_assert(sizeof(struct channel_page) <= 4096, "one page");
 
+/* A page of the sidecar's that apps can only read, the same for all: while `beats` changes,
+ * each second, its process runs. */
+struct channel_pulse {
+	uint32_t magic;
+	uint32_t version;
+	_Atomic uint64_t beats;
+};
+
 /* The Unix socket: SOCK_SEQPACKET, one request and one answer at a time. */
 enum channel_op {
 	CHANNEL_ATTACH = 1, /* first; answer brings fds: [0] doorbell eventfd, [1] segment */
@@ -131,6 +139,9 @@ enum channel_op {
 			  * the fd [0] */
 	CHANNEL_UNPIN =
 		4, /* segment; frames that name it must be acknowledged before. No answer */
+	/* An answer, not a request: comes at once and before ATTACH's, which may take as long
+	 * as the agent does. fd [0]: struct channel_pulse */
+	CHANNEL_PULSE = 5,
 	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
 	   closes. */
 	CHANNEL_STATUS = 16, /* fd [0]: a memfd with JSON, `size` bytes */

@@ -40,8 +40,11 @@ enum frame_kind {
 	FRAME_ACK = 20,	   /* no body; `seq` is all it says */
 	FRAME_LOST = 21,   /* the session is over: status = CUresult, body = text (no NUL) */
 	/* both */
-	FRAME_PAD = 31,	 /* in the ring only: skip to the ring's start */
-	FRAME_PING = 32, /* sidecar <-> worker only; answered with FRAME_PONG */
+	FRAME_PAD = 31, /* in the ring only: skip to the ring's start */
+	/* Sidecar <-> worker only; answered with FRAME_PONG, which also comes unasked: a
+	 * sidecar that runs says something at least every 3 s, a worker in a long call each
+	 * second. */
+	FRAME_PING = 32,
 	FRAME_PONG = 33,
 	FRAME_BYE = 34, /* orderly end of the session by the app or the sidecar */
 };

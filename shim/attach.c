@@ -26,52 +26,18 @@
 
 #include "common/cleanup.h"
 #include "common/wait.h"
+#include "shim/pulse.h"
 #include "shim/status.h"
 
-/* The sidecar dials the agent before it answers, and an agent may have to start a worker. */
+/* The sidecar dials the agent before it answers, and an agent may have to start a worker. That
+ * it runs it says at once. */
 #define ATTACH_ANSWER_MS 20000
+#define ATTACH_LOOK_MS 50
 /* A sidecar that we started has this long to bind its socket. */
 #define ATTACH_START_MS 10000
 #define ATTACH_RETRY_NS 10000000
 
 extern char **environ;
-
-struct session session = {
-	.socket = -1, .doorbell = -1, .socket_lock = PTHREAD_MUTEX_INITIALIZER};
-
-void session_debug(const char *format, ...)
-{
-	const char *debug = secure_getenv("VCUDA_DEBUG");
-	int saved = errno;
-	char line[512];
-	va_list arguments;
-
-	if (!debug || !*debug || !strcmp(debug, "0"))
-		return;
-	va_start(arguments, format);
-	vsnprintf(line, sizeof(line), format, arguments);
-	va_end(arguments);
-	dprintf(STDERR_FILENO, "vcuda: %s\n", line);
-	errno = saved;
-}
-
-void session_because(const char *text)
-{
-	if (!session.text[0])
-		snprintf(session.text, sizeof(session.text), "%s", text);
-}
-
-void session_complain(CUresult status)
-{
-	static _Atomic bool told;
-	int saved = errno;
-
-	if (status == status_of(STATUS_NOT_CONFIGURED) || !session.text[0] ||
-		atomic_exchange(&told, true))
-		return;
-	dprintf(STDERR_FILENO, "vcuda: no GPU (error %d): %s\n", (int)status, session.text);
-	errno = saved;
-}
 
 static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -85,60 +51,6 @@ static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 	if (cause == STATUS_NOT_CONFIGURED)
 		session_debug("%s", session.text);
 	return status_of(cause);
-}
-
-static void session_mark_lost(CUresult status, const char *text)
-{
-	uint32_t ready = SESSION_READY;
-
-	if (atomic_load(&session.phase) == SESSION_READY) {
-		atomic_store(&session.lost, (uint32_t)status);
-		if (atomic_compare_exchange_strong(&session.phase, &ready, SESSION_LOST))
-			session_debug("session lost: %s", text);
-	}
-	/* While attaching there is no READY yet: remember it all the same. */
-	if (!atomic_load(&session.lost)) {
-		session_because(text);
-		atomic_store(&session.lost, (uint32_t)status);
-	}
-}
-
-bool session_check(void)
-{
-	struct pollfd hangup = {.fd = session.socket, .events = POLLRDHUP};
-
-	if (atomic_load(&session.lost))
-		return true;
-	if (atomic_load_explicit(&session.page->state, memory_order_acquire) == CHANNEL_LOST) {
-		char text[sizeof(session.page->text)];
-
-		memcpy(text, session.page->text, sizeof(text));
-		text[sizeof(text) - 1] = 0;
-		session_mark_lost(session.page->lost ? status_wire(session.page->lost)
-						     : status_of(STATUS_LOST),
-			text);
-		return true;
-	}
-	if (poll(&hangup, 1, 0) > 0 &&
-		hangup.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {
-		/* A sidecar that ended in order has left its reason in the page. */
-		if (atomic_load(&session.page->state) == CHANNEL_LOST)
-			return session_check();
-		session_mark_lost(status_of(STATUS_LOST), "the sidecar is gone");
-		return true;
-	}
-	return false;
-}
-
-CUresult session_status(void)
-{
-	uint32_t phase = atomic_load_explicit(&session.phase, memory_order_acquire);
-
-	switch (phase) {
-	case SESSION_FORKED: return CUDA_ERROR_NOT_INITIALIZED;
-	case SESSION_ENDED: return CUDA_ERROR_DEINITIALIZED;
-	default: return (CUresult)atomic_load_explicit(&session.lost, memory_order_relaxed);
-	}
 }
 
 static bool fill_request(struct channel_request *request)
@@ -180,8 +92,28 @@ static void take_descriptors(struct msghdr *message, int fds[2])
 	}
 }
 
-static bool ask(struct channel_request *request, struct channel_answer *answer, int fds[2],
-	int timeout_ms)
+/* Until there is something to read, the sidecar has stopped, or DEADLINE. False: errno. */
+static bool wait_readable(uint64_t deadline)
+{
+	struct pollfd readable = {.fd = session.socket, .events = POLLIN};
+
+	for (;;) {
+		int ret = poll(&readable, 1, ATTACH_LOOK_MS);
+
+		if (ret > 0)
+			return true;
+		if (ret < 0 && errno != EINTR)
+			return false;
+		errno = ETIMEDOUT;
+		if (wait_now() >= deadline)
+			return false;
+		errno = EHOSTDOWN;
+		if (pulse_stopped())
+			return false;
+	}
+}
+
+static bool receive(struct channel_answer *answer, int fds[2], uint64_t deadline)
 {
 	union {
 		char bytes[CMSG_SPACE(4 * sizeof(int))];
@@ -192,24 +124,11 @@ static bool ask(struct channel_request *request, struct channel_answer *answer, 
 		.msg_iovlen = 1,
 		.msg_control = &control,
 		.msg_controllen = sizeof(control)};
-	struct pollfd readable = {.fd = session.socket, .events = POLLIN};
-	uint64_t deadline = wait_now() + (uint64_t)timeout_ms * 1000000u;
 	ssize_t n;
 
 	fds[0] = fds[1] = -1;
-	if (!attach_tell(request))
+	if (!wait_readable(deadline))
 		return false;
-	for (;;) {
-		int64_t left = (int64_t)(deadline - wait_now()) / 1000000;
-		int ret = poll(&readable, 1, left > 0 ? (int)left : 0);
-
-		if (ret > 0)
-			break;
-		if (!ret || errno != EINTR) {
-			errno = ret ? errno : ETIMEDOUT;
-			return false;
-		}
-	}
 	n = recvmsg(session.socket, &message, MSG_CMSG_CLOEXEC);
 	if (n > 0)
 		take_descriptors(&message, fds);
@@ -223,6 +142,34 @@ static bool ask(struct channel_request *request, struct channel_answer *answer, 
 	answer->agent[sizeof(answer->agent) - 1] = 0;
 	answer->text[sizeof(answer->text) - 1] = 0;
 	return true;
+}
+
+/* A sidecar that runs answers ATTACH at once with its pulse, and then takes its time; one that
+ * does not would be waited for in vain. */
+static bool ask_to_join(
+	struct channel_request *request, struct channel_answer *answer, int fds[2])
+{
+	uint64_t now = wait_now(), seconds = pulse_patience();
+	uint64_t deadline = now + ATTACH_ANSWER_MS * 1000000ull;
+
+	if (!seconds || seconds * 1000 > ATTACH_ANSWER_MS)
+		seconds = ATTACH_ANSWER_MS / 1000;
+	if (!attach_tell(request) || !receive(answer, fds, now + seconds * 1000000000ull))
+		return false;
+	if (answer->op != CHANNEL_PULSE)
+		return true;
+	pulse_open(fds[0]);
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return receive(answer, fds, deadline);
+}
+
+static bool ask(struct channel_request *request, struct channel_answer *answer, int fds[2],
+	int timeout_ms)
+{
+	return attach_tell(request) &&
+	       receive(answer, fds, wait_now() + (uint64_t)timeout_ms * 1000000u);
 }
 
 bool attach_ask(
@@ -480,9 +427,11 @@ static CUresult join(void)
 	cleanup_close int segment = -1;
 	int fds[2];
 
-	if (!ask(&request, &answer, fds, ATTACH_ANSWER_MS))
-		return attach_failed(
-			STATUS_UNREACHABLE, "the sidecar does not answer: %s", strerror(errno));
+	if (!ask_to_join(&request, &answer, fds))
+		return attach_failed(STATUS_UNREACHABLE, "the sidecar does not answer%s%s",
+			errno == ETIMEDOUT || errno == EHOSTDOWN ? "; was it stopped? " : ": ",
+			errno == ETIMEDOUT || errno == EHOSTDOWN ? "(VCUDA_SIDECAR_TIMEOUT)"
+								 : strerror(errno));
 	session.doorbell = fds[0];
 	segment = fds[1];
 	if (answer.version != CHANNEL_VERSION)
@@ -519,6 +468,7 @@ void attach_drop(void)
 	if (session.page)
 		munmap(session.page, session.bytes);
 	session.page = NULL;
+	pulse_close();
 	if (session.socket >= 0)
 		close(session.socket);
 	if (session.doorbell >= 0)

@@ -60,6 +60,9 @@ void *attach_map(int fd, uint64_t size);
 /* Looks at the page and at the socket; marks the session lost where either says so. True: lost.
  */
 bool session_check(void);
+/* The same for who polls by itself and never waits; at most every 50 ms, else it costs nothing.
+ */
+void session_glance(void);
 /* What calls answer now; CUDA_SUCCESS while READY (or while attaching). */
 CUresult session_status(void);
 

@@ -11,6 +11,7 @@
 #include "shim/engine.h"
 #include "shim/output.h"
 #include "shim/pool.h"
+#include "shim/session.h"
 #include "shim/stream.h"
 #include "shim/words.h"
 
@@ -45,8 +46,10 @@ CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint6
 
 		/* Not even what was asked about then is done; or that, and nothing came after.
 		 */
-		if (!set)
+		if (!set) {
+			session_glance();
 			return CUDA_ERROR_NOT_READY;
+		}
 		if (set && atomic_load(&watch->seq) >= known)
 			return CUDA_SUCCESS;
 	}

@@ -226,6 +226,10 @@ static int attach_attach(struct channel *channel, const struct channel_request *
 	char program[80], text[260];
 	uint32_t status;
 
+	answer = answer_of(request, 0, "");
+	answer.op = CHANNEL_PULSE;
+	if (answer_send(channel, &answer, &server->pulse.fd, 1) < 0)
+		return -ECONNRESET;
 	memcpy(channel->program, request->program, sizeof(channel->program));
 	log_quote(program, sizeof(program), channel->program);
 	status = attach_grant(channel, request, &error);
@@ -295,6 +299,12 @@ int attach_first(struct channel *channel)
 	}
 }
 
+/* The agent must not take a long reservation for our end. */
+static void attach_still_here(void *channel)
+{
+	channel_say(channel, wait_now());
+}
+
 static void attach_pin(struct channel *channel, const struct channel_request *request)
 {
 	const struct options *options = &channel->server->options;
@@ -308,7 +318,8 @@ static void attach_pin(struct channel *channel, const struct channel_request *re
 	} else if (!request->size || channel->segments.pinned >= SEGMENTS_MAX) {
 		error_set(&error, 0, "%u pinned pieces are the most a process may have",
 			SEGMENTS_MAX);
-	} else if (!segment_create(options->mode, request->size, &segment, &error)) {
+	} else if (!segment_create(options->mode, request->size, &segment, attach_still_here,
+			   channel, &error)) {
 		number = segments_add(&channel->segments, segment);
 	}
 	if (number >= 0) {

@@ -21,8 +21,11 @@
 #define BUDGET (1u << 20)      /* bytes received a turn */
 #define CONTROL_NS (200000ull) /* how often the socket is looked at while frames flow */
 #define PING_NS (2 * SECOND)   /* silence before a PING */
-#define BROKEN_NS (50 * MS)    /* after a failed send, for the agent's last words to come */
-#define DRAIN_NS (300 * MS)    /* after the app's death, for what it had published */
+#define SAY_NS                                                                                 \
+	(3 * SECOND)	    /* the longest that we say nothing: silence means we are stopped   \
+			     */
+#define BROKEN_NS (50 * MS) /* after a failed send, for the agent's last words to come */
+#define DRAIN_NS (300 * MS) /* after the app's death, for what it had published */
 #define LINGER_NS (5 * SECOND) /* after BYE, for the worker to finish what was posted */
 #define UPCALLS_NS (1 * MS)    /* between looks at a full upcall ring: nobody rings for it */
 
@@ -119,6 +122,8 @@ static bool channel_forward(struct channel *channel, uint64_t now)
 	}
 	if (sent < 0)
 		channel->broken_at = now;
+	if (sent > 0)
+		channel->said_at = now;
 	return moved || sent > 0;
 }
 
@@ -162,8 +167,26 @@ static uint64_t channel_patience(const struct channel *channel)
 	return (within ? options->busy_timeout : options->ping_timeout) * SECOND;
 }
 
+/* Sends what says that we are there. */
+static bool channel_control(struct channel *channel, uint8_t kind, uint64_t now)
+{
+	if (!outbound_control(&channel->out, kind, 0))
+		return false;
+	channel->said_at = now;
+	if (outbound_send(&channel->out, channel->link) < 0)
+		channel->broken_at = now;
+	return true;
+}
+
+void channel_say(struct channel *channel, uint64_t now)
+{
+	if (channel->link && !channel->broken_at && now - channel->said_at >= SAY_NS)
+		channel_control(channel, FRAME_PONG, now);
+}
+
 static void channel_ping(struct channel *channel, uint64_t now)
 {
+	channel_say(channel, now);
 	if (channel->replies.upcalls_full || channel->broken_at) {
 		channel->heard_at = now; /* it is we who do not listen */
 		channel->pinged_at = 0;
@@ -171,11 +194,8 @@ static void channel_ping(struct channel *channel, uint64_t now)
 	}
 	if (!channel->pinged_at) {
 		if (now - channel->heard_at >= PING_NS &&
-			outbound_control(&channel->out, FRAME_PING, 0)) {
+			channel_control(channel, FRAME_PING, now))
 			channel->pinged_at = now;
-			if (outbound_send(&channel->out, channel->link) < 0)
-				channel->broken_at = now;
-		}
 	} else if (now - channel->pinged_at >= channel_patience(channel)) {
 		channel_lose(channel, STATUS_LOST, "the agent does not answer any more");
 	}
@@ -217,6 +237,8 @@ static uint64_t channel_deadline(const struct channel *channel, uint64_t now)
 		at = sooner(at, channel->broken_at + BROKEN_NS + MS);
 	if (channel->replies.upcalls_full)
 		at = sooner(at, now + UPCALLS_NS);
+	if (!channel->broken_at)
+		at = sooner(at, channel->said_at + SAY_NS);
 	if (channel->pinged_at)
 		return sooner(at, channel->pinged_at + channel_patience(channel));
 	return sooner(at, channel->heard_at + PING_NS);
@@ -335,7 +357,7 @@ static void channel_serve(struct channel *channel)
 {
 	uint64_t now = wait_now();
 
-	channel->heard_at = channel->work_at = channel->control_at = now;
+	channel->heard_at = channel->said_at = channel->work_at = channel->control_at = now;
 	channel->opened_at = now;
 	atomic_store(&channel->state, CHANNEL_OPEN);
 	segment_guard(&channel->segments);

@@ -40,6 +40,7 @@ struct channel {
 	uint64_t gone_at;
 	uint64_t broken_at; /* the sending half failed: a LOST may still come */
 	uint64_t heard_at;  /* the agent sent something */
+	uint64_t said_at;   /* something was sent to it */
 	uint64_t pinged_at; /* 0: no PING is out */
 	uint64_t control_at;
 	uint64_t work_at;
@@ -56,6 +57,10 @@ int channel_start(struct server *server, int socket);
 
 /* The session is over: tells the app, wakes everybody, closes the link. Once. */
 void channel_lose(struct channel *channel, uint32_t status, const char *text);
+
+/* A sign of life for the agent, if it is time for one: also for who keeps the channel's thread
+ * for long. */
+void channel_say(struct channel *channel, uint64_t now);
 
 /* attach.c: what comes over the Unix socket. attach_first: 0 = attached; 1 = another request,
  * done; -errno. attach_serve: takes what is there; sets `gone`. */

@@ -15,6 +15,7 @@
 
 #define SHM_FOLDER "/dev/shm"
 #define SEGMENT_SMALL (64u << 20) /* below: not worth reading what is free */
+#define SEGMENT_STEP (256u << 20) /* reserved at a time: 0.1 s */
 
 /* All segments together; one process, one budget. */
 static uint64_t budget;
@@ -92,9 +93,24 @@ static int segment_affordable(uint64_t size, struct error *error)
 		(unsigned long long)(size >> 20), (unsigned long long)(available >> 20));
 }
 
+static int segment_reserve(
+	int fd, uint64_t size, void (*between)(void *argument), void *argument)
+{
+	uint64_t at = 0, n;
+	int ret = 0;
+
+	for (; !ret && at < size; at += n) {
+		if (at && between)
+			between(argument);
+		n = size - at < SEGMENT_STEP ? size - at : SEGMENT_STEP;
+		ret = posix_fallocate(fd, (off_t)at, (off_t)n);
+	}
+	return ret;
+}
+
 /* SIZE: whole pages, spent already. */
-static int segment_make(
-	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error)
+static int segment_make(enum channel_mode mode, uint64_t size, struct segment **segment,
+	void (*between)(void *argument), void *argument, struct error *error)
 {
 	cleanup_close int fd = segment_file(mode, error);
 	cleanup_free struct segment *made = NULL;
@@ -102,7 +118,7 @@ static int segment_make(
 
 	if (fd < 0)
 		return fd;
-	ret = posix_fallocate(fd, 0, (off_t)size);
+	ret = segment_reserve(fd, size, between, argument);
 	if (ret)
 		return error_set(error, ret, "shared memory of %llu MiB",
 			(unsigned long long)(size >> 20));
@@ -123,8 +139,8 @@ static int segment_make(
 	return 0;
 }
 
-int segment_create(
-	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error)
+int segment_create(enum channel_mode mode, uint64_t size, struct segment **segment,
+	void (*between)(void *argument), void *argument, struct error *error)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	int ret;
@@ -137,7 +153,7 @@ int segment_create(
 		ret = segment_spend(size, error);
 	if (ret < 0)
 		return ret;
-	ret = segment_make(mode, size, segment, error);
+	ret = segment_make(mode, size, segment, between, argument, error);
 	if (ret < 0)
 		atomic_fetch_sub(&spent, size);
 	return ret;

@@ -35,9 +35,9 @@ struct segment {
 void segment_configure(uint64_t bytes, const char *label);
 
 /* Reserves and maps `size` bytes (rounded up to pages). 0, or -errno with *error. Thread-safe.
- */
-int segment_create(
-	enum channel_mode mode, uint64_t size, struct segment **segment, struct error *error);
+ * A GiB takes 0.3 s: BETWEEN(ARGUMENT) is called now and then (NULL: not). */
+int segment_create(enum channel_mode mode, uint64_t size, struct segment **segment,
+	void (*between)(void *argument), void *argument, struct error *error);
 void segment_free(struct segment *segment);
 
 /* The segments of one channel. Only the channel's thread touches it. */

@@ -70,8 +70,8 @@ static int server_try_segment(
 	server_making(server, pthread_mutex_lock);
 	*segment = server_take_spare(server);
 	if (!*segment)
-		ret = segment_create(
-			server->options.mode, segment_bytes(&server->options), segment, error);
+		ret = segment_create(server->options.mode, segment_bytes(&server->options),
+			segment, NULL, NULL, error);
 	server_making(server, pthread_mutex_unlock);
 	return ret;
 }
@@ -105,7 +105,7 @@ static void server_prepare(struct server *server)
 	wanted = !server->spare;
 	pthread_mutex_unlock(&server->lock);
 	if (wanted && !segment_create(server->options.mode, segment_bytes(&server->options),
-			      &spare, NULL)) {
+			      &spare, NULL, NULL, NULL)) {
 		pthread_mutex_lock(&server->lock);
 		if (!server->spare) {
 			server->spare = spare;
@@ -157,8 +157,10 @@ static bool server_done(struct server *server, uint64_t now, uint64_t *at)
 	since = server->last_process;
 	pthread_mutex_unlock(&server->lock);
 	*at = now + 60 * SECOND;
-	if (count)
+	if (count) {
+		*at = server->pulse.beat_at;
 		return false;
+	}
 	if (atomic_load(&server->draining))
 		return true;
 	if (!options->idle_exit)
@@ -176,7 +178,10 @@ static void server_loop(struct server *server, int signal_fd)
 
 	while (!server_done(server, wait_now(), &at)) {
 		uint64_t now = wait_now();
-		int n = poll(fds, 4, 0);
+		int n;
+
+		pulse_beat(&server->pulse, now);
+		n = poll(fds, 4, 0);
 
 		if (!n) {
 			server_prepare(server);
@@ -247,7 +252,7 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 	server->spin =
 		server->options.spin == UINT64_MAX ? wait_spin_budget() : server->options.spin;
 	server->started = server->last_process = wait_now();
-	return 0;
+	return pulse_open(&server->pulse, error);
 }
 
 int server_run(const struct options *options, struct error *error)

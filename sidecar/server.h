@@ -16,6 +16,7 @@
 
 #include "sidecar/agents.h"
 #include "sidecar/options.h"
+#include "sidecar/pulse.h"
 #include "sidecar/segment.h"
 
 struct channel;
@@ -23,6 +24,7 @@ struct channel;
 struct server {
 	struct options options;
 	struct agents agents;
+	struct pulse pulse;
 	uint64_t spin;	  /* ns */
 	uint64_t started; /* CLOCK_MONOTONIC ns */
 	int listen_fd;

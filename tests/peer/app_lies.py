@@ -206,6 +206,17 @@ class Strangers(unittest.TestCase):
             agent.close()
             sidecar.stop()
 
+    def test_the_pulse_is_not_the_programs_to_make(self):
+        with stage() as (agent, sidecar, app, session):
+            with self.assertRaises(PermissionError):
+                mmap.mmap(app.pulse_fd, 4096)
+            with self.assertRaises(PermissionError):
+                os.pwrite(app.pulse_fd, b"x", 8)
+            with self.assertRaises(PermissionError):
+                os.ftruncate(app.pulse_fd, 0)
+            before = app.pulse[8:16]
+            wait_for(lambda: app.pulse[8:16] != before, 3, "beaten")
+
     def test_silent_ones_cost_nothing_for_long(self):
         agent = Agent()
         sidecar = Sidecar(agent)

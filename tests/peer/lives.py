@@ -303,6 +303,32 @@ class Ends(unittest.TestCase):
             reader.join(5)
             self.assertEqual((got[0]["kind"], got[0]["seq"]), (PONG, 0))
 
+    def test_the_agent_hears_something_though_it_talks_all_the_time(self):
+        """Nothing for long is what it sees of a sidecar that was stopped."""
+        agent = Agent()
+        sidecar = Sidecar(agent)
+        apps = []
+        try:
+            for i in range(2):
+                apps.append(App(sidecar.path))
+            talks, full = agent.session(), agent.session()
+            for i in range(1500):  # more than are taken: it does not read on
+                full.send(frame(UPCALL, struct.pack("<IIQ", 1, 0, i)))
+            end = time.monotonic() + 4.5
+            heard = {}
+            while time.monotonic() < end and len(heard) < 2:
+                talks.send(frame(UPDATE, struct.pack("<IIQ", 20, 0, 1)))
+                for session in select.select([talks.commands, full.commands], [], [], 0.05)[0]:
+                    header = FRAME.unpack(read_exact(session, 32))
+                    heard.setdefault(session, header[2])
+            self.assertEqual(list(heard.values()), [PONG, PONG])
+            self.assertFalse(any(app.lost() for app in apps))
+        finally:
+            for app in apps:
+                app.close()
+            agent.close()
+            sidecar.stop()
+
     def test_sigterm(self):
         with stage() as (agent, sidecar, app, session):
             app.put(POST, b"x")

@@ -168,6 +168,74 @@ def test_sidecar_killed_and_all_threads_return():
         assert float(got[1]) - began <= STICKY, f"the last after {float(got[1]) - began:.3f} s"
 
 
+IMPATIENT = {"VCUDA_SIDECAR_TIMEOUT": "2"}  # the least; 5 s by default
+
+
+def stopped_sidecar(words, line, env=IMPATIENT):
+    with stack() as s:
+        app = s.app(*words, env=env)
+        app.line(line)
+        began = now()
+        kill(s.sidecar.pid, signal.SIGSTOP)
+        try:
+            app_gets(app, began, SILENCE)
+        finally:
+            kill(s.sidecar.pid, signal.SIGCONT)
+        wait_for(lambda: not s.agent.sessions(), 5, "the session is gone")
+        s.app("sum", 1, 64).right()
+
+
+def test_sidecar_stopped_in_a_wait():
+    stopped_sidecar(*MIDDLES["wait"], env=None)
+
+
+def test_sidecar_stopped_between_launches():
+    stopped_sidecar(*MIDDLES["launches"])
+
+
+def test_sidecar_stopped_while_a_program_polls():
+    stopped_sidecar(("poll",), "^polling")
+
+
+def test_sidecar_killed_while_a_program_polls():
+    killed_sidecar(("poll",), "^polling")
+
+
+def test_sidecar_stopped_while_a_program_pins_memory():
+    stopped_sidecar(("pin",), "^pinning")
+
+
+def test_sidecar_stopped_before_a_program_comes():
+    with stack() as s:
+        s.app("sum", 1, 64).right()
+        kill(s.sidecar.pid, signal.SIGSTOP)
+        try:
+            began = now()
+            app = s.app("count", env=IMPATIENT)
+            app.line("vcuda: no GPU .error 802.: the sidecar does not answer; was it stopped", 10)
+            app.right()
+            assert now() - began <= SILENCE
+        finally:
+            kill(s.sidecar.pid, signal.SIGCONT)
+
+
+def test_a_program_that_was_stopped_goes_on():
+    """It sees no sign of life for longer than it is patient, but it did not look."""
+    with stack() as s:
+        app = s.app("bystander", env=IMPATIENT)
+        app.line("^started")
+        for stopped in ([app.pid], [app.pid, s.sidecar.pid]):
+            kill(stopped, signal.SIGSTOP)
+            time.sleep(3.5)  # how long is what is tried
+            kill(stopped, signal.SIGCONT)
+        still_right(app)
+
+
+def test_a_slow_kernel_is_no_stopped_sidecar():
+    with stack() as s:
+        s.app("linger", 4, env=IMPATIENT).right(30)
+
+
 def agent_silenced(words, line, number):
     with stack() as s:
         app = s.app(*words)

@@ -342,6 +342,42 @@ static int calls()
 	return calls_after(error);
 }
 
+/* Asks whether a kernel without end is done, and never waits. */
+static int poll_forever()
+{
+	cudaError_t error;
+	int *flag;
+
+	MUST(cudaMalloc(&flag, 4));
+	MUST(cudaMemset(flag, 0, 4));
+	MUST(cudaDeviceSynchronize());
+	spin<<<1, 32>>>(flag);
+	error = cudaStreamQuery(0);
+	say("polling");
+	while (error == cudaErrorNotReady)
+		error = cudaStreamQuery(0);
+	say("error %d at %.6f", error, now());
+	return calls_after(error);
+}
+
+/* Pinned memory, which is asked of the sidecar itself. */
+static int pin_forever()
+{
+	cudaError_t error = cudaSuccess;
+	void *host;
+
+	MUST(cudaFree(0));
+	for (unsigned n = 0; !error; n++) {
+		error = cudaHostAlloc(&host, 1 << 20, 0);
+		if (!error)
+			error = cudaFreeHost(host);
+		if (n == 3)
+			say("pinning");
+	}
+	say("error %d at %.6f", error, now());
+	return calls_after(error);
+}
+
 /* Threads that do different things until each has its error. */
 static int threads()
 {
@@ -555,6 +591,10 @@ int main(int argc, char **argv)
 		return launch_forever();
 	if (!strcmp(what, "calls"))
 		return calls();
+	if (!strcmp(what, "poll"))
+		return poll_forever();
+	if (!strcmp(what, "pin"))
+		return pin_forever();
 	if (!strcmp(what, "threads"))
 		return threads();
 	if (!strcmp(what, "fault") && argc > 2)

@@ -23,7 +23,7 @@ static struct segment *make(enum channel_mode mode, uint64_t size)
 	struct segment *segment = NULL;
 	struct error error;
 
-	if (segment_create(mode, size, &segment, &error) < 0)
+	if (segment_create(mode, size, &segment, NULL, NULL, &error) < 0)
 		fail_msg("%s", error.text);
 	return segment;
 }
@@ -105,9 +105,11 @@ static void test_more_than_there_is(void **state)
 	struct error error;
 
 	(void)state;
-	assert_int_equal(segment_create(CHANNEL_POD, 1ull << 50, &segment, &error), -ENOMEM);
+	assert_int_equal(
+		segment_create(CHANNEL_POD, 1ull << 50, &segment, NULL, NULL, &error), -ENOMEM);
 	assert_non_null(strstr(error.text, "are free"));
-	assert_int_equal(segment_create(CHANNEL_POD, UINT64_MAX, &segment, &error), -EINVAL);
+	assert_int_equal(
+		segment_create(CHANNEL_POD, UINT64_MAX, &segment, NULL, NULL, &error), -EINVAL);
 }
 
 static void test_taken_away(void **state)
