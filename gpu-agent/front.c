@@ -19,6 +19,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/health.h"
 #include "gpu-agent/settings.h"
 #include "gpu-agent/tenants.h"
 
@@ -36,6 +37,20 @@ void front_clean(char *out, size_t n, const char *text, size_t text_size)
 		out[i] = c < ' ' || c >= 127 || c == '"' || c == '\\' ? '?' : text[i];
 	}
 	out[i] = 0;
+}
+
+void front_address(const struct sockaddr_storage *from, struct in6_addr *address)
+{
+	const struct sockaddr_in *v4 = (const void *)from;
+	const struct sockaddr_in6 *v6 = (const void *)from;
+
+	memset(address, 0, sizeof(*address));
+	if (from->ss_family == AF_INET6) {
+		*address = v6->sin6_addr;
+	} else if (from->ss_family == AF_INET) {
+		address->s6_addr[10] = address->s6_addr[11] = 0xff;
+		memcpy(&address->s6_addr[12], &v4->sin_addr, 4);
+	}
 }
 
 const char *front_peer(char out[INET6_ADDRSTRLEN], const struct in6_addr *address)
@@ -222,6 +237,8 @@ static int open_all(struct front *front, struct error *error)
 		ret = http_open(front, AGENT_FD_LISTEN + LISTEN_CONTROL, error);
 	if (!ret)
 		ret = hello_open(front, error);
+	if (!ret)
+		health_open(front);
 	return ret;
 }
 
@@ -255,6 +272,7 @@ int front_main(const struct agent_config *config)
 			break;
 		events_turn(&front.events, next);
 	}
+	health_close(&front);
 	hello_close(&front);
 	http_close(&front);
 	tenants_close(&front);

@@ -5,7 +5,7 @@
  * pool.c (workers as the front
  * sees them), lease.c (what they ask for), sharing.c (memory that sessions share), ledger.c
  * (device memory), pods.c (limits), http.c, metrics.c, status.c (what people and Prometheus
- * see).
+ * see), health.c (whether the loop turns).
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
@@ -28,7 +28,8 @@
 
 #define FRONT_MS 1000000ull
 
-/* Pre-authentication limits: one fixed slot each, this many in all and from one address. */
+/* Pre-authentication limits: one fixed slot each, this many in all and from one address. Who
+ * comes when they are taken takes the oldest's place. */
 #define HELLO_SLOTS 256
 #define HELLO_PER_ADDRESS 16
 /* What a refused peer may still send while it reads why. */
@@ -62,7 +63,7 @@ struct hello_slot {
 	bool send_port; /* it came in on the port for replies */
 	bool lingering; /* refused: waiting for its end, so that it can read why */
 	uint32_t got;	/* bytes of hello; lingering: bytes thrown away */
-	uint64_t deadline;
+	uint64_t since, deadline;
 	struct in6_addr address;
 	struct session_hello hello;
 };
@@ -174,6 +175,7 @@ struct front {
 	struct events events;
 	struct watch control; /* to the supervisor */
 	struct watch listeners[2];
+	struct watch health;
 	struct hello_slot *slots;
 	uint32_t half_open;
 	struct session *sessions;
@@ -205,6 +207,8 @@ bool front_tell(struct front *front, const struct control *control);
 /* A peer's text: NUL-terminated, printable, in out. */
 void front_clean(char *out, size_t n, const char *text, size_t text_size);
 
+/* A peer's address, IPv4 mapped. */
+void front_address(const struct sockaddr_storage *from, struct in6_addr *address);
 /* An address as people write it; returns out. */
 const char *front_peer(char out[INET6_ADDRSTRLEN], const struct in6_addr *address);
 

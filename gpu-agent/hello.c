@@ -253,43 +253,46 @@ static void hello_ready(struct watch *watch, uint32_t mask)
 	} while (look(front, slot));
 }
 
-static void address_of(const struct sockaddr_storage *from, struct in6_addr *address)
+static void evict(struct front *front, struct hello_slot *slot)
 {
-	const struct sockaddr_in *v4 = (const void *)from;
-	const struct sockaddr_in6 *v6 = (const void *)from;
+	struct linger hard = {.l_onoff = 1};
 
-	memset(address, 0, sizeof(*address));
-	if (from->ss_family == AF_INET6) {
-		*address = v6->sin6_addr;
-	} else if (from->ss_family == AF_INET) {
-		address->s6_addr[10] = address->s6_addr[11] = 0xff;
-		memcpy(&address->s6_addr[12], &v4->sin_addr, 4);
-	}
+	count_refusal(front, REFUSAL_FLOOD, &slot->address);
+	setsockopt(slot->watch.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	drop(front, slot);
 }
 
-/* A free slot for a peer at `address`, or NULL where it has its share. */
-static struct hello_slot *find_slot(struct front *front, const struct in6_addr *address)
+static void older(struct hello_slot **oldest, struct hello_slot *slot)
 {
-	struct hello_slot *found = NULL;
+	if (!*oldest || slot->since < (*oldest)->since)
+		*oldest = slot;
+}
+
+/* A slot for a peer at `address`.  Who says HELLO at once needs it for a moment; so where all
+ * are taken the oldest goes, and where the peer has its share the oldest of its own. */
+static struct hello_slot *make_room(struct front *front, const struct in6_addr *address)
+{
+	struct hello_slot *unused = NULL, *oldest = NULL, *own = NULL;
 	unsigned same = 0;
 
 	for (unsigned i = 0; i < HELLO_SLOTS; i++) {
 		struct hello_slot *slot = &front->slots[i];
 
-		if (slot->watch.fd < 0)
-			found = found ? found : slot;
-		else if (!memcmp(&slot->address, address, sizeof(*address)))
+		if (slot->watch.fd < 0) {
+			unused = unused ? unused : slot;
+			continue;
+		}
+		older(&oldest, slot);
+		if (!memcmp(&slot->address, address, sizeof(*address))) {
 			same++;
+			older(&own, slot);
+		}
 	}
-	return same < HELLO_PER_ADDRESS ? found : NULL;
-}
-
-static void reset(int fd)
-{
-	struct linger hard = {.l_onoff = 1};
-
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
-	close(fd);
+	if (same < HELLO_PER_ADDRESS && unused)
+		return unused;
+	oldest = same < HELLO_PER_ADDRESS ? oldest : own;
+	evict(front, oldest);
+	return oldest;
 }
 
 static void listener_ready(struct watch *watch, uint32_t mask)
@@ -308,13 +311,8 @@ static void listener_ready(struct watch *watch, uint32_t mask)
 			SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			return;
-		address_of(&from, &address);
-		slot = find_slot(front, &address);
-		if (!slot) {
-			count_refusal(front, REFUSAL_FLOOD, &address);
-			reset(fd);
-			continue;
-		}
+		front_address(&from, &address);
+		slot = make_room(front, &address);
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
 			close(fd);
@@ -325,7 +323,8 @@ static void listener_ready(struct watch *watch, uint32_t mask)
 		slot->lingering = false;
 		slot->got = 0;
 		slot->address = address;
-		slot->deadline = wait_now() + SESSION_HELLO_MS * FRONT_MS;
+		slot->since = wait_now();
+		slot->deadline = slot->since + SESSION_HELLO_MS * FRONT_MS;
 		hello_ready(&slot->watch, EPOLLIN);
 	}
 }

@@ -3,12 +3,17 @@
  * The control port: HTTP for probes, Prometheus and people.  Read-only: GET and HEAD, no
  * bodies, small requests, few connections, short deadlines.  libmicrohttpd runs inside the
  * front's loop, so a page reads the front's state without a lock.
+ *
+ * The front accepts: whoever comes is let in, and where all places are taken the connection
+ * that is there longest goes.  (libmicrohttpd by itself stops listening at its limit, and
+ * whoever holds idle connections keeps everybody else out.)
  */
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "common/wait.h"
 #include "gpu-agent/front.h"
@@ -17,10 +22,21 @@
 #define HTTP_SECONDS 5
 #define HTTP_REQUEST_MAX 8192 /* request line and headers, and the answer's headers */
 #define HTTP_PER_ADDRESS 32
+#define HTTP_LIFE_NS (30000 * FRONT_MS) /* of a connection, however busy it looks */
+#define HTTP_ACCEPTS_A_TURN 64
+
+struct http_slot {
+	int fd; /* -1: free. libmicrohttpd's: it closes it */
+	uint64_t since;
+	struct in6_addr address;
+};
 
 struct http {
 	struct MHD_Daemon *daemon;
 	struct watch watch; /* libmicrohttpd's own epoll descriptor */
+	struct watch listener;
+	struct http_slot slots[HTTP_CONNECTIONS];
+	struct http_slot *adding; /* whose connection is just being added */
 };
 
 struct page {
@@ -115,6 +131,94 @@ static void http_ready(struct watch *watch, uint32_t mask)
 	MHD_run(events_owner(watch, struct http, watch)->daemon);
 }
 
+/* --- connections -------------------------------------------------------------------------- */
+
+/* Called by libmicrohttpd when it has taken a connection, and before it closes one. */
+static void connection_changed(void *cls, struct MHD_Connection *connection, void **context,
+	enum MHD_ConnectionNotificationCode code)
+{
+	struct http *http = cls;
+	struct http_slot *slot = *context;
+
+	(void)connection;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		*context = http->adding;
+	else if (slot)
+		slot->fd = -1;
+}
+
+/* libmicrohttpd sees the end of the connection and frees the slot. */
+static void evict(struct http *http, struct http_slot *slot)
+{
+	shutdown(slot->fd, SHUT_RDWR);
+	for (int i = 0; i < 2 && slot->fd >= 0; i++)
+		MHD_run(http->daemon);
+}
+
+static void older(struct http_slot **oldest, struct http_slot *slot)
+{
+	if (!*oldest || slot->since < (*oldest)->since)
+		*oldest = slot;
+}
+
+/* A free slot for a peer at `address`: where it has its share, of its own; where all are taken,
+ * the oldest. */
+static struct http_slot *make_room(struct http *http, const struct in6_addr *address)
+{
+	struct http_slot *unused = NULL, *oldest = NULL, *own = NULL;
+	unsigned same = 0;
+
+	for (unsigned i = 0; i < HTTP_CONNECTIONS; i++) {
+		struct http_slot *slot = &http->slots[i];
+
+		if (slot->fd < 0) {
+			unused = slot;
+			continue;
+		}
+		older(&oldest, slot);
+		if (!memcmp(&slot->address, address, sizeof(*address))) {
+			same++;
+			older(&own, slot);
+		}
+	}
+	if (same < HTTP_PER_ADDRESS && unused)
+		return unused;
+	oldest = same < HTTP_PER_ADDRESS ? oldest : own;
+	evict(http, oldest);
+	return oldest->fd < 0 ? oldest : NULL;
+}
+
+static void listener_ready(struct watch *watch, uint32_t mask)
+{
+	struct http *http = events_owner(watch, struct http, listener);
+
+	(void)mask;
+	for (int i = 0; i < HTTP_ACCEPTS_A_TURN; i++) {
+		struct sockaddr_storage from = {0};
+		socklen_t size = sizeof(from);
+		int fd = accept4(watch->fd, (struct sockaddr *)&from, &size,
+			SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct in6_addr address;
+		struct http_slot *slot;
+
+		if (fd < 0)
+			return;
+		front_address(&from, &address);
+		slot = make_room(http, &address);
+		if (!slot) {
+			close(fd);
+			continue;
+		}
+		*slot = (struct http_slot){.fd = fd, .since = wait_now(), .address = address};
+		http->adding = slot;
+		/* It closes what it does not take. */
+		if (MHD_add_connection(http->daemon, fd, (struct sockaddr *)&from, size) !=
+			MHD_YES)
+			slot->fd = -1;
+		http->adding = NULL;
+	}
+}
+
 /* Its own messages would be a log line per bad request. */
 static void silent(void *cls, const char *format, va_list args)
 {
@@ -130,17 +234,23 @@ int http_open(struct front *front, int listener, struct error *error)
 
 	if (!http)
 		return error_set(error, ENOMEM, "HTTP");
-	http->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+	for (unsigned i = 0; i < HTTP_CONNECTIONS; i++)
+		http->slots[i].fd = -1;
+	/* Its limit is out of reach: make_room keeps ours. */
+	http->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL,
 		handle, front, MHD_OPTION_EXTERNAL_LOGGER, silent, NULL,
-		MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)HTTP_CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-		(unsigned)HTTP_PER_ADDRESS, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned)HTTP_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)HTTP_REQUEST_MAX, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_CONNECTION, connection_changed, http,
+		MHD_OPTION_CONNECTION_LIMIT, 2u * HTTP_CONNECTIONS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_SECONDS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_REQUEST_MAX, MHD_OPTION_END);
 	info = http->daemon ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)
 			    : NULL;
-	if (!info || events_watch(&front->events, &http->watch, info->epoll_fd, EPOLLIN,
-			     http_ready)) {
+	if (!info ||
+		events_watch(
+			&front->events, &http->watch, info->epoll_fd, EPOLLIN, http_ready) ||
+		events_watch(
+			&front->events, &http->listener, listener, EPOLLIN, listener_ready)) {
 		if (http->daemon)
 			MHD_stop_daemon(http->daemon);
 		free(http);
@@ -150,23 +260,39 @@ int http_open(struct front *front, int listener, struct error *error)
 	return 0;
 }
 
+/* Who says a byte now and then is never idle. */
+static uint64_t end_old(struct http *http, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < HTTP_CONNECTIONS; i++) {
+		struct http_slot *slot = &http->slots[i];
+
+		if (slot->fd >= 0 && slot->since + HTTP_LIFE_NS <= now)
+			evict(http, slot);
+		if (slot->fd >= 0 && slot->since + HTTP_LIFE_NS < next)
+			next = slot->since + HTTP_LIFE_NS;
+	}
+	return next;
+}
+
 uint64_t http_tick(struct front *front)
 {
+	struct http *http = front->http;
 	MHD_UNSIGNED_LONG_LONG ms;
+	uint64_t now = wait_now(), next = end_old(http, now);
 
-	if (MHD_get_timeout(front->http->daemon, &ms) != MHD_YES)
-		return UINT64_MAX;
-	if (ms == 0) {
-		MHD_run(front->http->daemon);
-		if (MHD_get_timeout(front->http->daemon, &ms) != MHD_YES)
-			return UINT64_MAX;
-	}
-	return wait_now() + ms * FRONT_MS;
+	if (MHD_get_timeout(http->daemon, &ms) == MHD_YES && ms == 0)
+		MHD_run(http->daemon);
+	if (MHD_get_timeout(http->daemon, &ms) == MHD_YES && now + ms * FRONT_MS < next)
+		next = now + ms * FRONT_MS;
+	return next;
 }
 
 void http_close(struct front *front)
 {
 	events_forget(&front->events, &front->http->watch);
+	close(events_forget(&front->events, &front->http->listener));
 	MHD_stop_daemon(front->http->daemon);
 	free(front->http);
 	front->http = NULL;

@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/agent.h"
+#include "gpu-agent/health.h"
 #include "gpu-agent/library.h"
 #include "gpu-agent/sandbox.h"
 #include "gpu-agent/settings.h"
@@ -84,6 +85,8 @@ int main(int argc, char **argv)
 		printf("the configuration is good\n");
 		return 0;
 	}
+	if (todo == OPTIONS_ASK)
+		return health_ask(&config, &error) ? fail(1, &error) : 0;
 	if (!config.insecure && !config.tokens.count && token_make(&config.tokens, &error))
 		return fail(1, &error);
 	if (getenv("VCUDA_LOG"))

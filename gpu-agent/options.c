@@ -38,6 +38,7 @@ static const struct flag flags[] = {
 	{"--ready-file", "ready_file", "FILE", "write the ports there (JSON) when ready"},
 	{"--set", NULL, "KEY=VALUE", "any setting of the configuration file"},
 	{"--check-config", NULL, NULL, "check the configuration, start nothing"},
+	{"--healthy", NULL, NULL, "ask the running agent whether it is alive"},
 	{"--version", NULL, NULL, "print the version"},
 	{"--help", NULL, NULL, "this list"},
 	{"-h", NULL, NULL, NULL},
@@ -126,6 +127,8 @@ static enum options_do command(const struct flag *flag)
 		printf("gpu-agent %s (session protocol %u)\n", AGENT_VERSION, SESSION_VERSION);
 		return OPTIONS_DONE;
 	}
+	if (!strcmp(flag->name, "--healthy"))
+		return OPTIONS_ASK;
 	return strcmp(flag->name, "--check-config") ? OPTIONS_RUN : OPTIONS_CHECK;
 }
 
@@ -161,7 +164,7 @@ static enum options_do walk(
 		one = command(flag);
 		if (one == OPTIONS_DONE)
 			return one;
-		if (one == OPTIONS_CHECK)
+		if (one == OPTIONS_CHECK || one == OPTIONS_ASK)
 			todo = one;
 		if (!strcmp(flag->name, "--config") && settings_read(config, value, error))
 			return OPTIONS_BAD;
@@ -175,8 +178,10 @@ enum options_do options_parse(
 	enum options_do todo, second;
 
 	settings_defaults(config);
+	for (int i = 1; i < argc; i++) /* first: it changes what the file is read for */
+		config->asking |= !strcmp(argv[i], "--healthy");
 	todo = walk(argc, argv, config, false, error);
-	if (todo != OPTIONS_RUN && todo != OPTIONS_CHECK)
+	if (todo != OPTIONS_RUN && todo != OPTIONS_CHECK && todo != OPTIONS_ASK)
 		return todo;
 	second = walk(argc, argv, config, true, error);
 	return second == OPTIONS_RUN ? todo : second;

@@ -10,6 +10,7 @@
 enum options_do {
 	OPTIONS_RUN,   /* start the agent */
 	OPTIONS_CHECK, /* --check-config: say that the configuration is good */
+	OPTIONS_ASK,   /* --healthy: ask the agent of this configuration */
 	OPTIONS_DONE,  /* --help, --version: printed, exit 0 */
 	OPTIONS_USAGE, /* *error says what; exit 2 */
 	OPTIONS_BAD,   /* the configuration file is bad; *error; exit 1 */

@@ -218,6 +218,9 @@ static const struct setting settings[] = {
 	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on or off"},
 	{"log", SPECIAL, 0, 0, 0, set_log, "error, warn, info or debug"},
 	{"ready_file", PATH(ready_file)},
+	{"health_socket", TEXT, AT(health_socket), 0,
+		sizeof(((struct agent_config *)0)->health_socket), NULL,
+		"a path of at most 107 bytes"},
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 _Static_assert(SETTINGS <= 64, "struct reader keeps one bit a setting");
@@ -308,6 +311,8 @@ int settings_set(
 
 	if (!s)
 		return error_set(error, 0, "unknown key '%s'", key);
+	if (!strcmp(key, "token_file") && config->asking)
+		return 0;
 	if (!strcmp(key, "token_file"))
 		return token_read(&config->tokens, value, error);
 	ret = s->type == SPECIAL ? s->set(config, value) : set_plain(config, s, value);
@@ -405,6 +410,19 @@ static void find_software(struct agent_config *config, const char *binary)
 		folder);
 }
 
+/* Who asks whether the agent is healthy finds it by the same configuration. */
+static void find_health_socket(struct agent_config *config)
+{
+	const char *folder = getenv("XDG_RUNTIME_DIR");
+
+	if (config->health_socket[0] || !config->ports[LISTEN_CONTROL])
+		return;
+	if (!folder || folder[0] != '/' || strlen(folder) > 64)
+		folder = "/tmp";
+	snprintf(config->health_socket, sizeof(config->health_socket), "%s/gpu-agent-%u.sock",
+		folder, config->ports[LISTEN_CONTROL]);
+}
+
 int settings_complete(struct agent_config *config, const char *binary, struct error *error)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME");
@@ -429,6 +447,7 @@ int settings_complete(struct agent_config *config, const char *binary, struct er
 		else
 			strcpy(config->cache_dir, "/var/cache/vcuda/modules");
 	}
+	find_health_socket(config);
 	for (int i = 0; i < AGENT_LISTENERS; i++)
 		for (int j = 0; j < i; j++)
 			if (config->ports[i] && config->ports[i] == config->ports[j])

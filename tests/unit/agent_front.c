@@ -203,7 +203,7 @@ static void probe_starts_nothing(void **state)
 	assert_int_equal(http_metric(&agent, "vcuda_agent_sessions{state=\"joining\"}"), 0);
 }
 
-/* One address holds 16 half-open connections at most; the others are reset, another address is
+/* One address holds 16 half-open connections at most, the latest; another address is
  * served, and after 5 s all of them are gone. */
 static void half_open_flood(void **state)
 {
@@ -241,6 +241,33 @@ static void half_open_flood(void **state)
 		close(fds[i]);
 	}
 	assert_true(now_seconds() - begun > 4.5 && now_seconds() - begun < 7);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_handshakes_half_open", 0));
+}
+
+/* 400 half-open connections of 40 addresses, more than there are places: the oldest go, and who
+ * says HELLO is served. */
+static void half_open_connections_lock_nobody_out(void **state)
+{
+	static int fds[400];
+	struct session_hello hello;
+	char from[16];
+
+	(void)state;
+	client_hello(&hello, SESSION_PROBE);
+	for (int i = 0; i < 400; i++) {
+		snprintf(from, sizeof(from), "127.0.2.%d", 1 + i % 40);
+		fds[i] = client_connect(from, agent.recv);
+		client_say(fds[i], &hello, 1);
+	}
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_handshakes_half_open", 256));
+	for (int i = 0; i < 20; i++) {
+		double begun = now_seconds();
+
+		assert_int_equal(client_ask(agent.recv, &hello).status, 0);
+		assert_true(now_seconds() - begun < 2);
+	}
+	for (int i = 0; i < 400; i++)
+		close(fds[i]);
 	assert_true(http_metric_becomes(&agent, "vcuda_agent_handshakes_half_open", 0));
 }
 
@@ -380,6 +407,7 @@ int main(void)
 		cmocka_unit_test(client_that_goes_before_joining_leaves_nothing),
 		cmocka_unit_test(probe_starts_nothing),
 		cmocka_unit_test(half_open_flood),
+		cmocka_unit_test(half_open_connections_lock_nobody_out),
 		cmocka_unit_test(lease_grows_and_comes_back),
 		cmocka_unit_test(worker_that_dies_ends_one_session),
 		cmocka_unit_test(many_at_once),

@@ -191,6 +191,62 @@ static void idle_connections_are_bounded(void **state)
 	assert_true(now_seconds() - begun < 8);
 }
 
+/* 64 connections of two addresses that say nothing or half a request: whoever comes next is
+ * served at once, and the port answers when they are gone. */
+static void held_connections_wedge_nothing(void **state)
+{
+	const char *half = "GET /healthz HTTP/1.1\r\nHost: x\r\n", *body;
+	int fds[128];
+	double begun;
+	char byte;
+
+	(void)state;
+	for (int i = 0; i < 128; i++) {
+		fds[i] = client_connect(i % 2 ? "127.0.0.12" : "127.0.0.13", agent.control);
+		if (i >= 64)
+			client_say(fds[i], half, strlen(half));
+	}
+	begun = now_seconds();
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(http_get(&agent, "/healthz", &body), 200);
+	assert_true(now_seconds() - begun < 4);
+	client_echo(&client, "fine");
+	for (int i = 0; i < 128; i++) {
+		assert_true(recv(fds[i], &byte, 1, 0) <= 0);
+		close(fds[i]);
+	}
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(http_get(&agent, "/readyz", &body), 200);
+}
+
+static void garbage_wedges_nothing(void **state)
+{
+	unsigned char bytes[1500];
+	unsigned random = 3;
+	const char *body;
+	char from[16];
+
+	(void)state;
+	for (int i = 0; i < 600; i++) {
+		int fd;
+
+		for (size_t n = 0; n < sizeof(bytes); n++)
+			bytes[n] =
+				(unsigned char)((random = random * 1103515245 + 12345) >> 16);
+		if (i % 2)
+			memcpy(bytes, "GET /", 5);
+		snprintf(from, sizeof(from), "127.0.1.%d", 1 + i % 200);
+		fd = client_connect(from, agent.control);
+		(void)!send(fd, bytes, 1 + random % sizeof(bytes), MSG_NOSIGNAL);
+		if (i % 3 == 0)
+			shutdown(fd, SHUT_WR);
+		close(fd);
+	}
+	assert_int_equal(http_get(&agent, "/healthz", &body), 200);
+	assert_int_equal(http_get(&agent, "/metrics", &body), 200);
+	client_echo(&client, "fine");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +257,8 @@ int main(void)
 		cmocka_unit_test(only_get_and_head),
 		cmocka_unit_test(large_requests_are_refused),
 		cmocka_unit_test(idle_connections_are_bounded),
+		cmocka_unit_test(held_connections_wedge_nothing),
+		cmocka_unit_test(garbage_wedges_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

@@ -480,6 +480,54 @@ static void insecure_is_said_aloud(void **state)
 		strstr(said, "insecure: everybody is to be served, and there is a token"));
 }
 
+/* --- whether it is alive ------------------------------------------------------------------ */
+
+static void liveness_is_asked_where_strangers_cannot(void **state)
+{
+	char folder[] = "/tmp/agent-health-XXXXXX", setting[64], flags[128], said[1024];
+	const char *path = setting + strlen("health_socket=");
+	int idle[64];
+	struct stat st;
+	pid_t front;
+	double begun;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(setting, sizeof(setting), "health_socket=%s/s", folder);
+	/* A token file that is just being written is not its affair. */
+	snprintf(flags, sizeof(flags), "--healthy --set %s --token-file /nonexistent", setting);
+	assert_int_equal(run_agent(flags, said, sizeof(said)), 1);
+	assert_non_null(strstr(said, "no agent answers at"));
+	agent_start(&agent, "/toy/ready", (const char *[]){"--set", setting, NULL});
+	assert_int_equal(run_agent(flags, said, sizeof(said)), 0);
+	assert_string_equal(said, "");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	for (int i = 0; i < 64; i++)
+		idle[i] = client_connect("127.0.0.9", agent.control);
+	assert_int_equal(run_agent(flags, said, sizeof(said)), 0);
+	for (int i = 0; i < 64; i++)
+		close(idle[i]);
+	assert_int_equal(children("agent-front", &front, 1), 1);
+	kill(front, SIGSTOP);
+	begun = now_seconds();
+	assert_int_equal(run_agent(flags, said, sizeof(said)), 1);
+	assert_non_null(strstr(said, "does not answer within 2000 ms"));
+	assert_true(now_seconds() - begun < 4);
+	kill(front, SIGCONT);
+	assert_int_equal(run_agent(flags, said, sizeof(said)), 0);
+	/* The next front takes the place of one that left it behind. */
+	kill(front, SIGKILL);
+	assert_true(gone(front));
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_front_restarts_total", 1));
+	assert_int_equal(run_agent(flags, said, sizeof(said)), 0);
+	agent_stop(&agent);
+	assert_int_equal(access(path, F_OK), -1);
+	rmdir(folder);
+	assert_int_equal(run_agent("--healthy --ports 0,0,0", said, sizeof(said)), 1);
+	assert_non_null(strstr(said, "health_socket: none"));
+}
+
 /* --- does not start ----------------------------------------------------------------------- */
 
 static void failing_driver_says_why_once(void **state)
@@ -575,6 +623,7 @@ int main(void)
 		cmocka_unit_test(a_worker_without_a_sign_of_life_is_ended),
 		cmocka_unit_test(drain_waits_for_sessions),
 		cmocka_unit_test(drain_has_an_end),
+		cmocka_unit_test(liveness_is_asked_where_strangers_cannot),
 		cmocka_unit_test(failing_driver_says_why_once),
 		cmocka_unit_test(crash_at_the_start_is_told),
 		cmocka_unit_test(clients_wait_for_a_slow_start),
