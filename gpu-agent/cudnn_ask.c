@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Questions about descriptors of the graph API: is it any good, and what does the library say
- * of it.  Engine configurations that heuristics found are kept by what the app will name them
- * by, the graph, the engine and its knobs: a plan is made with the very one that was found.
+ * of it.  What heuristics find is asked by cudnn_find.c.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/cudnn_graph.h"
+#include "gpu-agent/cudnn_config.h"
 #include "gpu-agent/worker_state.h"
 
 #define ANSWER_WORDS (CUDNN_ANSWER_BYTES / 4)
 /* Elements of a short attribute; descriptors in a list. */
 #define ELEMENTS_MAX 64
-#define RESULTS_MAX 1024
 #define TEXT_MAX (64u << 20)
+/* The longest configuration: so many knobs, and as many notes of each kind. */
+#define CONFIG_WORDS (16 * CUDNN_FOUND_KNOBS)
 
 /* The question, and its answer as it grows. */
 struct asking {
@@ -26,8 +26,6 @@ struct asking {
 	uint32_t used;
 	uint32_t count;
 	uint64_t total;
-	/* Knob choices that the library has not filled yet. */
-	cudnnBackendDescriptor_t knob[ELEMENTS_MAX];
 };
 
 static cudnnStatus_t ask_get(const struct asking *a, cudnnBackendDescriptor_t d, uint32_t name,
@@ -52,37 +50,10 @@ static void ask_delete(const struct asking *a, cudnnBackendDescriptor_t *descrip
 	*descriptor = NULL;
 }
 
-/* --- a tree put together here ------------------------------------------------------------- */
-
-struct writer {
-	uint32_t *word;
-	uint32_t room, used;
-};
-
-static void put(struct writer *out, uint32_t word)
-{
-	if (out->used < out->room)
-		out->word[out->used] = word;
-	out->used++;
-}
-
-static void put_attribute(
-	struct writer *out, uint32_t name, uint32_t type, uint32_t count, const void *elements)
-{
-	uint32_t bytes = count * cudnn_attribute_bytes(type);
-
-	put(out, name | type << 16);
-	put(out, count);
-	for (uint32_t at = 0; at < bytes; at += 4) {
-		uint32_t word = 0;
-
-		memcpy(&word, (const char *)elements + at, bytes - at < 4 ? bytes - at : 4);
-		put(out, word);
-	}
-}
+/* --- descriptors ------------------------------------------------------------------------- */
 
 /* Reads a short attribute of `from` and puts it; false where there is none. */
-static bool copy_attribute(struct writer *out, const struct asking *a,
+static bool copy_attribute(struct tree_writer *out, const struct asking *a,
 	cudnnBackendDescriptor_t from, uint32_t name, uint32_t type)
 {
 	_Alignas(16) unsigned char room[ELEMENTS_MAX * 16] = {0};
@@ -90,133 +61,13 @@ static bool copy_attribute(struct writer *out, const struct asking *a,
 
 	if (ask_get(a, from, name, type, ELEMENTS_MAX, &count, room) || count < 0)
 		return false;
-	put_attribute(
+	tree_put_attribute(
 		out, name, type, count < ELEMENTS_MAX ? (uint32_t)count : ELEMENTS_MAX, room);
 	return true;
 }
 
-/* --- engine configurations ------------------------------------------------------------------
- */
-
-struct config {
-	int64_t engine;
-	uint32_t knobs;
-	struct {
-		int32_t type;
-		int64_t value;
-	} knob[ELEMENTS_MAX];
-};
-
-static cudnnStatus_t read_knobs(
-	struct asking *a, cudnnBackendDescriptor_t from, struct config *config)
-{
-	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-	int64_t count, one;
-
-	for (uint32_t i = 0; !status && i < ELEMENTS_MAX; i++)
-		if (!a->knob[i])
-			status = ask_new(a, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &a->knob[i]);
-	/* A library that knows no knobs has none; one that has none may refuse the question. */
-	if (status || ask_get(a, from, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-			      CUDNN_TYPE_BACKEND_DESCRIPTOR, ELEMENTS_MAX, &count, a->knob))
-		return CUDNN_STATUS_SUCCESS;
-	for (int64_t i = 0; !status && i < count && i < ELEMENTS_MAX; i++) {
-		status = ask_get(a, a->knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
-			CUDNN_TYPE_KNOB_TYPE, 1, &one, &config->knob[i].type);
-		if (!status)
-			status = ask_get(a, a->knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE,
-				CUDNN_TYPE_INT64, 1, &one, &config->knob[i].value);
-		ask_delete(a, &a->knob[i]);
-		config->knobs++;
-	}
-	return status;
-}
-
-static void put_knobs(struct writer *out, const struct config *config)
-{
-	for (uint32_t i = 0; i < config->knobs; i++) {
-		put(out, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR | 2u << 16);
-		put_attribute(out, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
-			&config->knob[i].type);
-		put_attribute(out, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1,
-			&config->knob[i].value);
-	}
-}
-
-/* The configuration's node, when `first` nodes come before its knobs, and its engine behind
- * them. */
-static void put_config(struct writer *out, const struct config *config, uint32_t first)
-{
-	put(out, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR | (config->knobs ? 2u : 1u) << 16);
-	put(out, CUDNN_ATTR_ENGINECFG_ENGINE | CUDNN_TYPE_BACKEND_DESCRIPTOR << 16);
-	put(out, 1);
-	put(out, first + config->knobs + 1);
-	if (!config->knobs)
-		return;
-	put(out, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES | CUDNN_TYPE_BACKEND_DESCRIPTOR << 16);
-	put(out, config->knobs);
-	for (uint32_t i = 0; i < config->knobs; i++)
-		put(out, first + i + 1);
-}
-
-/* Keeps the configuration under the digest that a tree which names it will have: graph, knobs,
- * engine, configuration. */
-static void keep_config(
-	struct asking *a, const struct config *config, cudnnBackendDescriptor_t descriptor)
-{
-	uint32_t words[16 + 16 * ELEMENTS_MAX];
-	struct writer out = {.word = words, .room = sizeof(words) / 4};
-	struct graph_tree *tree = calloc(1, sizeof(*tree));
-	const struct graph_node *root = &a->tree->node[a->tree->nodes - 1];
-	struct graph_made *graph = NULL;
-	const uint32_t *at = words;
-
-	/* Only what graph and mode alone have found. */
-	for (const uint32_t *in = root->first; in < root->end;
-		in += 2 + cudnn_attribute_words(in[0] >> 16, in[1])) {
-		uint32_t name = in[0] & 0xffff;
-
-		if (name == CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH && tree && in[1] == 1 &&
-			in[0] >> 16 == CUDNN_TYPE_BACKEND_DESCRIPTOR && in[2]) {
-			tree->node[0] = a->tree->node[in[2] - 1];
-			graph = graph_find(&a->f, tree->node[0].digest);
-		} else if (name != CUDNN_ATTR_ENGINEHEUR_MODE) {
-			graph = NULL;
-			break;
-		}
-	}
-	put_knobs(&out, config);
-	put(&out, CUDNN_BACKEND_ENGINE_DESCRIPTOR | 2u << 16);
-	put(&out, CUDNN_ATTR_ENGINE_OPERATION_GRAPH | CUDNN_TYPE_BACKEND_DESCRIPTOR << 16);
-	put(&out, 1);
-	put(&out, 1);
-	put_attribute(
-		&out, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &config->engine);
-	put_config(&out, config, 1);
-	if (!graph || out.used > out.room) {
-		free(tree);
-		a->f.library->cudnnBackendDestroyDescriptor(descriptor);
-		return;
-	}
-	tree->nodes = 1;
-	while (at < words + out.used) {
-		struct graph_node *n = &tree->node[tree->nodes++];
-
-		n->type = (uint16_t)*at;
-		n->attributes = (uint16_t)(*at++ >> 16);
-		n->first = at;
-		for (uint32_t i = 0; i < n->attributes; i++)
-			at += 2 + cudnn_attribute_words(at[0] >> 16, at[1]);
-		n->end = at;
-		graph_digest(tree, n);
-	}
-	graph_keep(&a->f, tree->node[tree->nodes - 1].digest,
-		CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, descriptor, graph);
-	free(tree);
-}
-
 /* Whether a tree of so many words went into the answer. */
-static bool answer_tree(struct asking *a, const struct writer *tree)
+static bool answer_tree(struct asking *a, const struct tree_writer *tree)
 {
 	if (tree->used > tree->room || tree->used + 1 > ANSWER_WORDS - a->used)
 		return false;
@@ -227,53 +78,43 @@ static bool answer_tree(struct asking *a, const struct writer *tree)
 	return true;
 }
 
-/* One configuration into the answer: knobs, engine with what the library notes of it,
- * configuration. *done: it took its place, or there was none left. */
-static cudnnStatus_t answer_config(
-	struct asking *a, cudnnBackendDescriptor_t *descriptor, bool *done)
+static void put_notes(struct tree_writer *out, uint32_t head, uint32_t name, uint32_t type,
+	const struct cudnn_found_notes *notes)
 {
-	uint32_t words[ANSWER_WORDS];
-	struct writer out = {.word = words, .room = ANSWER_WORDS};
-	struct config config = {0};
-	cudnnBackendDescriptor_t engine = NULL;
-	uint32_t head;
-	int64_t one;
-	cudnnStatus_t status;
+	if (!notes->known)
+		return;
+	tree_put_attribute(out, name, type, notes->count, notes->note);
+	out->word[head] += 1u << 16;
+}
 
-	*done = false;
-	status = ask_new(a, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
-	if (!status)
-		status = ask_get(a, *descriptor, CUDNN_ATTR_ENGINECFG_ENGINE,
-			CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine);
-	if (!status)
-		status = ask_get(a, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
-			&one, &config.engine);
-	if (!status)
-		status = read_knobs(a, *descriptor, &config);
-	if (!status) {
-		put(&out, config.knobs + 2);
-		put_knobs(&out, &config);
-		head = out.used;
-		put(&out, CUDNN_BACKEND_ENGINE_DESCRIPTOR | 1u << 16);
-		put_attribute(&out, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
-			&config.engine);
-		words[head] +=
-			(uint32_t)copy_attribute(&out, a, engine,
-				CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE)
-			<< 16;
-		words[head] +=
-			(uint32_t)copy_attribute(&out, a, engine,
-				CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE)
-			<< 16;
-		put_config(&out, &config, 0);
-		*done = answer_tree(a, &out);
-		if (*done) {
-			keep_config(a, &config, *descriptor);
-			*descriptor = NULL;
-		}
-	}
-	ask_delete(a, &engine);
-	return status;
+/* The configuration of a plan that was read from JSON: knobs, engine with what the library
+ * notes of it, configuration. */
+static cudnnStatus_t answer_config(
+	struct asking *a, cudnnBackendDescriptor_t descriptor, bool *done)
+{
+	uint32_t words[CONFIG_WORDS];
+	struct tree_writer out = {.word = words, .room = CONFIG_WORDS};
+	struct cudnn_config_reader reader = {.f = &a->f};
+	struct cudnn_found found;
+	cudnnStatus_t status = cudnn_config_read(&reader, descriptor, &found);
+	uint32_t head;
+
+	cudnn_config_end(&reader);
+	if (status)
+		return status;
+	tree_put(&out, found.knobs + 2);
+	tree_put_knobs(&out, &found);
+	head = out.used;
+	tree_put(&out, CUDNN_BACKEND_ENGINE_DESCRIPTOR | 1u << 16);
+	tree_put_attribute(
+		&out, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &found.engine);
+	put_notes(&out, head, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+		&found.numerical);
+	put_notes(&out, head, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+		&found.behavior);
+	tree_put_config(&out, &found, 0);
+	*done = answer_tree(a, &out);
+	return CUDNN_STATUS_SUCCESS;
 }
 
 /* --- other descriptors, which have numbers only --------------------------------------------
@@ -302,10 +143,10 @@ static cudnnStatus_t answer_numbers(
 	struct asking *a, uint32_t kind, cudnnBackendDescriptor_t descriptor, bool *done)
 {
 	uint32_t words[ANSWER_WORDS];
-	struct writer out = {.word = words, .room = ANSWER_WORDS};
+	struct tree_writer out = {.word = words, .room = ANSWER_WORDS};
 
-	put(&out, 1);
-	put(&out, kind);
+	tree_put(&out, 1);
+	tree_put(&out, kind);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (numbers[i].descriptor == kind)
 			words[1] += (uint32_t)copy_attribute(&out, a, descriptor,
@@ -319,8 +160,8 @@ static cudnnStatus_t answer_numbers(
 static uint32_t kind_of(uint32_t name)
 {
 	switch (name) {
-	case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: /* of one that was read from JSON */
-	case CUDNN_ATTR_ENGINEHEUR_RESULTS: return CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
+	/* Of one that was read from JSON. */
+	case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: return CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
 	case CUDNN_ATTR_ENGINE_KNOB_INFO: return CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR;
 	case CUDNN_ATTR_ENGINE_LAYOUT_INFO: return CUDNN_BACKEND_LAYOUT_INFO_DESCRIPTOR;
 	case CUDNN_ATTR_ENGINECFG_INTERMEDIATE_INFO:
@@ -339,16 +180,8 @@ static cudnnStatus_t answer_descriptors(struct asking *a)
 
 	if (kind == UINT32_MAX)
 		return CUDNN_STATUS_NOT_SUPPORTED;
-	/* How many results there are is asked as everybody does; of others there are few. */
-	if (a->req->attribute == CUDNN_ATTR_ENGINEHEUR_RESULTS)
-		status = ask_get(a, a->made->descriptor, a->req->attribute, a->req->type, 0,
-			&room, NULL);
-	else if (kind == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
+	if (kind == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
 		room = 1;
-	if (status)
-		return status;
-	if (room < 0 || room > RESULTS_MAX)
-		room = RESULTS_MAX;
 	list = calloc((size_t)room + 1, sizeof(*list));
 	if (!list)
 		return CUDNN_STATUS_ALLOC_FAILED;
@@ -363,7 +196,7 @@ static cudnnStatus_t answer_descriptors(struct asking *a)
 	for (uint64_t i = a->req->first;
 		!status && done && i < a->total && a->count < a->req->wanted; i++)
 		status = kind == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR
-				 ? answer_config(a, &list[i], &done)
+				 ? answer_config(a, list[i], &done)
 				 : answer_numbers(a, kind, list[i], &done);
 	/* One that is too long for an answer would be asked for again and again. */
 	if (!status && !done && !a->count)
@@ -492,8 +325,6 @@ CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r)
 		.handle = served->handle};
 	a->req = req;
 	status = ask(a);
-	for (uint32_t i = 0; i < ELEMENTS_MAX; i++)
-		ask_delete(a, &a->knob[i]);
 	if (cudnn_internal(status))
 		worker_refuse(r, cudnn_result(status));
 	if (!worker_refused(r)) {

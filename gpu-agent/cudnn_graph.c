@@ -72,6 +72,7 @@ static void graph_destroy(struct graph_made *made)
 	for (uint32_t i = 0; i < made->other_count; i++)
 		if (made->other[i])
 			graph_drop(made->other[i]);
+	free(made->found);
 	free(made);
 }
 
@@ -315,17 +316,20 @@ static cudnnStatus_t graph_one(struct cudnn_frame *f, const struct graph_tree *t
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t graph_make(
-	struct cudnn_frame *f, const struct graph_tree *tree, struct graph_made **made)
+cudnnStatus_t graph_make_node(struct cudnn_frame *f, const struct graph_tree *tree,
+	const struct graph_node *n, struct graph_made **made)
 {
-	cudnnStatus_t status;
-
 	if (!f->library->cudnnBackendCreateDescriptor || !f->library->cudnnBackendFinalize ||
 		!f->library->cudnnBackendSetAttribute ||
 		!f->library->cudnnBackendGetAttribute ||
 		!f->library->cudnnBackendDestroyDescriptor)
 		return CUDNN_STATUS_NOT_SUPPORTED;
 	graph_trim();
-	status = graph_one(f, tree, &tree->node[tree->nodes - 1], made);
-	return status;
+	return graph_one(f, tree, n, made);
+}
+
+cudnnStatus_t graph_make(
+	struct cudnn_frame *f, const struct graph_tree *tree, struct graph_made **made)
+{
+	return graph_make_node(f, tree, &tree->node[tree->nodes - 1], made);
 }

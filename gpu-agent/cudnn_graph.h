@@ -34,6 +34,7 @@ struct graph_made {
 	uint32_t holders; /* others that refer to it, and plans; it goes when there are none */
 	uint32_t other_count;
 	cudnnBackendDescriptor_t descriptor;
+	struct graph_found *found; /* of heuristics that were read (cudnn_find.c); or NULL */
 	struct graph_made *other[];
 };
 
@@ -43,9 +44,14 @@ bool graph_read(struct graph_tree *tree, const void *bytes, uint32_t count);
 /* Fills in the node's digest; those that it names have theirs. */
 void graph_digest(const struct graph_tree *tree, struct graph_node *n);
 
-/* The root as a finalized descriptor of the library. */
+/* A node, or the root, as a finalized descriptor of the library. */
+cudnnStatus_t graph_make_node(struct cudnn_frame *f, const struct graph_tree *tree,
+	const struct graph_node *n, struct graph_made **made);
 cudnnStatus_t graph_make(
 	struct cudnn_frame *f, const struct graph_tree *tree, struct graph_made **made);
+/* An attribute of the node that names one descriptor; NULL: none does. */
+const struct graph_node *graph_named(
+	const struct graph_tree *tree, const struct graph_node *n, uint32_t name);
 /* The one with that digest; or NULL. */
 struct graph_made *graph_find(struct cudnn_frame *f, const unsigned char digest[32]);
 /* Keeps a descriptor that the library filled, under a digest; it refers to `other`. NULL, and

@@ -94,3 +94,14 @@ bool graph_read(struct graph_tree *tree, const void *bytes, uint32_t count)
 	}
 	return at == end;
 }
+
+const struct graph_node *graph_named(
+	const struct graph_tree *tree, const struct graph_node *n, uint32_t name)
+{
+	for (const uint32_t *at = n->first; at < n->end;
+		at += 2 + cudnn_attribute_words(at[0] >> 16, at[1]))
+		if (at[0] == (name | CUDNN_TYPE_BACKEND_DESCRIPTOR << 16) && at[1] == 1 &&
+			at[2])
+			return &tree->node[at[2] - 1];
+	return NULL;
+}

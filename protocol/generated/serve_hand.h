@@ -50,6 +50,7 @@ CUresult serve_vcudaCudnnClose(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnPlanClose(struct worker *w, struct request *r);
+CUresult serve_vcudaCudnnFind(struct worker *w, struct request *r);
 CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r);
 CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r);
 CUresult serve_vcudaCaptureTail(struct worker *w, struct request *r);

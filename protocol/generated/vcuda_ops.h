@@ -49,6 +49,7 @@ enum vcuda_op {
 	OP_vcudaCudnnVersion = 67,
 	OP_vcudaCudnnAsk = 68,
 	OP_vcudaCudnnPlanClose = 69,
+	OP_vcudaCudnnFind = 70,
 	OP_vcudaCaptureBegin = 75,
 	OP_vcudaCaptureEnd = 76,
 	OP_vcudaCaptureTail = 77,

@@ -455,7 +455,26 @@ struct wire_vcudaCudnnPlanClose {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
 
-/* vcuda.api:145: post 75 */
+/* vcuda.api:142: call 70 */
+struct wire_vcudaCudnnFind {
+	uint64_t handle;
+	struct wire_run digest; /* 32 x byte */
+	uint64_t first;
+	uint32_t tree_bytes;
+	struct wire_run tree; /* tree_bytes x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnFind) == 40, "");
+struct wire_vcudaCudnnFind_reply {
+	uint32_t graph;
+	uint32_t status;
+	uint32_t count;
+	uint32_t total;
+	struct wire_run answer; /* at most 1900 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCudnnFind_reply) == 24, "");
+
+/* vcuda.api:151: post 75 */
 struct wire_vcudaCaptureBegin {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -465,7 +484,7 @@ struct wire_vcudaCaptureBegin {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
 
-/* vcuda.api:148: call 76 */
+/* vcuda.api:154: call 76 */
 struct wire_vcudaCaptureEnd {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -477,7 +496,7 @@ struct wire_vcudaCaptureEnd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEnd_reply) == 8, "");
 
-/* vcuda.api:150: call 77 */
+/* vcuda.api:156: call 77 */
 struct wire_vcudaCaptureTail {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -494,7 +513,7 @@ struct wire_vcudaCaptureTail_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureTail_reply) == 24, "");
 
-/* vcuda.api:153: post 78 */
+/* vcuda.api:159: post 78 */
 struct wire_vcudaCaptureUpdate {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -504,7 +523,7 @@ struct wire_vcudaCaptureUpdate {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
 
-/* vcuda.api:158: call 79 */
+/* vcuda.api:164: call 79 */
 struct wire_vcudaGraphInstantiate {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
@@ -519,7 +538,7 @@ struct wire_vcudaGraphInstantiate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 16, "");
 
-/* vcuda.api:161: call 80 */
+/* vcuda.api:167: call 80 */
 struct wire_vcudaGraphUpdate {
 	uint64_t exec; /* KIND_KIND_CUgraphExec */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -533,7 +552,7 @@ struct wire_vcudaGraphUpdate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
 
-/* vcuda.api:164: both 81 */
+/* vcuda.api:170: both 81 */
 struct wire_vcudaGraphMake {
 	uint64_t graph; /* KIND_CUgraph, minted by the shim */
 	uint32_t what;
@@ -549,13 +568,13 @@ struct wire_vcudaGraphMake_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
 
-/* vcuda.api:167: post 82 */
+/* vcuda.api:173: post 82 */
 struct wire_vcudaGraphGone {
 	uint64_t handle;
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
 
-/* vcuda.api:169: post 83 */
+/* vcuda.api:175: post 83 */
 struct wire_vcudaGraphAdd {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -567,7 +586,7 @@ struct wire_vcudaGraphAdd {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
 
-/* vcuda.api:172: both 84 */
+/* vcuda.api:178: both 84 */
 struct wire_vcudaGraphSet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -579,7 +598,7 @@ struct wire_vcudaGraphSet {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
 
-/* vcuda.api:174: call 85 */
+/* vcuda.api:180: call 85 */
 struct wire_vcudaGraphGet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -593,7 +612,7 @@ struct wire_vcudaGraphGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
 
-/* vcuda.api:177: call 86 */
+/* vcuda.api:183: call 86 */
 struct wire_vcudaGraphList {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t what;
@@ -607,7 +626,7 @@ struct wire_vcudaGraphList_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
 
-/* vcuda.api:180: post 87 */
+/* vcuda.api:186: post 87 */
 struct wire_vcudaGraphEdges {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t remove;
@@ -616,7 +635,7 @@ struct wire_vcudaGraphEdges {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
 
-/* vcuda.api:182: post 88 */
+/* vcuda.api:188: post 88 */
 struct wire_vcudaGraphRemove {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -624,7 +643,7 @@ struct wire_vcudaGraphRemove {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
 
-/* vcuda.api:184: call 89 */
+/* vcuda.api:190: call 89 */
 struct wire_vcudaGraphDot {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t flags;
@@ -640,7 +659,7 @@ struct wire_vcudaGraphDot_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
 
-/* vcuda.api:189: call 90 */
+/* vcuda.api:195: call 90 */
 struct wire_vcudaLinkCreate {
 	uint64_t state; /* KIND_CUlinkState, minted by the shim */
 	struct wire_run jit; /* jit_bytes x byte */
@@ -649,7 +668,7 @@ struct wire_vcudaLinkCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkCreate) == 24, "");
 
-/* vcuda.api:191: call 91 */
+/* vcuda.api:197: call 91 */
 struct wire_vcudaLinkAdd {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	struct wire_run digest; /* 32 x byte */
@@ -667,7 +686,7 @@ struct wire_vcudaLinkAdd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkAdd_reply) == 16, "");
 
-/* vcuda.api:194: call 92 */
+/* vcuda.api:200: call 92 */
 struct wire_vcudaLinkComplete {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 };
@@ -678,7 +697,7 @@ struct wire_vcudaLinkComplete_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkComplete_reply) == 16, "");
 
-/* vcuda.api:196: call 93 */
+/* vcuda.api:202: call 93 */
 struct wire_vcudaLinkRead {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	uint64_t offset;
@@ -687,13 +706,13 @@ struct wire_vcudaLinkRead {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
 
-/* vcuda.api:198: post 94 */
+/* vcuda.api:204: post 94 */
 struct wire_vcudaLinkDestroy {
 	uint64_t state; /* KIND_CUlinkState, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaLinkDestroy) == 8, "");
 
-/* vcuda.api:203: call 95 */
+/* vcuda.api:209: call 95 */
 struct wire_vcudaIpcExport {
 	int32_t device;
 	uint32_t pad_0;
@@ -707,7 +726,7 @@ struct wire_vcudaIpcExport_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaIpcExport_reply) == 24, "");
 
-/* vcuda.api:205: call 96 */
+/* vcuda.api:211: call 96 */
 struct wire_vcudaIpcImport {
 	int32_t device;
 	struct wire_run name; /* 16 x byte */

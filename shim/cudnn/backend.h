@@ -5,8 +5,8 @@
  * plans) is asked of the agent by content, as a tree (protocol/cudnn_tree.h), once for each
  * content. A plan has a name of its own, and is executed by a post.
  *
- * backend.c has the exported functions, tree.c content, plan.c what is asked, execute.c
- * execution.
+ * backend.c has the exported functions, tree.c content and what is asked with it, results.c
+ * heuristics, plan.c plans, execute.c execution.
  */
 #ifndef VCUDA_SHIM_CUDNN_BACKEND_H
 #define VCUDA_SHIM_CUDNN_BACKEND_H
@@ -75,6 +75,21 @@ int64_t plan_workspace(const struct plan *plan);
 uint64_t plan_number(const struct plan *plan);
 /* Bytes of the tensor with that name if it is passed by value; 0: by address. */
 uint32_t plan_value_bytes(const struct plan *plan, int64_t uid);
+
+/* What heuristics find, from number `first` on: cudnn_found.h. `graph`: the status of their
+ * operation graph, NOT_INITIALIZED where the agent was not asked. */
+struct found {
+	uint64_t first;
+	cudnnStatus_t graph;
+	uint32_t count, total;
+	size_t bytes;
+	unsigned char answer[CUDNN_ANSWER_BYTES];
+};
+cudnnStatus_t backend_find_results(const struct backend *b, struct found *found);
+
+/* Finalizes an operation graph, and fetches what the heuristics that a program is likely to
+ * ask next find in it, in the same trip. */
+cudnnStatus_t graph_finalize(struct backend *b);
 
 /* What heuristics found: engine configurations, held. */
 struct backend_results {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Execution plans and heuristics. A plan is made on the agent once for each content and has a
+ * Execution plans. A plan is made on the agent once for each content and has a
  * name there; the same content finds the same plan again, in the same context, so that a
  * program which makes its plans anew for every step asks nothing.
  */
@@ -211,97 +211,5 @@ cudnnStatus_t plan_finalize(struct backend *b)
 	if (gone)
 		close_plan(gone);
 	b->plan = plan;
-	return CUDNN_STATUS_SUCCESS;
-}
-
-/* --- heuristics -----------------------------------------------------------------------------
- */
-
-void results_free(struct backend_results *results)
-{
-	if (!results)
-		return;
-	for (uint32_t i = 0; i < results->count; i++)
-		backend_drop(results->config[i]);
-	free(results);
-}
-
-/* The engines that were found work on this graph. */
-static cudnnStatus_t attach(struct backend *config, struct backend *graph)
-{
-	struct backend_attribute *engine = backend_find(config, CUDNN_ATTR_ENGINECFG_ENGINE);
-
-	if (!engine || engine->type != CUDNN_TYPE_BACKEND_DESCRIPTOR || engine->count != 1 ||
-		!*(struct backend **)engine->data)
-		return cudnn_fault(
-			CUDNN_STATUS_INTERNAL_ERROR, "a configuration without an engine");
-	return backend_set(*(struct backend **)engine->data, CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
-		CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
-}
-
-/* A page of results. */
-static cudnnStatus_t read_results(
-	struct backend_results *results, const struct ask *ask, struct backend *graph)
-{
-	const unsigned char *at = ask->answer;
-	const unsigned char *end = ask->answer + ask->bytes;
-
-	for (uint32_t i = 0; i < ask->count && results->count < ask->total; i++) {
-		struct backend *config = backend_new(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-		uint32_t words = 0;
-		cudnnStatus_t status;
-
-		if (!config)
-			return CUDNN_STATUS_ALLOC_FAILED;
-		results->config[results->count++] = config;
-		if (end - at >= 4)
-			memcpy(&words, at, sizeof(words));
-		if (!words || words > (size_t)(end - at) / 4 - 1)
-			return cudnn_fault(
-				CUDNN_STATUS_INTERNAL_ERROR, "results that cannot be read");
-		status = backend_read(config, (const uint32_t *)(const void *)at + 1, words);
-		if (!status)
-			status = attach(config, graph);
-		if (status)
-			return status;
-		at += 4 * (size_t)(words + 1);
-	}
-	return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t results_finalize(struct backend *b)
-{
-	struct backend_attribute *graph =
-		backend_find(b, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-	struct ask ask = {
-		.attribute = CUDNN_ATTR_ENGINEHEUR_RESULTS,
-		.type = CUDNN_TYPE_BACKEND_DESCRIPTOR,
-		.wanted = CUDNN_TREE_ELEMENTS,
-	};
-	struct backend_results *results = NULL;
-	uint8_t digest[32];
-	cudnnStatus_t status;
-
-	if (!graph || graph->type != CUDNN_TYPE_BACKEND_DESCRIPTOR || graph->count != 1)
-		return cudnn_fault(CUDNN_STATUS_BAD_PARAM, "heuristics without a graph");
-	do {
-		status = backend_ask(b, &ask, digest);
-		if (status)
-			break;
-		if (!results && ask.total <= CUDNN_TREE_ELEMENTS)
-			results = calloc(
-				1, sizeof(*results) + ask.total * sizeof(struct backend *));
-		if (!results) {
-			status = CUDNN_STATUS_ALLOC_FAILED;
-			break;
-		}
-		status = read_results(results, &ask, *(struct backend **)graph->data);
-		ask.first += ask.count;
-	} while (!status && ask.count && ask.first < ask.total);
-	if (status) {
-		results_free(results);
-		return status;
-	}
-	b->results = results;
 	return CUDNN_STATUS_SUCCESS;
 }

@@ -262,6 +262,83 @@ static cudnnStatus_t send(const struct tree *tree, struct ask *ask, const uint8_
 	return CUDNN_STATUS_SUCCESS;
 }
 
+/* The same, of heuristics: kept by `first` and the digest. */
+static cudnnStatus_t send_find(
+	const struct tree *tree, struct found *found, const uint8_t *digest)
+{
+	uint32_t bytes = 4 * tree->count;
+	uint32_t fixed = sizeof(struct wire_vcudaCudnnFind);
+	struct cudnn_handle *handle = cudnn_find((cudnnHandle_t)(uintptr_t)tree->handle);
+	struct wire_vcudaCudnnFind *body = calloc(1, (size_t)fixed + 32 + bytes);
+	struct {
+		struct wire_vcudaCudnnFind_reply fixed;
+		unsigned char answer[CUDNN_ANSWER_BYTES];
+	} reply = {0};
+	uint32_t got = 0;
+	struct front_frame frame = {
+		.call = FRONT_COUNTED,
+		.op = OP_vcudaCudnnFind,
+		.cached = true,
+		.key_from = offsetof(struct wire_vcudaCudnnFind, first),
+		.key_to = fixed + 32,
+		.body = body,
+		.body_bytes = fixed + 32 + bytes,
+		.stream_at = FRONT_NO_STREAM,
+		.reply = &reply,
+		.reply_bytes = sizeof(reply.fixed),
+		.reply_most = sizeof(reply),
+		.reply_got = &got,
+	};
+	cudnnStatus_t status;
+	const struct wire_run *run = &reply.fixed.answer;
+
+	if (!handle || !body) {
+		free(body);
+		return handle ? CUDNN_STATUS_ALLOC_FAILED : CUDNN_STATUS_BAD_PARAM;
+	}
+	body->handle = handle->number;
+	body->first = found->first;
+	body->tree_bytes = bytes;
+	body->digest = (struct wire_run){fixed, 32};
+	body->tree = (struct wire_run){fixed + 32, bytes};
+	memcpy((char *)body + fixed, digest, 32);
+	memcpy((char *)body + fixed + 32, tree->words, bytes);
+	status = cudnn_status(vcuda_front_send(&frame));
+	free(body);
+	if (status)
+		return status;
+	found->graph = (cudnnStatus_t)reply.fixed.graph;
+	found->count = reply.fixed.count;
+	found->total = reply.fixed.total;
+	found->bytes = 0;
+	if (run->length && run->offset >= sizeof(reply.fixed) &&
+		run->length <= sizeof(found->answer) &&
+		(uint64_t)run->offset + run->length <= got) {
+		found->bytes = run->length;
+		memcpy(found->answer, (const char *)&reply + run->offset, run->length);
+	}
+	return (cudnnStatus_t)reply.fixed.status;
+}
+
+cudnnStatus_t backend_find_results(const struct backend *b, struct found *found)
+{
+	struct tree *tree = malloc(sizeof(*tree));
+	uint8_t digest[32];
+	cudnnStatus_t status;
+
+	found->graph = CUDNN_STATUS_NOT_INITIALIZED;
+	if (!tree)
+		return CUDNN_STATUS_ALLOC_FAILED;
+	status = tree_of(tree, b);
+	if (!status) {
+		sha256(tree->words, 4 * (size_t)tree->count, digest);
+		status = send_find(tree, found, digest);
+	}
+	free(tree->words);
+	free(tree);
+	return status;
+}
+
 cudnnStatus_t backend_ask(const struct backend *b, struct ask *ask, uint8_t *digest)
 {
 	struct tree *tree = malloc(sizeof(*tree));

@@ -23,7 +23,9 @@ FEW, MANY = 20, 120
 FAMILIES = {
     "cublas": ({"gemm": 0, "gemm_ex": 0, "state": 0, "dot_device": 0, "dot_host": 1}, "products"),
     "cublaslt": ({"linear": 0, "refused": 0, "transform": 0}, "matmul"),
-    "cudnn": ({"descriptors": 0, "softmax": 0, "execute": 0, "plan": 0}, "backend"),
+    "cudnn": ({"descriptors": 0, "softmax": 0, "execute": 0, "plan": 0,
+               # The graph with what its heuristics find, the plan, its first execution.
+               "shape": 3}, "backend"),
 }
 ABIS = {"cudnn": (8, 9)}  # of the others 12 and 13
 

@@ -100,13 +100,28 @@ static void run_plan(struct plan *plan)
 	execute(plan, 3, ids, places);
 }
 
+/* A shape that was never met before. */
+static void shape(int i)
+{
+	struct tensor *const tensors[] = {&x, &y};
+	struct plan plan;
+
+	for (int t = 0; t < 2; t++) {
+		tensor_free(tensors[t]);
+		*tensors[t] = TENSOR(CUDNN_DATA_FLOAT, false, 1, 8, 6, 7 + i);
+	}
+	plan = planned_convolution();
+	run_plan(&plan);
+	plan_free(&plan);
+}
+
 int main(int argc, char **argv)
 {
 	int count = argc == 3 ? atoi(argv[2]) : 0;
 	struct plan plan;
 
 	if (count < 1) {
-		fprintf(stderr, "usage: steady descriptors|softmax|execute|plan COUNT\n");
+		fprintf(stderr, "usage: steady descriptors|softmax|execute|plan|shape COUNT\n");
 		return 2;
 	}
 	begin();
@@ -126,6 +141,8 @@ int main(int argc, char **argv)
 			plan_free(&plan);
 			plan = planned_convolution();
 			run_plan(&plan);
+		} else if (!strcmp(argv[1], "shape")) {
+			shape(i);
 		} else {
 			DIE("no thing '%s'", argv[1]);
 		}

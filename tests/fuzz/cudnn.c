@@ -326,6 +326,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		memset(body + offsetof(struct wire_vcudaCudnnAsk, plan), 0, 8);
 		serve(serve_vcudaCudnnAsk, op, FRAME_CALL, body, (uint32_t)n,
 			sizeof(struct wire_vcudaCudnnAsk_reply));
+	} else if (op == OP_vcudaCudnnFind && n >= sizeof(struct wire_vcudaCudnnFind)) {
+		serve(serve_vcudaCudnnFind, op, FRAME_CALL, body, (uint32_t)n,
+			sizeof(struct wire_vcudaCudnnFind_reply));
 	} else if (entry && n >= entry->body_bytes &&
 		   entry->flags & (kind == FRAME_POST ? SERVE_POST : SERVE_CALL)) {
 		struct cudnn_body head;

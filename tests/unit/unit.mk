@@ -13,6 +13,10 @@ UNIT_PREFIXES += common transport ring sidecar
 UNIT_OBJS_ring = $(SIDECAR_PARTS)
 UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
 UNIT_LIBS_ring = -lcjson
+UNIT_PREFIXES += cudnn
+UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/cudnn*.c) gpu-agent/names.c \
+	gpu-agent/library.c protocol/generated/cudnn_serve.c)
+UNIT_LIBS_cudnn = -lcrypto -ldl
 UNIT_LIBS_sidecar = -lcjson
 
 UNIT_TESTS = $(foreach prefix,$(sort $(UNIT_PREFIXES)),\
