@@ -2,7 +2,7 @@
  *
  * The worker while its loop is in a call of the driver that does not return: what was ready
  * before is answered, there are signs of life, and it ends with its client.  The loading of a
- * module stands at a gate that the test opens (gate_driver.c).
+ * module and pinned memory stand at a gate that the test opens (gate_driver.c).
  */
 #include "tests/unit/worker_peer.h"
 
@@ -14,6 +14,11 @@
 
 static int gate[2];
 
+static void gate_open(void)
+{
+	assert_int_equal(write(gate[1], "", 1), 1);
+}
+
 static void gate_start(struct peer *p)
 {
 	char text[16];
@@ -22,13 +27,10 @@ static void gate_start(struct peer *p)
 	snprintf(text, sizeof(text), "%d", gate[0]);
 	setenv("VCUDA_SOFTGPU_GATE", text, 1);
 	peer_driver = getenv("GATE_DRIVER");
+	gate_open(); /* for the staging memory of both directions */
+	gate_open();
 	peer_start(p);
 	peer_driver = NULL;
-}
-
-static void gate_open(void)
-{
-	assert_int_equal(write(gate[1], "", 1), 1);
 }
 
 static void gate_close(void)
@@ -199,12 +201,53 @@ static void it_ends_with_a_client_that_never_read(void **state)
 	gate_close();
 }
 
+/* Its memory comes when the driver gives it; the loop goes on meanwhile. */
+static void the_loop_does_not_wait_for_the_memory_of_a_lane(void **state)
+{
+	struct handoff message = {
+		.version = HANDOFF_VERSION, .what = HANDOFF_LANE, .device = 1};
+	struct wire_vcudaMemMap map = {.address = WINDOW, .bytes = 2 << 20};
+	struct wire_vcudaCopyIn in = {
+		.dst = WINDOW, .pitch = 4, .width = 4, .height = 1, .depth = 1};
+	struct {
+		struct session_piece piece;
+		uint32_t value;
+	} __attribute__((packed)) piece = {.piece = {.length = 4}, .value = 1234};
+	struct frame_header h;
+	struct peer p;
+	bool lost;
+	int lane[2];
+
+	(void)state;
+	gate_start(&p);
+	CALL(OP_vcudaMemMap, map, CUDA_SUCCESS);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lane), 0);
+	assert_int_equal(
+		descriptors_send(p.handoff, &message, sizeof(message), &lane[1], 1, 0), 0);
+	usleep(100000);
+	expect_alive(&p);
+	gate_open();
+	assert_int_equal(send(lane[0], &piece, sizeof(piece), 0), sizeof(piece));
+	h = call_header(&p, OP_vcudaCopyIn, sizeof(in));
+	h.length += 4;
+	h.flags = 1 << FRAME_LANE_SHIFT;
+	peer_send(&p, &h, &in);
+	assert_int_equal(peer_reply(&p, &h, &lost), 0);
+	assert_int_equal(h.status, CUDA_SUCCESS);
+	expect_alive(&p);
+	peer_stop(&p);
+	close(lane[0]);
+	close(lane[1]);
+	gate_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_ready_is_answered_before_a_call_that_lasts),
 		cmocka_unit_test(the_front_hears_of_a_worker_in_a_call),
 		cmocka_unit_test(it_ends_with_its_client_during_a_call),
+		cmocka_unit_test(the_loop_does_not_wait_for_the_memory_of_a_lane),
 		cmocka_unit_test(it_ends_with_a_client_that_never_read),
 	};
 
