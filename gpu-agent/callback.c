@@ -126,6 +126,7 @@ CUresult serve_vcudaHostFuncDone(struct worker *w, struct request *r)
 	const struct wire_vcudaHostFuncDone *req = (const void *)r->body;
 
 	callback_done(w, req->ticket);
+	closing_poll(w);
 	return CUDA_SUCCESS;
 }
 

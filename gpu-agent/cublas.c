@@ -93,22 +93,27 @@ CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
+static CUresult cublas_close(struct worker *w, void *object)
+{
+	struct cublas_served *served = object;
+	/* It belongs to the context that it was made in. */
+	CUresult status = worker_use(w, served->context);
+
+	if (!status)
+		status = cublas_result(served->library->cublasDestroy_v2(served->handle));
+	free(served);
+	return status;
+}
+
 CUresult serve_vcudaCublasClose(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCublasClose *req = (const void *)r->body;
 	struct cublas_served *served = worker_handle(w, r, req->handle, KIND_cublasHandle);
-	cublasStatus_t status;
 
 	if (!served)
 		return r->refused;
 	worker_unbind(w, r, req->handle, KIND_cublasHandle);
-	/* It belongs to the context that it was made in. */
-	r->refused = worker_use(w, served->context);
-	if (r->refused)
-		return r->refused;
-	status = served->library->cublasDestroy_v2(served->handle);
-	free(served);
-	return cublas_result(status);
+	return closing_do(w, cublas_close, served);
 }
 
 /* A setter that the library has. */

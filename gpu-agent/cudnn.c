@@ -108,22 +108,28 @@ CUresult serve_vcudaCudnnOpen(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
+static CUresult cudnn_close(struct worker *w, void *object)
+{
+	struct cudnn_served *served = object;
+	/* It belongs to the context that it was made in. */
+	CUresult status = worker_use(w, served->context);
+
+	if (!status)
+		status = cudnn_result(
+			cudnn_nine(served, served->library->cudnnDestroy(served->handle)));
+	free(served);
+	return status;
+}
+
 CUresult serve_vcudaCudnnClose(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCudnnClose *req = (const void *)r->body;
 	struct cudnn_served *served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
-	cudnnStatus_t status;
 
 	if (!served)
 		return r->refused;
 	worker_unbind(w, r, req->handle, KIND_cudnnHandle);
-	/* It belongs to the context that it was made in. */
-	r->refused = worker_use(w, served->context);
-	if (r->refused)
-		return r->refused;
-	status = cudnn_nine(served, served->library->cudnnDestroy(served->handle));
-	free(served);
-	return cudnn_result(status);
+	return closing_do(w, cudnn_close, served);
 }
 
 struct cudnn_served *cudnn_use(

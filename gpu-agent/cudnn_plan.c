@@ -99,6 +99,16 @@ cudnnStatus_t plan_name(struct cudnn_frame *f, uint64_t name, const struct graph
 	return CUDNN_STATUS_SUCCESS;
 }
 
+static CUresult plan_close(struct worker *w, void *object)
+{
+	struct cudnn_plan *plan = object;
+
+	(void)w;
+	graph_drop(plan->made);
+	free(plan);
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_vcudaCudnnPlanClose(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCudnnPlanClose *req = (const void *)r->body;
@@ -107,9 +117,7 @@ CUresult serve_vcudaCudnnPlanClose(struct worker *w, struct request *r)
 	if (!plan)
 		return r->refused;
 	worker_unbind(w, r, req->plan, KIND_cudnnPlan);
-	graph_drop(plan->made);
-	free(plan);
-	return CUDA_SUCCESS;
+	return closing_do(w, plan_close, plan);
 }
 
 /* What a tensor takes by value; 0: it has an address. */

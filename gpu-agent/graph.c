@@ -305,6 +305,16 @@ CUresult serve_vcudaGraphMake(struct worker *w, struct request *r)
 
 /* ---- executable graphs ---- */
 
+/* Of the app's; a library that was captured may have nodes of its own. */
+static bool graph_host_node(struct worker *w, CUgraphNode node)
+{
+	CUDA_HOST_NODE_PARAMS params = {0};
+
+	return !w->cuda.cuGraphHostNodeGetParams ||
+	       (!w->cuda.cuGraphHostNodeGetParams(node, &params) &&
+		       params.fn == callback_run_node);
+}
+
 /* Host nodes, those of child graphs too. */
 static CUresult graph_host_nodes(struct worker *w, CUgraph graph, uint32_t depth, uint32_t *sum)
 {
@@ -328,7 +338,7 @@ static CUresult graph_host_nodes(struct worker *w, CUgraph graph, uint32_t depth
 		status = w->cuda.cuGraphNodeGetType(nodes[i], &type);
 		if (status)
 			break;
-		if (type == CU_GRAPH_NODE_TYPE_HOST)
+		if (type == CU_GRAPH_NODE_TYPE_HOST && graph_host_node(w, nodes[i]))
 			++*sum;
 		if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
 			status = w->cuda.cuGraphChildGraphNodeGetGraph(nodes[i], &child);
@@ -448,14 +458,21 @@ CUresult serve_cuGraphUpload(struct worker *w, struct request *r)
 
 /* ---- the end ---- */
 
+static CUresult graph_close_exec(struct worker *w, void *object)
+{
+	struct worker_exec *exec = object;
+	CUresult status = w->cuda.cuGraphExecDestroy(exec->exec);
+
+	free(exec);
+	return status;
+}
+
 void graph_forget(struct worker *w, enum handle_kind kind, void *object)
 {
 	struct worker_graph *graph = object;
-	struct worker_exec *exec = object;
 
 	if (kind == KIND_CUgraphExec) {
-		w->cuda.cuGraphExecDestroy(exec->exec);
-		free(exec);
+		graph_close_exec(w, object);
 	} else if (graph->owned && !graph->origin) {
 		w->cuda.cuGraphDestroy(graph->graph);
 		graph_drop_object(w, graph);
@@ -473,9 +490,7 @@ CUresult serve_vcudaGraphGone(struct worker *w, struct request *r)
 	if (name) {
 		exec = name->object;
 		name->object = NULL;
-		status = w->cuda.cuGraphExecDestroy(exec->exec);
-		free(exec);
-		return status;
+		return closing_do(w, graph_close_exec, exec);
 	}
 	graph = graph_of(w, r, req->handle);
 	if (!graph)

@@ -60,9 +60,6 @@ static CUresult ipc_settle(struct worker *w)
 {
 	CUresult status = CUDA_SUCCESS;
 
-	/* A host function waits for the app, which waits for us. */
-	if (w->host_funcs)
-		return CUDA_ERROR_NOT_READY;
 	for (uint16_t c = 1; c < CONTEXT_MAX && !status; c++) {
 		if (!w->contexts[c])
 			continue;

@@ -549,6 +549,8 @@ void loop_run(struct worker *w)
 			progress = true;
 		progress |= loop_receive(w);
 		pulse_enter(w);
+		if (w->closings)
+			closing_poll(w); /* behind a fault */
 		progress |= fence_poll(w);
 		progress |= callback_poll(w);
 		if (w->lane_count)

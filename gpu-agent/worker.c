@@ -415,6 +415,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	w->handoff = handoff_fd;
 	w->spin_ns = wait_spin_budget();
 	w->pending_tail = &w->pending;
+	w->closings_tail = &w->closings;
 	for (int i = 0; i < HANDOFF_DEVICES; i++)
 		w->lease_tag[i] = -1;
 	w->ipc.tag = -1;

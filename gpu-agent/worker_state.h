@@ -166,6 +166,7 @@ struct known_range { /* device memory that lies outside the windows: modules' gl
 };
 
 struct host_func;
+struct closing;
 struct worker_graph;
 
 struct worker {
@@ -258,9 +259,10 @@ struct worker {
 		bool behind;		   /* the loop's: the app has not been told of some */
 		bool over;
 	} callbacks;
-	uint32_t host_funcs;	/* issued, not done */
-	uint32_t issued_behind; /* frames issued while one was outstanding */
-	struct stash {		/* frames taken while the driver's queue must not fill up */
+	uint32_t host_funcs;			   /* issued, not done */
+	struct closing *closings, **closings_tail; /* until none is outstanding (closing.c) */
+	uint32_t issued_behind;			   /* frames issued while one was outstanding */
+	struct stash { /* frames taken while the driver's queue must not fill up */
 		unsigned char *bytes;
 		size_t at, used, room;
 		unsigned char *body; /* of the one being served, aligned */
@@ -408,6 +410,12 @@ void capture_stream_gone(struct worker *w, struct worker_stream *stream);
 
 /* graph.c: a graph or an executable graph whose context goes */
 void graph_forget(struct worker *w, enum handle_kind kind, void *object);
+
+/* closing.c: closes the object, at once or when no host function is outstanding; its name must
+ * be gone. Errors of those that had to wait are deferred. */
+CUresult closing_do(
+	struct worker *w, CUresult (*close)(struct worker *w, void *object), void *object);
+void closing_poll(struct worker *w);
 
 /* callback.c */
 int callback_open(struct worker *w);
