@@ -4,7 +4,7 @@
 # one runs is decided at start (ptx_op.c).
 
 PTX_PLAIN := $(addprefix softgpu/ptx_, scan.c build.c parse.c variable.c link.c operand.c decode.c \
-	decode_data.c decode_memory.c decode_flow.c decode_matrix.c module.c op.c run.c warp.c \
+	decode_data.c decode_memory.c decode_flow.c decode_matrix.c module.c op.c known.c run.c warp.c \
 	barrier.c builtin.c heap.c ops_flow.c ops_warp.c ops_atomic.c ops_half.c ops_matrix.c)
 PTX_TWICE := $(addprefix softgpu/, ptx_ops_int.c ptx_ops_float.c ptx_ops_cvt.c ptx_ops_memory.c)
 

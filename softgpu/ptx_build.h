@@ -167,8 +167,16 @@ struct ptx_build {
 
 _Noreturn void ptx_build_fail(struct ptx_build *b, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The statement is nothing that the interpreter serves: its function cannot be launched. */
 _Noreturn void ptx_build_lacks(struct ptx_build *b, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The statement is no PTX: there is no module. */
+#define ptx_build_wrong(B, ...) ptx_build_fail(B, (B)->st.line, __VA_ARGS__)
+
+/* ptx_known.c: whether PTX has what the interpreter does not know. */
+bool ptx_known_opcode(struct ptx_word word);
+bool ptx_known_register(struct ptx_word word);
+bool ptx_known_modifier(const char *mod);
 
 void *ptx_build_alloc(struct ptx_build *b, size_t size); /* zeroed; lives as long as b */
 void *ptx_build_grow(

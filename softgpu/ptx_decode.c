@@ -25,7 +25,7 @@ static void parse_items(struct ptx_build *b, struct ptx_operand *o, char close)
 			parse_operand(b, &items[n++]);
 		} while (ptx_scan_accept(s, ','));
 		if (!ptx_scan_accept(s, close))
-			ptx_build_lacks(b, "%.*s: '%c' is expected", (int)b->st.text.n,
+			ptx_build_wrong(b, "%.*s: '%c' is expected", (int)b->st.text.n,
 				b->st.text.p, close);
 	}
 	o->items = ptx_build_alloc(b, n * sizeof(*items) + 1);
@@ -58,18 +58,18 @@ static void parse_operand(struct ptx_build *b, struct ptx_operand *o)
 			ptx_scan_word(s, &o->part);
 		}
 		if (ptx_scan_accept(s, '|') && !ptx_scan_word(s, &o->second))
-			ptx_build_lacks(b, "a second destination is expected");
+			ptx_build_wrong(b, "a second destination is expected");
 		c = ptx_scan_peek(s);
 		if (c == '+' || c == '-') {
 			if (!ptx_scan_number(s, &n))
-				ptx_build_lacks(b, "%.*s: an offset is expected",
+				ptx_build_wrong(b, "%.*s: an offset is expected",
 					(int)b->st.text.n, b->st.text.p);
 			o->offset = (int64_t)n.bits;
 		}
 		return;
 	}
 	if (!ptx_scan_number(s, &o->number))
-		ptx_build_lacks(b, "%.*s: an operand at '%c'", (int)b->st.text.n, b->st.text.p,
+		ptx_build_wrong(b, "%.*s: an operand at '%c'", (int)b->st.text.n, b->st.text.p,
 			ptx_scan_peek(s));
 	o->kind = PTX_OPERAND_NUMBER;
 }
@@ -102,7 +102,10 @@ static void parse_statement(struct ptx_build *b)
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 		st->mods[st->nmods] = (struct ptx_word){p, (uint32_t)(dot - p)};
 		memcpy(st->mod[st->nmods], p, (size_t)(dot - p));
-		st->mod[st->nmods++][dot - p] = 0;
+		st->mod[st->nmods][dot - p] = 0;
+		if (!ptx_known_modifier(st->mod[st->nmods++]))
+			ptx_build_wrong(
+				b, "%.*s: there is no such type", (int)st->text.n, st->text.p);
 		p = dot;
 	}
 	if (ptx_scan_peek(s) == ';')
@@ -115,7 +118,7 @@ static void parse_statement(struct ptx_build *b)
 		parse_operand(b, &st->operands[st->noperands++]);
 	} while (ptx_scan_accept(s, ','));
 	if (ptx_scan_peek(s) != ';')
-		ptx_build_lacks(b, "%.*s: ';' is expected", (int)st->text.n, st->text.p);
+		ptx_build_wrong(b, "%.*s: ';' is expected", (int)st->text.n, st->text.p);
 }
 
 struct rule {
@@ -247,12 +250,19 @@ static const struct rule *find_rule(struct ptx_word root)
 
 void ptx_decode(struct ptx_build *b)
 {
-	const struct rule *rule;
+	const struct rule *rule = find_rule(b->st.root);
 
-	parse_statement(b);
-	rule = find_rule(b->st.root);
+	b->st.text = b->st.root;
+	if (!rule && ptx_known_opcode(b->st.root)) {
+		/* Past its lists, which have braces of their own. */
+		while (ptx_scan_peek(&b->scan) && *b->scan.p != ';')
+			b->scan.p++;
+		ptx_build_lacks(b, "%.*s", (int)b->st.root.n, b->st.root.p);
+	}
 	if (!rule)
-		ptx_build_lacks(b, "%.*s", (int)b->st.text.n, b->st.text.p);
+		ptx_build_wrong(b, "%.*s: there is no such instruction", (int)b->st.root.n,
+			b->st.root.p);
+	parse_statement(b);
 	rule->decode(b);
 }
 
@@ -267,6 +277,14 @@ static void add(char *key, size_t room, const char *text)
 	size_t n = strlen(key);
 
 	snprintf(key + n, room - n, ".%s", text);
+}
+
+/* As many operands as the form has letters, but for a destination that is none. */
+static uint32_t operand_count(const struct ptx_op *op)
+{
+	uint32_t n = (uint32_t)strcspn(op->form, "!");
+
+	return n && op->form[0] == '-' ? n - 1 : n;
 }
 
 static void plain(struct ptx_build *b)
@@ -333,6 +351,13 @@ static void plain(struct ptx_build *b)
 	op = ptx_op_find(key);
 	if (!op)
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
+	if (st->noperands < operand_count(op))
+		ptx_build_wrong(
+			b, "%.*s with %u operands", (int)st->text.n, st->text.p, st->noperands);
+	/* PTX has some with more (a maximum of three). */
+	if (operand_count(op) && st->noperands > operand_count(op))
+		ptx_build_lacks(
+			b, "%.*s with %u operands", (int)st->text.n, st->text.p, st->noperands);
 	for (const char *form = op->form; *form && *form != '!'; form++, n++) {
 		uint32_t size = *form == '-' ? 0 : (uint32_t)(*form - '0');
 		uint32_t arg = op->form[0] == '-' ? n - 1 : n;
@@ -346,9 +371,6 @@ static void plain(struct ptx_build *b)
 		else
 			in[n] = ptx_in(b, ptx_arg(b, arg), size);
 	}
-	if (st->noperands != (op->form[0] == '-' ? n - 1 : n) && n)
-		ptx_build_lacks(
-			b, "%.*s with %u operands", (int)st->text.n, st->text.p, st->noperands);
 	ins = ptx_build_emit(b, key);
 	ins->d = out.operand;
 	ins->a = in[1];

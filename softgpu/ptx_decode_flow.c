@@ -133,7 +133,7 @@ void ptx_decode_call(struct ptx_build *b)
 		in = operand;
 		ptx_build_function(b)->has_indirect = true;
 	} else {
-		ptx_build_lacks(b, "no function %.*s", (int)target->word.n, target->word.p);
+		ptx_build_wrong(b, "no function %.*s", (int)target->word.n, target->word.p);
 	}
 
 	module->calls = ptx_build_grow(

@@ -299,6 +299,8 @@ static uint32_t ptx_in_signed(
 	if (ptx_word_is(o->word, "WARP_SZ"))
 		return ptx_build_constant(b, size, PTX_LANES, PTX_FIXED);
 	operand = special(b, o, size);
+	if (operand == UINT32_MAX && !ptx_known_register(o->word))
+		ptx_build_wrong(b, "%.*s is not declared", (int)o->word.n, o->word.p);
 	if (operand == UINT32_MAX)
 		ptx_build_lacks(b, "%.*s%s%.*s is not known", (int)o->word.n, o->word.p,
 			o->part.n ? "." : "", (int)o->part.n, o->part.p ? o->part.p : "");
@@ -322,6 +324,9 @@ struct ptx_out ptx_out(
 	}
 	if (o->kind == PTX_OPERAND_LIST && o->nitems == 1)
 		return ptx_out(b, &o->items[0], size, is_signed);
+	if (o->kind == PTX_OPERAND_WORD && !ptx_build_register(b, o->word, &operand, &have) &&
+		!ptx_build_find(b, o->word))
+		ptx_build_wrong(b, "%.*s is not declared", (int)o->word.n, o->word.p);
 	if (o->kind != PTX_OPERAND_WORD || !ptx_build_register(b, o->word, &operand, &have))
 		ptx_build_lacks(b, "%.*s: the destination is no register", (int)b->st.text.n,
 			b->st.text.p);
@@ -382,7 +387,7 @@ struct ptx_address ptx_address(struct ptx_build *b, const struct ptx_operand *o,
 	}
 	symbol = ptx_build_find(b, base->word);
 	if (!symbol)
-		ptx_build_lacks(b, "%.*s is not known", (int)base->word.n, base->word.p);
+		ptx_build_wrong(b, "%.*s is not declared", (int)base->word.n, base->word.p);
 	bare = *base;
 	bare.offset = 0;
 	switch (symbol->kind) {

@@ -180,16 +180,17 @@ static void test_deadlock(void **state)
 /* One kernel of a module lacks an instruction; the others run. */
 static void test_not_served(void **state)
 {
-	struct ptx_module *module = text_load("sm_90",
-		".visible .entry bad()\n{ .reg .b32 r<4>;\nfrobnicate.b32 r1, r2;\nret; }\n"
-		".visible .entry fine() { ret; }");
+	struct ptx_module *module =
+		text_load("sm_90", ".visible .entry bad()\n{ .reg .b32 "
+				   "r<4>;\nwmma.load.a.sync.row {r1}, [r2];\nret; }\n"
+				   ".visible .entry fine() { ret; }");
 	struct ptx_error error;
 
 	(void)state;
 	assert_int_equal(ptx_module_kernel_count(module), 2);
 	assert_int_equal(text_launch(module, "bad", 1, 1, 0, NULL, &error), PTX_NOT_SUPPORTED);
 	assert_int_equal(error.line, 5);
-	assert_non_null(strstr(error.text, "frobnicate.b32"));
+	assert_non_null(strstr(error.text, "wmma"));
 	assert_int_equal(text_launch(module, "fine", 1, 1, 0, NULL, &error), PTX_OK);
 	ptx_module_free(module);
 }
@@ -209,6 +210,9 @@ static void test_not_ptx(void **state)
 	} rows[] = {
 		{"", PTX_SYNTAX, 1},
 		{"hello", PTX_SYNTAX, 1},
+		{".version 8.0\n.target sm_80\n.entry k() {\n.reg .b32 r;\nfrobnicate.b32 r, "
+		 "r;\n}",
+			PTX_SYNTAX, 5},
 		{".version 8.0\n.target sm_80\n.address_size 32\n", PTX_SYNTAX, 3},
 		{".version 8.0\n.target sm_80\n.entry k() {\n.reg .b32 r;\nbra NOWHERE;\n}",
 			PTX_SYNTAX, 5},

@@ -83,6 +83,11 @@ static void every_image_loads_and_runs(void **state)
 	}
 }
 
+/* A kernel of one statement, in line 6. */
+#define PTX_OF_ONE                                                                             \
+	".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n"                 \
+	"{ .reg .b32 %%r<5>; .reg .b64 %%rd<3>; .reg .f32 %%f<3>;\n%s\nret; }\n"
+
 static void what_is_not_an_image_is_refused(void **state)
 {
 	static const char garbage[64] = "this is neither PTX nor anything else";
@@ -100,6 +105,54 @@ static void what_is_not_an_image_is_refused(void **state)
 	assert_non_null(strstr(log, "PTX line"));
 	assert_true((size_t)values[1] == strlen(log) + 1);
 	is(cuModuleLoad(&module, "/nowhere/kernels.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
+}
+
+/* What ptxas would refuse is refused, and told; what the interpreter does not have is not. */
+static void what_is_no_ptx_is_refused(void **state)
+{
+	static const struct {
+		const char *body, *said;
+	} wrong[] =
+		{
+			{"frobnicate.u32 %r1, %r2;", "frobnicate"},
+			{"add.u33 %r1, %r2, %r3;", "add.u33"},
+			{"add.u32 %r1, %r2;", "add.u32"},
+			{"add.u32 %r1, %r2, %undeclared;", "%undeclared"},
+			{"add.u32 %r9, %r2, %r3;", "%r9"},
+			{"add.u32 %r1, %r2, nothing;", "nothing"},
+			{"ld.global.u32 %r1, [nowhere];", "nowhere"},
+			{"mov.u32 %r1 } ] , ;", "mov.u32"},
+			{"add.u32 %r1, %r2, %r3", "';'"},
+			{"bra NOWHERE;", "NOWHERE"},
+			{"call nobody, ();", "nobody"},
+		},
+	  *w;
+	static const char *const served_elsewhere[] = {
+		"tex.2d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%rd1, {%f1, %f1}];",
+		"mov.u32 %r1, %envreg3;", "max.s32 %r1, %r1, %r2, %r3;",
+		"wgmma.fence.sync.aligned;"};
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	CUmodule module;
+	char text[512], log[256];
+
+	(void)state;
+	for (w = wrong; w < wrong + sizeof(wrong) / sizeof(wrong[0]); w++) {
+		void *values[] = {log, (void *)sizeof(log)};
+
+		snprintf(text, sizeof(text), PTX_OF_ONE, w->body);
+		log[0] = 0;
+		if (cuModuleLoadDataEx(&module, text, 2, options, values) !=
+			CUDA_ERROR_INVALID_PTX)
+			fail_msg("%s: taken", w->body);
+		if (!strstr(log, "PTX line 6") || !strstr(log, w->said))
+			fail_msg("%s: said '%s'", w->body, log);
+	}
+	for (size_t i = 0; i < sizeof(served_elsewhere) / sizeof(served_elsewhere[0]); i++) {
+		snprintf(text, sizeof(text), PTX_OF_ONE, served_elsewhere[i]);
+		if (cuModuleLoadData(&module, text))
+			fail_msg("%s: refused", served_elsewhere[i]);
+		ok(cuModuleUnload(module));
+	}
 }
 
 static void machine_code_loads_but_does_not_run(void **state)
@@ -494,6 +547,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_image_loads_and_runs),
 		cmocka_unit_test(what_is_not_an_image_is_refused),
+		cmocka_unit_test(what_is_no_ptx_is_refused),
 		cmocka_unit_test(machine_code_loads_but_does_not_run),
 		cmocka_unit_test(functions_describe_themselves),
 		cmocka_unit_test(parameters_by_array_and_by_buffer),
