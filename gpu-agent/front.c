@@ -276,6 +276,7 @@ int front_main(const struct agent_config *config)
 	hello_close(&front);
 	http_close(&front);
 	tenants_close(&front);
+	free(front.late);
 	free(front.sessions);
 	free(front.pods);
 	free(front.pool.workers);

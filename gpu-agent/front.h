@@ -48,6 +48,7 @@ enum refusal {
 	REFUSAL_ROLE,
 	REFUSAL_TOKEN,
 	REFUSAL_SECRET, /* second connection without a session */
+	REFUSAL_LATE,	/* for a session that was there, and is over */
 	REFUSAL_QUOTA,
 	REFUSAL_DRAINING,
 	REFUSAL_NOT_READY,
@@ -89,6 +90,12 @@ struct session_stats {
 	uint64_t launches, copies_in_bytes, copies_out_bytes, errors;
 	uint64_t used[HANDOFF_DEVICES];
 };
+
+/* What a session that is over was called: its last connections may still be on their way. */
+struct session_late {
+	uint8_t id[16], secret[16];
+};
+#define SESSIONS_LATE 1024 /* the last ones that are remembered */
 
 struct pool_worker;
 struct pod;
@@ -180,8 +187,10 @@ struct front {
 	uint32_t half_open;
 	struct session *sessions;
 	struct tenants *tenants;
-	struct pod *pods;	/* as many as sessions */
-	struct share *shares;	/* SHARES of them, made with the first */
+	struct pod *pods;	   /* as many as sessions */
+	struct share *shares;	   /* SHARES of them, made with the first */
+	struct session_late *late; /* a ring of SESSIONS_LATE */
+	uint64_t late_count;
 	uint32_t session_count; /* not FREE */
 	uint64_t next_session;
 	struct pool pool;

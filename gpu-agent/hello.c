@@ -17,6 +17,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/pods.h"
 #include "gpu-agent/tenants.h"
 
 #define ACCEPTS_A_TURN 64
@@ -33,6 +34,7 @@ const char *refusal_name(enum refusal refusal)
 		[REFUSAL_ROLE] = "role",
 		[REFUSAL_TOKEN] = "token",
 		[REFUSAL_SECRET] = "secret",
+		[REFUSAL_LATE] = "late",
 		[REFUSAL_QUOTA] = "quota",
 		[REFUSAL_DRAINING] = "draining",
 		[REFUSAL_NOT_READY] = "not_ready",
@@ -117,19 +119,27 @@ static void answer_probe(
 	};
 	enum refusal refusal = REFUSAL_NOT_READY;
 	const char *why = "";
+	char waste[192];
+	bool full;
 
 	front->counters.probes++;
 	welcome.status = session_may(front, from, &refusal, welcome.text);
+	/* Full is no fault: the agent answers, and what runs there goes on. The text says it,
+	 * and with nothing free it is the last that a client of several agents tries. */
+	full = welcome.status && refusal == REFUSAL_QUOTA &&
+	       !pods_may(front, &slot->hello, waste);
+	if (full)
+		welcome.status = 0;
 	if (!welcome.status && !front_is_ready(front, &why)) {
 		welcome.status = STATUS_NOT_READY;
 		snprintf(welcome.text, sizeof(welcome.text), "%s", why);
 	}
 	welcome.gpus = (uint8_t)front->ledger.device_count;
 	welcome.sessions = front->session_count;
-	for (uint32_t d = 0; d < front->ledger.device_count; d++)
+	for (uint32_t d = 0; d < front->ledger.device_count && !full; d++)
 		if (ledger_free(&front->ledger, d) > welcome.free_memory)
 			welcome.free_memory = ledger_free(&front->ledger, d);
-	if (!welcome.status)
+	if (!welcome.status && !full)
 		snprintf(welcome.text, sizeof(welcome.text), "ready: %u %s, %u ready %s",
 			front->ledger.device_count,
 			front->ledger.device_count == 1 ? "GPU" : "GPUs",

@@ -38,7 +38,8 @@ int session_open_table(struct front *front, struct error *error)
 	session_front = front;
 	front->sessions = calloc(n, sizeof(*front->sessions));
 	front->pods = calloc(n, sizeof(*front->pods));
-	if (!front->sessions || !front->pods)
+	front->late = calloc(SESSIONS_LATE, sizeof(*front->late));
+	if (!front->sessions || !front->pods || !front->late)
 		return error_set(error, ENOMEM, "a table of %u sessions", n);
 	for (uint32_t i = 0; i < n; i++)
 		front->sessions[i].commands.fd = -1;
@@ -47,10 +48,13 @@ int session_open_table(struct front *front, struct error *error)
 
 static void set_free(struct front *front, struct session *session)
 {
+	struct session_late *late = &front->late[front->late_count++ % SESSIONS_LATE];
 	int fd = events_forget(&front->events, &session->commands);
 
 	if (fd >= 0)
 		close(fd);
+	memcpy(late->id, session->id, sizeof(late->id));
+	memcpy(late->secret, session->secret, sizeof(late->secret));
 	session->tenant->sessions--;
 	memset(session, 0, sizeof(*session));
 	session->commands.fd = -1;
@@ -255,6 +259,27 @@ static struct session *find_session(
 	return found;
 }
 
+/* A connection that comes too late is no attempt on a secret: a program's lanes are on their
+ * way when it ends. */
+static uint32_t refuse_unknown(struct front *front, const struct hello_from *from,
+	enum refusal *refusal, char text[192])
+{
+	const struct session_hello *hello = from->hello;
+	bool late = find_session(front, from, SESSION_ENDING) != NULL;
+
+	for (uint32_t i = 0; i < SESSIONS_LATE && i < front->late_count; i++) {
+		const struct session_late *l = &front->late[i];
+		bool id = token_same(l->id, hello->session, sizeof(l->id));
+		bool secret = token_same(l->secret, hello->secret, sizeof(l->secret));
+
+		late |= id && secret;
+	}
+	*refusal = late ? REFUSAL_LATE : REFUSAL_SECRET;
+	snprintf(text, 192, "%s",
+		late ? "the session is over" : "no session waits for these connections");
+	return STATUS_NOT_PERMITTED;
+}
+
 /* The end of the client's side, or a broken connection; the worker reads it too, if it can. */
 static void client_gone(struct watch *watch, uint32_t mask)
 {
@@ -276,11 +301,8 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 	};
 	int commands, ret;
 
-	if (!session) {
-		*refusal = REFUSAL_SECRET;
-		snprintf(text, 192, "no session waits for these connections");
-		return STATUS_NOT_PERMITTED;
-	}
+	if (!session)
+		return refuse_unknown(front, from, refusal, text);
 	welcome.features = session->features;
 	memcpy(welcome.session, session->id, sizeof(welcome.session));
 	*refusal = REFUSAL_NOT_READY;
@@ -325,8 +347,10 @@ uint32_t session_lane(struct front *front, int fd, const struct hello_from *from
 		.reply_port = front->config->bound[LISTEN_SEND],
 	};
 
+	if (!session)
+		return refuse_unknown(front, from, refusal, text);
 	*refusal = REFUSAL_SECRET;
-	if (!session || !(session->features & SESSION_FEATURE_LANES)) {
+	if (!(session->features & SESSION_FEATURE_LANES)) {
 		snprintf(text, 192, "no session takes this lane");
 		return STATUS_NOT_PERMITTED;
 	}
@@ -338,7 +362,7 @@ uint32_t session_lane(struct front *front, int fd, const struct hello_from *from
 	welcome.features = session->features;
 	welcome.lane = (uint8_t)(session->lanes + 1);
 	memcpy(welcome.session, session->id, sizeof(welcome.session));
-	*refusal = REFUSAL_NOT_READY;
+	*refusal = REFUSAL_LATE;
 	/* First: a frame that names the lane must find it at the worker. */
 	if (pool_hand_over_lane(session, welcome.lane, fd)) {
 		snprintf(text, 192, "the session is ending");

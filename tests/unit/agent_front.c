@@ -161,6 +161,47 @@ static void second_connection_needs_the_secret(void **state)
 	close(fd);
 }
 
+/* A program ends while its lanes, or its second connection, are on their way: that is no
+ * attempt on a secret, and no alarm. */
+static void connection_that_comes_late_is_no_attempt(void **state)
+{
+	static const char secret[] = "vcuda_agent_handshakes_refused_total{reason=\"secret\"}";
+	static const char late[] = "vcuda_agent_handshakes_refused_total{reason=\"late\"}";
+	uint64_t before = http_metric(&agent, secret);
+	struct session_hello hello;
+	struct session_welcome welcome;
+	struct client c;
+
+	(void)state;
+	client_hello(&hello, SESSION_COMMANDS);
+	hello.features = SESSION_FEATURE_LANES;
+	assert_true(client_open_as(&agent, &c, &hello));
+	client_echo(&c, "short");
+	client_close(&c);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0));
+	hello.role = SESSION_LANE;
+	memcpy(hello.session, c.welcome.session, 16);
+	memcpy(hello.secret, c.welcome.secret, 16);
+	welcome = client_ask(agent.recv, &hello);
+	assert_int_equal(welcome.status, 800);
+	assert_string_equal(welcome.text, "the session is over");
+	assert_int_equal(http_metric(&agent, late), 1);
+	/* The same for a client that went before its second connection. */
+	client_hello(&hello, SESSION_COMMANDS);
+	welcome = client_ask(agent.recv, &hello);
+	assert_int_equal(welcome.status, 0);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"joining\"}", 0));
+	hello.role = SESSION_REPLIES;
+	memcpy(hello.session, welcome.session, 16);
+	memcpy(hello.secret, welcome.secret, 16);
+	assert_int_equal(client_ask(agent.send, &hello).status, 800);
+	assert_int_equal(http_metric(&agent, late), 2);
+	assert_int_equal(http_metric(&agent, secret), before);
+	hello.secret[3] ^= 1; /* and this is one */
+	assert_int_equal(client_ask(agent.send, &hello).status, 800);
+	assert_int_equal(http_metric(&agent, secret), before + 1);
+}
+
 static void client_that_goes_before_joining_leaves_nothing(void **state)
 {
 	struct session_hello hello;
@@ -404,6 +445,7 @@ int main(void)
 		cmocka_unit_test(wrong_version_is_told_both),
 		cmocka_unit_test(role_must_fit_the_port),
 		cmocka_unit_test(second_connection_needs_the_secret),
+		cmocka_unit_test(connection_that_comes_late_is_no_attempt),
 		cmocka_unit_test(client_that_goes_before_joining_leaves_nothing),
 		cmocka_unit_test(probe_starts_nothing),
 		cmocka_unit_test(half_open_flood),

