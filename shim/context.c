@@ -64,7 +64,7 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	primary = &device->primary;
 	pthread_mutex_lock(&context_lock);
 	if (!primary->handle) {
-		primary->number = (uint16_t)CONTEXT_PRIMARY(dev);
+		primary->number = (uint16_t)CONTEXT_PRIMARY(device_wire(dev));
 		primary->primary = true;
 		primary->device = dev;
 		primary->id = atomic_fetch_add(&last_context_id, 1) + 1;
@@ -90,7 +90,7 @@ static CUresult context_reset(struct context *primary)
 	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaPrimaryReset, sizeof(*body));
-	body->device = primary->device;
+	body->device = device_wire(primary->device);
 	shim_wait(&call, 0);
 	status = shim_end(&call);
 	if (status)
@@ -200,7 +200,7 @@ static CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	if (!status) {
 		body = shim_begin(&call, OP_vcudaContextCreate, sizeof(*body));
 		body->number = context->number;
-		body->device = dev;
+		body->device = device_wire(dev);
 		body->flags = flags;
 		shim_wait(&call, 0);
 		status = shim_end(&call);

@@ -37,12 +37,15 @@ struct context {
 
 struct device {
 	struct open_device open;
+	int number; /* what the worker calls it: device_wire() */
 	struct context primary;
 	_Atomic unsigned primary_flags;
 };
 
-/* Filled at cuInit, never changed after. */
+/* What the session has, in the agent's order: NVML shows it. Filled when the process joins. */
 extern struct open_info device_info;
+extern struct open_device device_all[OPEN_DEVICES];
+/* What CUDA shows of it, by CUdevice (visible.h). Filled at cuInit, never changed after. */
 extern struct device devices[OPEN_DEVICES];
 extern int device_count;
 
@@ -50,6 +53,14 @@ extern int device_count;
 struct device *device_of(CUdevice device);
 /* Takes over the answer of vcudaOpen; false where it is not what it should be. */
 bool device_fill(const void *answer, size_t bytes);
+/* At cuInit: what is visible. NO_DEVICE, INVALID_DEVICE: what cuInit answers. */
+CUresult device_show(void);
+/* A device as frames name it, and back (0 where it is not visible). */
+static inline int device_wire(int device)
+{
+	return devices[device].number;
+}
+int device_from_wire(int number);
 
 /* The thread's current context, and its device; NULL: none, answer INVALID_CONTEXT. */
 struct context *context_current(void);

@@ -309,8 +309,8 @@ static CUresult copy_device(const struct shape *s, uint64_t stream)
 	body->width = s->width;
 	body->height = s->height;
 	body->depth = s->depth;
-	body->dstDevice = dst_device;
-	body->srcDevice = src_device;
+	body->dstDevice = device_wire(dst_device);
+	body->srcDevice = device_wire(src_device);
 	body->stream = stream;
 	stats_copy(STATS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
 	return shim_post(&call);

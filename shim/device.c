@@ -9,8 +9,12 @@
 
 #include "protocol/generated/cuda_hand.h"
 #include "shim/context.h"
+#include "shim/engine.h"
+#include "shim/session.h"
+#include "shim/visible.h"
 
 struct open_info device_info;
+struct open_device device_all[OPEN_DEVICES];
 struct device devices[OPEN_DEVICES];
 int device_count;
 
@@ -33,21 +37,58 @@ bool device_fill(const void *answer, size_t bytes)
 		!device_info.device_count || device_info.device_count > OPEN_DEVICES ||
 		bytes < device_info.device_count * sizeof(struct open_device))
 		return false;
-	device_count = (int)device_info.device_count;
-	for (int i = 0; i < device_count; i++) {
-		struct open_device *open = &devices[i].open;
+	for (int i = 0; i < (int)device_info.device_count; i++) {
+		struct open_device *open = &device_all[i];
 
 		memcpy(open, at + (size_t)i * sizeof(*open), sizeof(*open));
 		open->name[sizeof(open->name) - 1] = 0;
 		open->pci_bus_id[sizeof(open->pci_bus_id) - 1] = 0;
-		devices[i].primary_flags = open->primary_flags;
 		for (int j = 0; j < i; j++)
-			if (devices[j].open.window < open->window + open->window_bytes &&
+			if (device_all[j].window < open->window + open->window_bytes &&
 				open->window <
-					devices[j].open.window + devices[j].open.window_bytes)
+					device_all[j].window + device_all[j].window_bytes)
 				return false;
 	}
 	return true;
+}
+
+CUresult device_show(void)
+{
+	const char *list = secure_getenv("CUDA_VISIBLE_DEVICES");
+	const char *order = secure_getenv("CUDA_DEVICE_ORDER");
+	int chosen[OPEN_DEVICES], count;
+
+	count = visible_choose(order, list, device_all, (int)device_info.device_count, chosen);
+	if (count <= 0) {
+		session_debug("CUDA_VISIBLE_DEVICES=%s%s%s leaves none of %u GPUs",
+			list ? list : "(not set)", order ? " CUDA_DEVICE_ORDER=" : "",
+			order ? order : "", device_info.device_count);
+		return count < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
+	}
+	for (int i = 0; i < count; i++) {
+		devices[i].number = chosen[i];
+		devices[i].open = device_all[chosen[i]];
+		devices[i].primary_flags = devices[i].open.primary_flags;
+	}
+	device_count = count;
+	return CUDA_SUCCESS;
+}
+
+int device_from_wire(int number)
+{
+	for (int i = 0; i < device_count; i++)
+		if (devices[i].number == number)
+			return i;
+	return 0;
+}
+
+int shim_device(struct shim_call *call, CUdevice device)
+{
+	if (device_of(device))
+		return device_wire(device);
+	if (!call->status)
+		call->status = CUDA_ERROR_INVALID_DEVICE;
+	return 0;
 }
 
 static CUresult attribute(const struct device *device, int which, int *value)
@@ -105,10 +146,13 @@ CUresult hand_cuDriverGetVersion(int *driverVersion)
 
 	if (!driverVersion)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Allowed before cuInit; the answer is the agent's, so this may be what attaches. */
+	/* Allowed before cuInit; the answer is the agent's, so this may be what attaches. Where
+	 * no device is visible there is a driver all the same. */
 	if (!device_count)
 		status = hand_cuInit(0);
-	*driverVersion = device_count ? (int)device_info.driver_version : 0;
+	if (device_info.device_count)
+		status = CUDA_SUCCESS;
+	*driverVersion = status ? 0 : (int)device_info.driver_version;
 	return status;
 }
 

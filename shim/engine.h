@@ -137,6 +137,8 @@ void shim_unmint(uint64_t handle);
 /* For generated code: what goes into the body for a handle parameter. Sets call->status where
  * the handle is not one of ours. NULL is passed as 0. */
 uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kind kind);
+/* A device parameter: a CUdevice that is visible, as the worker calls it. */
+int shim_device(struct shim_call *call, CUdevice device);
 /* A stream parameter: NULL and CU_STREAM_LEGACY -> 0, CU_STREAM_PER_THREAD -> the thread's own
  * stream (minted on first use), else a checked handle. */
 uint64_t shim_stream(struct shim_call *call, CUstream stream);

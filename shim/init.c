@@ -28,6 +28,8 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 /* The first answer stays: a program that tries again gets the same at once. */
 static bool joined;
 static CUresult join_answer;
+static bool shown;
+static CUresult show_answer;
 
 static void perf_open(void)
 {
@@ -84,7 +86,7 @@ static void in_child(void)
 		/* Only this thread came along; another may have held them. */
 		init_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 		session.socket_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-		joined = false;
+		joined = shown = false;
 		return;
 	}
 	atomic_store(&session.phase, SESSION_FORKED);
@@ -173,6 +175,12 @@ CUresult hand_cuInit(unsigned int Flags)
 	status = join();
 	if (!status)
 		status = session_status();
+	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
+		if (!shown)
+			show_answer = device_show();
+		shown = true;
+		status = show_answer;
+	}
 	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
 		if (memory_open())
 			atomic_store_explicit(

@@ -60,7 +60,7 @@ static CUresult call_export(const struct memory_range *range, struct memory_hand
 	size_t n = 0;
 
 	body = shim_begin(&call, OP_vcudaIpcExport, sizeof(*body));
-	body->device = range->device;
+	body->device = device_wire(range->device);
 	body->address = range->base;
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply) {

@@ -155,7 +155,7 @@ static CUresult post_unmap(int device, uint64_t address, uint64_t bytes, uint64_
 	struct wire_vcudaMemUnmap *body;
 
 	body = shim_begin(&call, OP_vcudaMemUnmap, sizeof(*body));
-	body->device = device;
+	body->device = device_wire(device);
 	body->address = address;
 	body->bytes = bytes;
 	body->ticket = ticket;
@@ -271,7 +271,7 @@ static CUresult lease(struct window *w, uint64_t size)
 	if (size <= w->lease && w->mapped <= w->lease - size)
 		return CUDA_SUCCESS;
 	body = shim_begin(&call, OP_vcudaLease, sizeof(*body));
-	body->device = (int32_t)(w - windows);
+	body->device = device_wire((int)(w - windows));
 	body->bytes = w->mapped + size - w->lease;
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply && reply->granted > w->lease)
@@ -290,7 +290,7 @@ static CUresult post_leased_map(struct window *w, uint64_t address, uint64_t siz
 	struct wire_vcudaMemMap *body;
 
 	body = shim_begin(&call, OP_vcudaMemMap, sizeof(*body));
-	body->device = (int32_t)(w - windows);
+	body->device = device_wire((int)(w - windows));
 	body->address = address;
 	body->bytes = size;
 	return shim_post(&call);
@@ -495,7 +495,7 @@ static CUresult call_import(
 	if (status)
 		return status;
 	body = shim_begin(&call, OP_vcudaIpcImport, sizeof(*body));
-	body->device = (int32_t)(w - windows);
+	body->device = device_wire((int)(w - windows));
 	body->address = address;
 	body->bytes = bytes;
 	shim_put(&call, &body->name, name, 16);
@@ -603,7 +603,7 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 			.bytes = global->bytes,
 			.id = global->id,
 			.device = global->device,
-			.context = (uint16_t)CONTEXT_PRIMARY(global->device),
+			.context = (uint16_t)CONTEXT_PRIMARY(device_wire(global->device)),
 			.global = true};
 		found = true;
 	}

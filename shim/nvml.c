@@ -19,7 +19,7 @@ const struct open_info *vcuda_nvml_info(void)
 
 const struct open_device *vcuda_nvml_device(unsigned index)
 {
-	return index < (unsigned)device_count ? &devices[index].open : NULL;
+	return index < device_info.device_count ? &device_all[index] : NULL;
 }
 
 bool vcuda_nvml_cuda_used(void)

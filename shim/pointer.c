@@ -69,7 +69,9 @@ static int pointer_device(const struct pointer *p)
 	if (p->device)
 		return p->range.device;
 	number = p->pinned.context;
-	return number && number < CONTEXT_CREATED ? number - CONTEXT_PRIMARY(0) : 0;
+	return number && number < CONTEXT_CREATED
+		       ? device_from_wire(number - CONTEXT_PRIMARY(0))
+		       : 0;
 }
 
 static CUresult pointer_attribute(

@@ -219,7 +219,7 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	}
 	body = shim_begin(&call, OP_vcudaVmmCreate, sizeof(*body));
 	body->memory = m->handle;
-	body->device = m->device;
+	body->device = device_wire(m->device);
 	body->bytes = size;
 	status = shim_post(&call);
 	pthread_mutex_lock(&vmm_lock);
@@ -312,7 +312,7 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 	n = covering(i, ptr, size, true);
 	if (n) {
 		body = shim_begin(&call, OP_vcudaVmmUnmap, sizeof(*body));
-		body->device = mappings[i].memory->device;
+		body->device = device_wire(mappings[i].memory->device);
 		body->address = ptr;
 		body->bytes = size;
 		status = shim_post(&call);

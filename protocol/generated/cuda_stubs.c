@@ -140,7 +140,7 @@ static CUresult send_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElemen
 	body = shim_begin(&call, OP_cuDeviceGetTexture1DLinearMaxWidth, sizeof(*body));
 	body->format = (uint32_t)format;
 	body->numChannels = numChannels;
-	body->dev = dev;
+	body->dev = shim_device(&call, dev);
 
 	reply = shim_wait_cached(&call, sizeof(*reply));
 	if (reply)
@@ -189,7 +189,7 @@ static CUresult send_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilitie
 	body = shim_begin(&call, OP_cuDeviceGetHostAtomicCapabilities, sizeof(*body));
 	shim_put(&call, &body->operations, operations, count * sizeof(*operations));
 	body->count = count;
-	body->dev = dev;
+	body->dev = shim_device(&call, dev);
 
 	reply = shim_wait_cached(&call, sizeof(*reply));
 	if (reply) {

@@ -81,6 +81,8 @@ def request_lines(api, entry):
             lines.append(f"body->{n} = (uint32_t){n};")
         elif kind.wire == "bytes":
             lines.append(f"memcpy(body->{n}, &{n}, sizeof(body->{n}));")
+        elif p.base == "CUdevice":
+            lines.append(f"body->{n} = shim_device(&call, {n});")
         else:
             lines.append(f"body->{n} = {n};")
     return ["\t" + line for line in lines]

@@ -27,7 +27,8 @@ $(BUILD)/stack/libprying-nvidia.so: tests/stack/prying_driver.c $(LIB)/libcuda.s
 
 # Of the others' programs.
 STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/13/stripped $(addprefix $(BUILD)/programs/13/, \
-	processes streams host-functions async-memory pinned-memory copies-2d)
+	processes streams host-functions async-memory pinned-memory copies-2d peers contexts \
+	virtual-memory)
 
 .PHONY: test-stack
 test: test-stack

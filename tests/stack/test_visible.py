@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: what is computed with is what was named, and NVML shows
+everything (tests/unit/shim_visible.c has what NVIDIA's driver makes of each value)."""
+import contextlib
+import os
+import re
+import subprocess
+
+from stack import BIN, BUILD, MIB, Agent, App, Sidecar, environment, folder
+
+INVALID_DEVICE = 101
+NO_DEVICE = 100
+
+
+@contextlib.contextmanager
+def three_gpus():
+    with folder() as path:
+        agent = Agent(path, env={"VCUDA_SOFTGPU_DEVICES": "3"})
+        yield agent, Sidecar(path, agent)
+
+
+def gpus(socket, **more):
+    """What NVML names: its UUIDs, in order."""
+    got = subprocess.run([os.path.join(BIN, "vcuda"), "smi", "-L"], capture_output=True, text=True,
+                         timeout=20, env=environment({"VCUDA_SOCKET": socket, **more}))
+    return re.findall(r"UUID: (GPU-[0-9a-f-]{36})\)", got.stdout)
+
+
+def test_the_gpus_named_are_the_gpus_used():
+    with three_gpus() as (agent, sidecar):
+        uuids = gpus(sidecar.socket)
+        assert len(set(uuids)) == 3, uuids
+        everything = App("limit", 256 * MIB, socket=sidecar.socket)
+        everything.line("^sees 3 GPUs", 20)
+        place = [everything.line(rf"^GPU {i} works: (\S+)")[1] for i in range(3)]
+        everything.close_stdin()
+        everything.wait()
+        for value, want in (("1", [1]), ("2,0", [2, 0]), (uuids[2], [2]), ("2,7,1", [2]),
+                            (f"{uuids[1]},{uuids[0].upper()}", [1, 0])):
+            app = App("limit", 256 * MIB, socket=sidecar.socket,
+                      env={"CUDA_VISIBLE_DEVICES": value, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+            app.line(f"^sees {len(want)} GPUs", 20)
+            got = [app.line(rf"^GPU {i} works: (\S+)")[1] for i in range(len(want))]
+            assert got == [place[i] for i in want], (value, got)
+            app.line("^error 2 after", 20)  # all of its first GPU, and of no other
+            session, = [s for s in agent.sessions() if s["pid"] == app.pid]
+            used = [m["leased_bytes"] >= 512 * MIB for m in session["memory"]]
+            assert used == [i == want[0] for i in range(3)], (value, session["memory"])
+            app.close_stdin()
+            app.wait()
+
+
+def test_none_and_nonsense():
+    with three_gpus() as (agent, sidecar):
+        for value, order, error in (("", None, NO_DEVICE), ("-1", None, NO_DEVICE),
+                                    ("7", None, NO_DEVICE), ("GPU-", None, NO_DEVICE),
+                                    ("0,0", None, INVALID_DEVICE),
+                                    ("0", "fastest", INVALID_DEVICE)):
+            app = App("count", socket=sidecar.socket,
+                      env={"CUDA_VISIBLE_DEVICES": value, "CUDA_DEVICE_ORDER": order})
+            app.right()
+            assert app.text() == f"error {error} devices 0", (value, app.text())
+            assert len(gpus(sidecar.socket, CUDA_VISIBLE_DEVICES=value)) == 3
+
+
+def test_programs_with_two_gpus_changed_round():
+    with folder() as path:
+        agent = Agent(path, env={"VCUDA_SOFTGPU_DEVICES": "2"})
+        sidecar = Sidecar(path, agent)
+        for name in "peers", "contexts", "pinned-memory", "virtual-memory":
+            App(socket=sidecar.socket, program=os.path.join(BUILD, "programs", "13", name),
+                env={"CUDA_VISIBLE_DEVICES": "1,0"}).right(60)
