@@ -140,28 +140,16 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* The same in every run of a machine: the machine's identity where it has one, and the ordinal.
- */
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
-	static const char fixed[17] = "vcudaSoftGPU\0\0\0\0";
 	CUresult ret = device_check(dev);
-	unsigned char bytes[16];
-	FILE *file;
 
 	if (ret)
 		return ret;
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(bytes, fixed, sizeof(bytes));
-	file = fopen("/etc/machine-id", "re");
-	if (file) {
-		for (unsigned i = 0, byte; i < 16 && fscanf(file, "%2x", &byte) == 1; i++)
-			bytes[i] = (unsigned char)(bytes[i] ^ byte);
-		fclose(file);
-	}
-	bytes[15] = (unsigned char)(bytes[15] ^ (dev + 1));
-	memcpy(uuid->bytes, bytes, sizeof(bytes));
+	memcpy(uuid->bytes, settings.identity, sizeof(uuid->bytes));
+	uuid->bytes[15] = (char)(uuid->bytes[15] ^ (dev + 1));
 	return CUDA_SUCCESS;
 }
 

@@ -138,6 +138,37 @@ static bool read_faults(void)
 	return true;
 }
 
+static void mix(uint64_t hash[2], const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		for (unsigned k = 0; k < 2; k++)
+			hash[k] = (hash[k] ^ (unsigned char)text[i]) * 0x100000001b3ull;
+}
+
+/* Another for each machine or container, the same in every run of it: what the variable says,
+ * or the host's name and the machine's identity.  (Images have none, or all of them the same.)
+ */
+static void read_identity(void)
+{
+	const char *given = getenv("VCUDA_SOFTGPU_IDENTITY");
+	uint64_t hash[2] = {0xcbf29ce484222325ull, 0x84222325cbf29ce4ull};
+	char text[256];
+	FILE *file;
+
+	if (given && *given) {
+		mix(hash, given, strlen(given));
+	} else {
+		if (!gethostname(text, sizeof(text)))
+			mix(hash, text, strnlen(text, sizeof(text)));
+		file = fopen("/etc/machine-id", "re");
+		if (file) {
+			mix(hash, text, fread(text, 1, sizeof(text), file));
+			fclose(file);
+		}
+	}
+	memcpy(settings.identity, hash, sizeof(settings.identity));
+}
+
 bool settings_read(void)
 {
 	const char *log = getenv("VCUDA_SOFTGPU_LOG");
@@ -153,5 +184,6 @@ bool settings_read(void)
 	settings.devices = (unsigned)count;
 	settings.memory = memory & ~(PAGE - 1);
 	settings.timeout_ns = timeout * 1000000;
+	read_identity();
 	return true;
 }

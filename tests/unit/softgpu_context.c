@@ -5,6 +5,49 @@
 #include "tests/unit/softgpu_test.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a process of its own sees, before this one has begun. */
+static CUuuid uuid_of(const char *identity, CUdevice device)
+{
+	int ends[2], status;
+	CUuuid uuid = {0};
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (!child) {
+		setenv("VCUDA_SOFTGPU_IDENTITY", identity, 1);
+		_exit(cuInit(0) || cuDeviceGetUuid(&uuid, device) ||
+			write(ends[1], &uuid, sizeof(uuid)) != sizeof(uuid));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(read(ends[0], &uuid, sizeof(uuid)), sizeof(uuid));
+	close(ends[0]);
+	close(ends[1]);
+	return uuid;
+}
+
+static void uuids_come_of_the_identity(void **state)
+{
+	static const char *const names[] = {"vcuda/agent/node-1", "vcuda/agent/node-2", ""};
+	CUuuid seen[3][2], again;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		for (CUdevice d = 0; d < 2; d++)
+			seen[i][d] = uuid_of(names[i], d);
+	for (unsigned i = 0; i < 6; i++)
+		for (unsigned k = 0; k < i; k++)
+			assert_memory_not_equal(
+				&seen[i / 2][i % 2], &seen[k / 2][k % 2], sizeof(CUuuid));
+	for (unsigned i = 0; i < 3; i++) {
+		again = uuid_of(names[i], 0);
+		assert_memory_equal(&again, &seen[i][0], sizeof(again));
+	}
+}
 
 static void nothing_works_before_init(void **state)
 {
@@ -257,6 +300,7 @@ static void versions_get_their_functions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(uuids_come_of_the_identity),
 		cmocka_unit_test(nothing_works_before_init),
 		cmocka_unit_test(devices_describe_themselves),
 		cmocka_unit_test(contexts_stack),
