@@ -3,6 +3,7 @@
 """What a real API server says to the chart's objects and to the seed's: a dry run of each, in a
 namespace that enforces restricted Pod Security where hostIPC and hostNetwork are off."""
 import copy
+import re
 import sys
 
 import yaml
@@ -10,6 +11,9 @@ import yaml
 import apiserver
 import chart
 
+SECOND = "the release vcuda/first injects pods of this cluster already"
+COREFILE = ".:53 {\n    errors\n    kubernetes k8s.example in-addr.arpa ip6.arpa {\n        pods insecure\n    }\n}\n"
+KUBEADM = "networking:\n  dnsDomain: corp.example\n  podSubnet: 198.18.0.0/24\n"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
@@ -23,6 +27,31 @@ def pods_of(thing):
     pod.update(apiVersion="v1", kind="Pod")
     pod["metadata"].update(name=thing["metadata"]["name"], namespace=thing["metadata"]["namespace"])
     return [pod]
+
+
+def rendered(api, release, *values):
+    """The agents' name as helm writes it where it can ask the API server, or why it does not."""
+    args = [chart.HELM, "install", release, chart.CHART, "-n", "vcuda", "--dry-run=server", "--kube-apiserver", api.base,
+            "--kube-token", "let-me-in", "--kube-insecure-skip-tls-verify"]
+    done = chart.run(*args, *(part for value in values for part in ("--set", value)))
+    return done.stderr if done.returncode else " ".join(re.findall(r"- --agent\n +- (\S+)", done.stdout))
+
+
+def lookups(api):
+    """What helm asks a cluster: its domain, and whether another release injects already."""
+    yield "nothing says the domain", rendered(api, "vcuda"), "vcuda-agent.vcuda.svc.cluster.local.:9998,vcuda-agent.vcuda.svc:9998"
+    for name, key, text, domain in (("kubeadm-config", "ClusterConfiguration", KUBEADM, "corp.example"),
+                                    ("coredns", "Corefile", COREFILE, "k8s.example")):
+        api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"},
+                    "data": {key: text}})
+        yield name, rendered(api, "vcuda"), f"vcuda-agent.vcuda.svc.{domain}.:9998"
+    made = chart.template(["fullnameOverride=first"], [chart.MAP], "-s", "templates/injector-map.yaml")
+    policy = next(thing for thing in yaml.safe_load_all(made.stdout) if thing)
+    policy["metadata"]["annotations"] = {"meta.helm.sh/release-name": "first", "meta.helm.sh/release-namespace": "vcuda"}
+    api.create(policy)
+    yield "the same release", rendered(api, "first"), "first-vcuda-agent.vcuda.svc.k8s.example.:9998"
+    yield "a second release", rendered(api, "second"), SECOND
+    yield "one without an injector", rendered(api, "second", "injector.enabled=false"), "second-vcuda-agent.vcuda.svc"
 
 
 def main():
@@ -54,9 +83,13 @@ def main():
                     let_in(name, thing)
                     for pod in pods_of(thing) if thing["kind"] != "Pod" else []:
                         let_in(f"{name}, pod of", pod)
-        made = chart.template(["agent.hostNetwork=true"], [], "-s", "templates/agent.yaml")
+        made = chart.template(["agent.hostNetwork=true"], [chart.MAP], "-s", "templates/agent.yaml")
         for pod in pods_of(yaml.safe_load(made.stdout)):
             let_in("host network", pod, 'violates PodSecurity "restricted')
+        for what, got, wanted in lookups(api):
+            passed, failed = passed + (wanted in got), failed + (wanted not in got)
+            if wanted not in got:
+                print(f"FAIL {what}: {got[-500:]} instead of {wanted}")
         for file in ("server", "client", "annotated"):
             thing = yaml.safe_load((chart.ROOT / f"tests/deploy/seed/{file}.yaml").read_text())
             let_in("seed", thing)

@@ -52,6 +52,7 @@ class Apiserver:
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="vcuda-apiserver-"))
         self.children = []
+        self.warnings = []  # beside the last answer
         try:
             self.start()
         except BaseException:
@@ -118,9 +119,11 @@ class Apiserver:
         request.add_header("Content-Type", "application/json")
         try:
             with urllib.request.urlopen(request, context=self.tls, timeout=30) as answer:
+                self.warnings = answer.headers.get_all("Warning") or []
                 text = answer.read()
                 return json.loads(text) if text[:1] == b"{" else text
         except urllib.error.HTTPError as problem:
+            self.warnings = problem.headers.get_all("Warning") or []
             text = problem.read().decode(errors="replace")
             try:
                 text = json.loads(text)["message"]

@@ -26,23 +26,31 @@ MONITORING = "monitoring.coreos.com/v1"
 
 # name: (values, what the cluster has, kinds that must be there, kinds that must not)
 MATRIX = {
-    "plain": ([], [], ["DaemonSet", "Service", "NetworkPolicy", "Pod"],
+    "plain": (["injector.enabled=false"], [], ["DaemonSet", "Service", "NetworkPolicy", "Pod", "Job"],
               ["Deployment", "Secret", "MutatingAdmissionPolicy", "ClusterPolicy", "PodMonitor", "Role", "ClusterRole"]),
     "map": ([], [MAP], ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"], []),
     "old kyverno": ([], KYVERNO[:1], ["ClusterPolicy"], ["MutatingPolicy"]),
     "new kyverno": ([], KYVERNO, ["MutatingPolicy", "ValidatingPolicy"], ["ClusterPolicy"]),
     "kyverno and map": ([], [MAP, *KYVERNO], ["MutatingPolicy"], ["MutatingAdmissionPolicy", "ClusterPolicy"]),
     "engine by hand": (["injector.engine=clusterpolicy"], [MAP, *KYVERNO], ["ClusterPolicy"], ["MutatingPolicy"]),
-    "software": (["agent.driver=software"], [], ["DaemonSet"], []),
-    "deployment": (["agent.kind=Deployment", "agent.replicas=3"], [], ["Deployment", "PodDisruptionBudget"], ["DaemonSet"]),
-    "one replica": (["agent.kind=Deployment"], [], ["Deployment"], ["PodDisruptionBudget"]),
+    "software": (["agent.driver=software"], [MAP], ["DaemonSet"], []),
+    "deployment": (["agent.kind=Deployment", "agent.replicas=3"], [MAP], ["Deployment", "PodDisruptionBudget"], ["DaemonSet"]),
+    "one replica": (["agent.kind=Deployment"], [MAP], ["Deployment"], ["PodDisruptionBudget"]),
+    "cache": (["agent.cache.hostPath.path=/var/cache", "agent.cache.hostPath.type=Directory"], [MAP], ["DaemonSet"], []),
+    "fields": (["commonLabels.team=ml", "agent.kind=Deployment", "agent.replicas=2", "agent.topologySpreadConstraints[0].maxSkew=1",
+                "agent.topologySpreadConstraints[0].topologyKey=zone", "agent.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
+                "agent.updateStrategy.type=Recreate", "agent.probes.startup.failureThreshold=600", "agent.extraVolumes[0].name=cuda",
+                "agent.extraVolumes[0].hostPath.path=/usr/local/cuda", "agent.extraVolumeMounts[0].name=cuda",
+                "agent.extraVolumeMounts[0].mountPath=/usr/local/cuda", "injector.probes.startup.failureThreshold=300"],
+               [MAP], ["Deployment"], []),
+    "unchecked": (["agent.checkConfig=false"], [MAP], ["DaemonSet"], ["Job"]),
     "seed": (["agent.kind=Deployment", "agent.hostNetwork=true", "agent.gpus.resource=nvidia.com/gpu",
-              "agent.nodeSelector.kubernetes\\.io/hostname=gpu-1"], [], ["Deployment"], []),
-    "monitoring": ([], [MONITORING], ["PodMonitor", "PrometheusRule"], []),
-    "monitoring off": (["metrics.podMonitor.enabled=false", "metrics.prometheusRule.enabled=false"], [MONITORING],
+              "agent.nodeSelector.kubernetes\\.io/hostname=gpu-1"], [MAP], ["Deployment"], []),
+    "monitoring": ([], [MAP, MONITORING], ["PodMonitor", "PrometheusRule"], []),
+    "monitoring off": (["metrics.podMonitor.enabled=false", "metrics.prometheusRule.enabled=false"], [MAP, MONITORING],
                        [], ["PodMonitor", "PrometheusRule"]),
     "monitoring on": (["metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true",
-                       "metrics.dashboard.enabled=true"], [], ["PodMonitor", "PrometheusRule"], []),
+                       "metrics.dashboard.enabled=true"], [MAP], ["PodMonitor", "PrometheusRule"], []),
     "token": (["auth.enabled=true", "auth.token=abc", "auth.namespaces={a,b}"], [MAP], ["Secret"], []),
     "token of theirs": (["auth.enabled=true", "auth.existing=true"], [MAP], [], ["Secret"]),
     "injector only": (["agent.enabled=false", "injector.server=10.0.0.1:9998"], [MAP], ["MutatingAdmissionPolicy"],
@@ -51,8 +59,8 @@ MATRIX = {
                    ["MutatingAdmissionPolicy", "ClusterPolicy", "MutatingPolicy"]),
     "network": (["networkPolicy.namespaces={a,b}", "networkPolicy.namespaceSelector.matchLabels.gpu=yes",
                  "networkPolicy.egress[0].to[0].namespaceSelector.matchLabels.a=b",
-                 "networkPolicy.from[0].podSelector.matchLabels.a=b"], [], ["NetworkPolicy"], []),
-    "network of nobody's": (["networkPolicy.enabled=false"], [], ["DaemonSet"], ["NetworkPolicy"]),
+                 "networkPolicy.from[0].podSelector.matchLabels.a=b"], [MAP], ["NetworkPolicy"], []),
+    "network of nobody's": (["networkPolicy.enabled=false"], [MAP], ["DaemonSet"], ["NetworkPolicy"]),
     "everything": (["fullnameOverride=gpus", "image.registry=registry.example/x/", "image.tag=v9", "image.pullSecrets={one,two}",
                     "agent.image.suffix=-cuda13", "agent.priorityClassName=system-node-critical", "agent.runtimeClassName=",
                     "agent.config.memory_reserve=1Gi", "agent.podLabels.team=ml", "agent.serviceAccount.create=false",
@@ -67,24 +75,38 @@ REFUSED = [
     (["injector.engine=mutatingpolicy"], [], "needs Kyverno 1.17"),
     (["injector.engine=clusterpolicy"], [], "needs Kyverno"),
     (["injector.engine=map"], [], "needs MutatingAdmissionPolicy"),
-    (["injector.engine=webhook"], [], "injector/engine"),
-    (["agent.enabled=false"], [], "injector.server: name an agent"),
-    (["agent.enabled=false", "injector.enabled=false"], [], "nothing to install"),
-    (["agent.ports.send=9998"], [], "three different ports"),
-    (["agent.replicas=2"], [], "set agent.kind to Deployment"),
-    (["agent.config.driver=software"], [], "the chart sets this key itself"),
-    (["auth.token=x"], [], "auth.enabled is false"),
-    (["auth.enabled=true", "auth.existing=true", "auth.token=x"], [], "auth.token is of no use"),
-    (["auth.enabled=true", "auth.existing=true", "auth.namespaces={a}"], [], "auth.namespaces is of no use"),
-    (["agent.kinds=DaemonSet"], [], "additional properties 'kinds' not allowed"),
-    (["injector.env.LD_LIBRARY_PATH=/x"], [], "LD_LIBRARY_PATH"),
-    (["injector.shmSize=big"], [], "injector/shmSize"),
-    (["agent.driver=amd"], [], "agent/driver"),
-    (["injector.server=a b"], [], "injector/server"),
-    (["networkPolicy.namespaces={a}", "agent.hostNetwork=true"], [], "cannot hold with agent.hostNetwork"),
-    (["networkPolicy.namespaces={a}", "networkPolicy.enabled=false"], [], "every namespace would reach"),
-    (["networkPolicy.from[0].namespaceselector.matchLabels.a=b"], [], "'namespaceselector' not allowed"),
-    (["networkPolicy.from[0].ipBlock.cidr=192.0.2.1"], [], "ipBlock/cidr"),
+    (["injector.engine=webhook"], [MAP], "injector/engine"),
+    (["agent.enabled=false"], [MAP], "injector.server: name an agent"),
+    (["agent.enabled=false", "injector.enabled=false"], [MAP], "nothing to install"),
+    (["agent.ports.send=9998"], [MAP], "three different ports"),
+    (["agent.replicas=2"], [MAP], "set agent.kind to Deployment"),
+    (["agent.config.driver=software"], [MAP], "the chart sets this key itself"),
+    (["auth.token=x"], [MAP], "auth.enabled is false"),
+    (["auth.enabled=true", "auth.existing=true", "auth.token=x"], [MAP], "auth.token is of no use"),
+    (["auth.enabled=true", "auth.existing=true", "auth.namespaces={a}"], [MAP], "auth.namespaces is of no use"),
+    (["agent.kinds=DaemonSet"], [MAP], "additional properties 'kinds' not allowed"),
+    (["injector.env.LD_LIBRARY_PATH=/x"], [MAP], "at '/injector/env/LD_LIBRARY_PATH'"),
+    (["injector.shmSize=big"], [MAP], "injector/shmSize"),
+    (["injector.shmSize=1Mi"], [MAP], "injector/shmSize"),
+    (["injector.resources.cpu=lots"], [MAP], "injector/resources/cpu"),
+    (["agent.resources.limits.cpu=lots"], [MAP], "agent/resources/limits/cpu"),
+    (["fullnameOverride=Upper"], [MAP], "fullnameOverride"),
+    (["agent.priorityClassName=Upper"], [MAP], "agent/priorityClassName"),
+    (["image.pullSecrets={Upper}"], [MAP], "image/pullSecrets/0"),
+    (["agent.podLabels.a=b c"], [MAP], "agent/podLabels/a"),
+    (["agent.config.memory_reserv=1Gi"], [MAP], "at '/agent/config': additional properties 'memory_reserv' not allowed"),
+    (["injector.env.1X=y"], [MAP], "at '/injector/env': additional properties '1X' not allowed"),
+    (["commonLabels.app\\.kubernetes\\.io/name=x"], [MAP], "the chart sets app.kubernetes.io/name itself"),
+    (["agent.cache.hostPath.path=/a", "agent.cache.persistentVolumeClaim.claimName=b"], [MAP], "agent.cache: one volume source"),
+    (["agent.topologySpreadConstraints[0].maxSkew=1", "agent.topologySpreadConstraints[0].topologyKey=zone",
+      "agent.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule"], [MAP], "set agent.kind to Deployment"),
+    ([], [], "injector.engine: auto cannot ask a cluster here"),
+    (["agent.driver=amd"], [MAP], "agent/driver"),
+    (["injector.server=a b"], [MAP], "injector/server"),
+    (["networkPolicy.namespaces={a}", "agent.hostNetwork=true"], [MAP], "cannot hold with agent.hostNetwork"),
+    (["networkPolicy.namespaces={a}", "networkPolicy.enabled=false"], [MAP], "every namespace would reach"),
+    (["networkPolicy.from[0].namespaceselector.matchLabels.a=b"], [MAP], "'namespaceselector' not allowed"),
+    (["networkPolicy.from[0].ipBlock.cidr=192.0.2.1"], [MAP], "ipBlock/cidr"),
 ]
 
 
@@ -149,11 +171,143 @@ def check_refusals(checks):
     checks.check("plain sidecar on 1.28", done.stderr or "restartPolicy: Always" in done.stdout and "it is native")
 
 
+def values_in(values, path=()):
+    for key, value in values.items():
+        yield (*path, key), value
+        if isinstance(value, dict):
+            yield from values_in(value, (*path, key))
+
+
+def nested(paths, value):
+    """Values of which those at the paths are the value."""
+    made = {}
+    for path in paths:
+        where = made
+        for part in path[:-1]:
+            where = where.setdefault(part, {})
+        where[path[-1]] = value
+    return made
+
+
+def told_of(values):
+    """The paths that helm complains of when it gets these values."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(values, file)
+        file.flush()
+        done = template([], [MAP], "-f", file.name)
+    told = set()
+    for where, what in re.findall(r"at '([^']*)': (.*)", done.stderr):
+        missing = re.findall(r"'([^']+)'", what) if what.startswith("missing propert") else []
+        told |= {f"{where}/{name}".strip("/") for name in missing} or {where.strip("/")}
+    return told, done.stderr
+
+
+def check_schema(checks):
+    """Whatever stands in the place of a value: the complaint names that value and no other.  (helm tells of all
+    at once.)  A section that is null is one that somebody meant to switch off."""
+    every = dict(values_in(yaml.safe_load((CHART / "values.yaml").read_text())))
+    ends = [path for path, value in every.items() if not isinstance(value, dict) or not value]
+    for bad in ("!! Bad", {"x!": 1}, -3):
+        told, text = told_of(nested(ends, bad))
+        for path in ends:
+            if path[:2] != ("injector", "env") or not isinstance(bad, str):
+                named = any(one == "/".join(path) or one.startswith("/".join(path) + "/") for one in told)
+                checks.check(f"{'.'.join(path)}={bad}", not named and f"is not named: {text[-200:]}")
+        checks.check(f"all={bad}", {one for one in told if tuple(one.split("/"))[:1] not in {p[:1] for p in ends}})
+    for depth in (1, 2, 3):
+        sections = [path for path, value in every.items() if isinstance(value, dict) and value and len(path) == depth
+                    and path not in (("agent", "resources"), ("agent", "resources", "requests"), ("agent", "resources", "limits"))
+                    and "labels" not in path and path[:2] not in (("agent", "cache"), ("injector", "env"))]
+        told, text = told_of(nested(sections, None))
+        for path in sections:
+            checks.check(f"{'.'.join(path)}=null", "/".join(path) not in told and f"is not named: {text[-200:]}")
+    for path in (("agent", "resources"), ("injector", "env"), ("injector", "skipNamespaces"), ("networkPolicy", "metricsFrom")):
+        told, text = told_of(nested([path], None))
+        checks.check(f"{'.'.join(path)}=null", text)
+
+
+def check_config_keys(checks):
+    """agent.config takes what the agent's configuration has."""
+    source = (ROOT / "gpu-agent/settings.c").read_text()
+    known = set(re.findall(r'^\t\{"([a-zA-Z_.]+)",', source, re.M)) | {"library_path"}
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"]["agent"]["properties"]["config"]
+    taken = set()
+    for key, inner in schema["properties"].items():
+        taken |= {f"{key}.{name}" for name in inner["properties"]} if "properties" in inner else {key}
+    checks.check("keys of agent.config", (known - {"ports"}) ^ taken)
+
+
+def check_agent(checks):
+    """What values make of the agent's pod."""
+    def pod(values):
+        done = template(values, [MAP], "-s", "templates/agent.yaml")
+        return yaml.safe_load(done.stdout)["spec"]
+
+    def cache(values):
+        volumes = pod(values)["template"]["spec"]["volumes"]
+        return next(volume for volume in volumes if volume["name"] == "cache")
+
+    for values, wanted in (([], {"name": "cache", "emptyDir": {"sizeLimit": "10Gi"}}),
+                           (["agent.cache.hostPath.path=/x"], {"name": "cache", "hostPath": {"path": "/x"}}),
+                           (["agent.cache.persistentVolumeClaim.claimName=c"],
+                            {"name": "cache", "persistentVolumeClaim": {"claimName": "c"}}),
+                           (["agent.cache.emptyDir.sizeLimit=1Gi"], {"name": "cache", "emptyDir": {"sizeLimit": "1Gi"}})):
+        made = cache(values)
+        checks.check(f"the cache with {values}", made != wanted and made)
+    limits = pod([])["template"]["spec"]["containers"][0]["resources"]["limits"]
+    checks.check("a memory limit", "memory" not in limits and limits)
+    spread = pod(MATRIX["fields"][0])["template"]["spec"]["topologySpreadConstraints"][0]
+    checks.check("topology spread", spread["labelSelector"]["matchLabels"].get("tensor-fusion.ai/component") != "agent" and spread)
+    done = template(["commonLabels.team=ml"], [MAP])
+    bare = [thing["kind"] for thing in yaml.safe_load_all(done.stdout)
+            if thing and thing["metadata"].get("labels", {}).get("team") != "ml"]
+    checks.check("commonLabels", bare)
+    # The hook gets the very configuration, less the token that is not there yet.
+    done = template(["auth.enabled=true", "agent.config.memory_reserve=1Gi"], [MAP])
+    configs = [thing["data"]["agent.yaml"] for thing in yaml.safe_load_all(done.stdout)
+               if thing and thing["kind"] == "ConfigMap" and "agent.yaml" in thing["data"]]
+    texts = [yaml.safe_load(text) for text in configs]
+    checks.check("the configuration that is tried", len(texts) != 2 or "token_file" not in texts[0]
+                 or {**texts[1], "token_file": texts[0]["token_file"]} != texts[0] and texts)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(configs[-1])
+        file.flush()
+        agent = f"{os.environ.get('BUILD', 'build')}/bin/gpu-agent"
+        tried = run(agent, "--check-config", "--config", file.name)
+        checks.check("the agent takes it", tried.returncode and tried.stderr)
+        wrong = run(agent, "--check-config", "--config", file.name, "--set", "memory_reserve=lots")
+        checks.check("and not a wrong one", (not wrong.returncode or "memory_reserve" not in wrong.stderr) and wrong.stderr)
+
+
+def check_ipc(checks):
+    """hostIPC only where it is asked for, and before native sidecars; hostPID only where the chart says so."""
+    for values, version, wanted in (([], "1.34.0", ("'pod'", False)), ([], "1.29.0", ("'pod'", False)),
+                                    (["injector.ipcMode=host"], "1.34.0", ("'host'", False)),
+                                    (["injector.ipcMode=host", "injector.hostPID=true"], "1.34.0", ("'host'", True)),
+                                    (["injector.nativeSidecar=false"], "1.34.0", ("'pod'", False)),
+                                    ([], "1.28.0", ("'host'", False))):
+        done = template(values, KYVERNO[:1], "--kube-version", version, "-s", "templates/injector-clusterpolicy.yaml")
+        rules = next(yaml.safe_load_all(done.stdout))["spec"]["rules"]
+        says = {row["name"]: row["variable"]["jmesPath"] for rule in rules for row in rule.get("context", [])}
+        made = (says["ipc"].rsplit("||", 1)[-1].strip(), "host &&" in says["hostPID"])
+        checks.check(f"IPC with {values} on {version}", made != wanted and made)
+
+
+def check_domain(checks):
+    """The whole name of the agents, so that a pod's ndots and search list do not matter."""
+    for values, wanted in (([], "vcuda-agent.vcuda.svc.cluster.local.:9998,vcuda-agent.vcuda.svc:9998"),
+                           (["service.clusterDomain=k8s.example"], "vcuda-agent.vcuda.svc.k8s.example.:9998"),
+                           (["service.clusterDomain="], "vcuda-agent.vcuda.svc:9998")):
+        done = template(values, [MAP], "-s", "templates/tests/test-agent.yaml")
+        args = yaml.safe_load(done.stdout)["spec"]["containers"][0]["args"]
+        checks.check(f"the name with {values}", args[2] != wanted and args)
+
+
 def check_restarts(checks):
     """Agents start anew when their configuration changes, and only then."""
     sums = []
     for values in ([], ["agent.config.max_sessions=5"], ["injector.shmSize=1Gi"]):
-        done = template(values, [], "-s", "templates/agent.yaml")
+        done = template(values, [MAP], "-s", "templates/agent.yaml")
         sums.append(yaml.safe_load(done.stdout)["spec"]["template"])
     checks.check("a change of configuration", sums[0] == sums[1] and "starts nothing anew")
     checks.check("a change of something else", sums[0] != sums[2] and "starts agents anew")
@@ -263,6 +417,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="vcuda-chart-") as folder:
         check_matrix(checks, pathlib.Path(folder))
     check_refusals(checks)
+    check_schema(checks)
+    check_config_keys(checks)
+    check_agent(checks)
+    check_ipc(checks)
+    check_domain(checks)
     check_restarts(checks)
     check_names(checks)
     check_generated(checks)

@@ -31,6 +31,8 @@ SHAPES = ["one-container", "three-containers", "init-with-cuda", "own-preload", 
           "restricted", "host-network-dns", "limits", "gpu-limits", "preload-file", "plain-sidecar",
           "exclude-container", "service-mesh", "by-label",
           "host-network", "bad-vram-limit", "unknown-container", "volume-name-taken",
+          "guaranteed", "evictable", "namespace-wide", "host-ipc",
+          "unknown-annotation", "limit-below-request", "mig-slice", "other-words",
           "not-annotated", "opted-out", "opted-out-namespace", "already-injected"]
 ENGINES = {"mutatingpolicy": ["policy: vcuda-inject", "isMutatingPolicy: true"],
            "clusterpolicy": ["policy: vcuda-inject", "rule: pod-native"]}
@@ -72,6 +74,9 @@ def test_file(engine):
         who = ENGINES[engine]
         if injection.annotations(case.pod).get(injection.P + "native-sidecar") == "false":
             who = [line.replace("pod-native", "pod-plain") for line in who]
+        if case.namespace == "wide":  # what that namespace wants is a policy of its own where CEL is
+            who = [line.replace("vcuda-inject", "vcuda-inject-namespace") if "isMutatingPolicy: true" in who else line
+                   for line in who]
         lines += [f"  # {title(case)}"]
         lines += result(who, [place(case)], "pass", f"patchedResources: ../patched/{case.name}.yaml",
                         "failOnMissingResources: true")

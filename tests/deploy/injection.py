@@ -7,6 +7,8 @@
 
 Each pod's second line says what must become of it: injected, untouched, refused with a text, or refused
 by the server (after injection, with the server's own sentence; Kyverno's CLI has no server and injects).
+A line more may say what the user is warned of, without which nobody may be warned, or the class of its QoS,
+which a server tells.
 What "injected" means is worked out here from the pod alone (expected()), and everything else in the
 pod must be as it was.
 """
@@ -34,12 +36,16 @@ NEEDS = {"map": "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy",
          "clusterpolicy": "kyverno.io/v1/ClusterPolicy"}
 NAMESPACES = {"default": {}, "restricted": {"pod-security.kubernetes.io/enforce": "restricted"},
               "baseline": {"pod-security.kubernetes.io/enforce": "baseline"},
-              "disabled": {P + "injection": "disabled"}}
+              "disabled": {P + "injection": "disabled"}, "wide": {P + "injection": "enabled"}}
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
 # The sidecar's memory by shm-size: 128Mi more.
-LIMITS = {"256Mi": "384Mi", "1Gi": "1152Mi", "1": "134217729", "99999999999999": "100000134217727",
-          "1024Ki": "129Mi", "2G": "2134217728", "99Ti": "103809152Mi", "99999Gi": "102399104Mi"}
+LIMITS = {"256Mi": "384Mi", "1Gi": "1152Mi", "40000000": "174217728", "99999999999999": "100000134217727",
+          "40Mi": "168Mi", "51200Ki": "178Mi", "2G": "2134217728", "99Ti": "103809152Mi", "99999Gi": "102399104Mi"}
+SERVER = "vcuda-agent.vcuda.svc.cluster.local.:9998,vcuda-agent.vcuda.svc:9998"
+EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+UNITS = {"m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
+         **{unit + "i": 1024.0 ** power for power, unit in enumerate("KMGT", 1)}}
 OURS = {"tensor-fusion-libs", "tensor-fusion-shm", "tensor-fusion-token"}
 
 
@@ -59,15 +65,17 @@ def render(engine, *more):
 
 
 class Case:
-    def __init__(self, pod, expect):
-        self.pod, self.expect = pod, expect
+    def __init__(self, pod, expect, warns=None, qos=None):
+        self.pod, self.expect, self.warns, self.qos = pod, expect, warns, qos
+        self.warned = ""  # what was said beside the answer
         self.name = pod["metadata"]["name"]
         self.namespace = pod["metadata"].get("namespace", "default")
 
 
 def read_case(path):
     text = path.read_text()
-    case = Case(yaml.safe_load(text), re.search(r"^# expect: (.*)$", text, re.M)[1])
+    says = dict(re.findall(r"^# (expect|warns|qos): (.*)$", text, re.M))
+    case = Case(yaml.safe_load(text), says["expect"], says.get("warns"), says.get("qos"))
     if case.name != path.stem:
         raise SystemExit(f"{path}: the pod is called {case.name}")
     return case
@@ -167,7 +175,7 @@ def expected_container(raw, chosen, init, mode):
     return raw
 
 
-def expected(raw, secure):
+def expected(raw):
     """The pod as it must be, but for the containers and volumes that injection adds."""
     pod = copy.deepcopy(raw)
     spec, says = pod["spec"], lambda key, default: annotations(raw).get(P + key, default)
@@ -175,9 +183,7 @@ def expected(raw, secure):
     unwanted = [name.strip() for name in says("exclude-container", "").split(",")]
     native = says("native-sidecar", "true") == "true"
     mode = says("preload-mode", "env")
-    sysctls = spec.get("securityContext", {}).get("sysctls", [])
-    alone = spec.get("hostUsers") is False or any(s["name"].startswith("kernel.shm") for s in sysctls)
-    ipc = says("ipc-mode", "pod" if secure or alone else "host")
+    ipc = says("ipc-mode", "pod")
 
     def chosen(container):
         name = container["name"]
@@ -189,10 +195,12 @@ def expected(raw, secure):
                               for c in spec.get("initContainers", [])]
     if ipc == "host":
         spec["hostIPC"] = True
-        if not spec.get("shareProcessNamespace"):
-            spec["hostPID"] = True
     marks = pod["metadata"].setdefault("annotations", {})
+    if not any(P + "enabled" in (raw["metadata"].get(kind) or {}) for kind in ("annotations", "labels")):
+        marks[P + "enabled"] = "true"  # its namespace says so
     marks.update({P + "status": "injected", P + "injected-version": VERSION, P + "ipc-mode": ipc})
+    theirs = marks.get(EVICT, "").replace(" ", "")
+    marks[EVICT] = ",".join([name for name in theirs.split(",") if name] + ["tensor-fusion-libs", "tensor-fusion-shm"])
     marks.setdefault("kubectl.kubernetes.io/default-container", raw["spec"]["containers"][0]["name"])
     pod["metadata"].setdefault("labels", {})[P + "component"] = "client"
     return pod, ipc, native
@@ -211,6 +219,32 @@ def in_millicores(resources):
     return {**resources, "cpu": f"{float(cpu) * 1000:.0f}m"}
 
 
+def amount(text):
+    """What a quantity says, as a number."""
+    number, unit = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", text).groups()
+    return float(number) * UNITS.get(unit, 1)
+
+
+def expected_resources(raw):
+    """Limits and requests, of both injected containers."""
+    says = lambda key, default: annotations(raw).get(P + "sidecar-" + key, default)
+    usual = LIMITS[annotations(raw).get(P + "shm-size", "256Mi")]
+    limits = {"memory": says("memory-limit", max(usual, says("memory-request", "1"), key=amount))}
+    requests = {"memory": says("memory-request", min("64Mi", limits["memory"], key=amount))}
+    if says("cpu-limit", ""):
+        limits["cpu"] = says("cpu-limit", "")
+    requests["cpu"] = says("cpu-request", min("50m", limits.get("cpu", "50m"), key=amount))
+    return {"limits": in_millicores(limits), "requests": in_millicores(requests)}
+
+
+def check_resources(raw, container):
+    got = {kind: in_millicores(container["resources"][kind]) for kind in ("limits", "requests")}
+    same(f"resources of {container['name']}", got, expected_resources(raw))
+    for name, limit in got["limits"].items():
+        if amount(limit) < amount(got["requests"][name]):
+            raise AssertionError(f"{container['name']}: its limit of {name} is below its request: {got}")
+
+
 def check_sidecar(raw, sidecar, ipc, native):
     says = lambda key, default: annotations(raw).get(P + key, default)
     env = {entry["name"]: entry.get("value", "") for entry in sidecar["env"]}
@@ -218,7 +252,7 @@ def check_sidecar(raw, sidecar, ipc, native):
               for entry in sidecar["env"] if "valueFrom" in entry}
     secret = says("auth-secret", "")
     same("the sidecar's environment", {**env, **fields}, {
-        "VCUDA_AGENT": says("server", "vcuda-agent.vcuda.svc:9998"), "VCUDA_IPC": ipc,
+        "VCUDA_AGENT": says("server", SERVER), "VCUDA_IPC": ipc,
         "VCUDA_SOCKET": "/run/tensor-fusion/vcuda.sock",
         "VCUDA_VRAM_LIMIT": says("vram-limit", ""), "VCUDA_GPU_COUNT": says("gpu-count", ""),
         "VCUDA_SHM_SIZE": says("shm-size", "256Mi"), "VCUDA_LOG_LEVEL": says("log-level", "info"),
@@ -226,12 +260,6 @@ def check_sidecar(raw, sidecar, ipc, native):
         "POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace", "POD_UID": "metadata.uid"})
     same("the sidecar's form", sidecar.get("restartPolicy"), "Always" if native else None)
     same("the sidecar's image", sidecar["image"], says("client-image", f"ghcr.io/vcuda/client:{VERSION}"))
-    limits = {"memory": says("sidecar-memory-limit", LIMITS[says("shm-size", "256Mi")])}
-    if says("sidecar-cpu-limit", ""):
-        limits["cpu"] = says("sidecar-cpu-limit", "")
-    same("the sidecar's limits", in_millicores(sidecar["resources"]["limits"]), in_millicores(limits))
-    same("the sidecar's requests", sidecar["resources"]["requests"],
-         {"cpu": says("sidecar-cpu-request", "50m"), "memory": says("sidecar-memory-request", "64Mi")})
     for key in ("startupProbe", "readinessProbe", "livenessProbe"):
         if "exec" not in sidecar[key]:
             raise AssertionError(f"the sidecar's {key}")
@@ -246,8 +274,8 @@ def check_restricted(container):
          [False, True, True, 65532, {"drop": ["ALL"]}, {"type": "RuntimeDefault"}])
 
 
-def check_injected(raw, got, secure):
-    want, ipc, native = expected(raw, secure)
+def check_injected(raw, got):
+    want, ipc, native = expected(raw)
     got = copy.deepcopy(got)
     spec = got["spec"]
     inits = spec.get("initContainers", [])
@@ -259,6 +287,7 @@ def check_injected(raw, got, secure):
     check_sidecar(raw, sidecar, ipc, native)
     for container in (install, sidecar):
         check_restricted(container)
+        check_resources(raw, container)
     added = [volume for volume in spec["volumes"] if volume["name"] in OURS]
     spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] not in OURS]
     same("volumes", {volume["name"] for volume in added}, OURS)
@@ -279,7 +308,6 @@ def golden(case):
 
 def judge(case, outcome, raw, server, file=None):
     """outcome: the pod that came back, or the text of a refusal.  file: what its golden file says."""
-    secure = case.namespace in ("restricted", "baseline")
     refusal = outcome if isinstance(outcome, str) else None
     expect = case.expect
     if expect.startswith("refused by the server: "):
@@ -292,7 +320,11 @@ def judge(case, outcome, raw, server, file=None):
     elif expect == "untouched":
         same("the pod", bare(outcome), bare(raw))
     else:
-        check_injected(raw, outcome, secure)
+        check_injected(raw, outcome)
+        if server and case.qos:
+            same("its QoS", outcome["status"]["qosClass"], case.qos)
+    if (case.warns or "") not in case.warned or bool(case.warned) != bool(case.warns):
+        raise AssertionError(f"warned of '{case.warned}', not of '{case.warns}'")
     if file:
         same("its golden file", bare(outcome), bare(file))
 
@@ -320,17 +352,28 @@ def by_apiserver(cases):
             api.create(thing)
         first = next(case for case in cases if case.name == "one-container")
         deadline = time.monotonic() + 30
-        case = first
-        # Two policies, which a server reads one after the other.
-        mistaken = copy.deepcopy(first.pod)
-        mistaken["metadata"]["annotations"][P + "ipc-mode"] = "none"
-        while P + "status" not in str(ask(first.pod)) or not isinstance(ask(mistaken), str):
+        # Five policies, which a server reads one after the other: a pod for each.
+        probes = [(space, {**notes, **more}) for space, notes in (("default", {"enabled": "true"}), ("wide", {}))
+                  for more in ({}, {"ipc-mode": "none"})] + [("default", {"enabled": "true", "gpupool": "a"})]
+
+        def in_force(space, notes):
+            nonlocal case
+            case = Case({**first.pod, "metadata": {"name": "probe", "namespace": space,
+                                                   "annotations": {P + key: value for key, value in notes.items()}}}, "")
+            outcome = ask(case.pod)
+            if "gpupool" in notes:
+                return api.warnings
+            return isinstance(outcome, str) if "ipc-mode" in notes else P + "status" in str(outcome)
+
+        while not all(in_force(*probe) for probe in probes):
             if time.monotonic() > deadline:
-                raise SystemExit(f"the policies do nothing after 30 s: {ask(first.pod)}, {ask(mistaken)}")
+                raise SystemExit(f"the policies do nothing after 30 s: {ask(case.pod)}")
             time.sleep(0.2)
         for case in cases:
             raw = plain[case.name] if isinstance(plain[case.name], dict) else case.pod
-            yield case, ask(case.pod), raw, files[case.name]
+            outcome = ask(case.pod)
+            case.warned = " ".join(warning for warning in api.warnings if P in warning)
+            yield case, outcome, raw, files[case.name]
         case = first
         times = {}
         for what in ("injected", "untouched"):
@@ -382,10 +425,13 @@ def by_kyverno(engine, cases):
         text = told.stdout + told.stderr
         if "Policies Skipped" in text or "pass: " not in text:
             raise SystemExit(f"{engine}: {text[:2000]}")
-        refused = dict(re.findall(r"resource \S+/Pod/(\S+) failed:\s*\n?\s*1 - (.*)", text))
+        said = re.findall(r"policy (\S+) -> resource \S+/Pod/(\S+) failed:\s*\n?\s*1 - (.*)", text)
+        refused = {name: what for policy, name, what in said if not policy.endswith("-notice")}
+        warned = {name: what for policy, name, what in said if policy.endswith("-notice")}
         broken = dict(re.findall(r"error while applying mutate policy \S+ -> resource \S+/Pod/(\S+)\s*\n(.*)", text))
         for case in cases:
             made = folder / f"made/{case.name}-mutated.yaml"
+            case.warned = warned.get(case.name, "")
             if case.name in refused:
                 outcome = refused[case.name]
             elif case.name in broken:

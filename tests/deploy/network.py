@@ -61,7 +61,7 @@ def pod(space, labels, address, spec=None):
 
 
 def cluster(values):
-    done = chart.template(values, [])
+    done = chart.template(values, [chart.MAP])
     if done.returncode:
         sys.exit(done.stderr)
     objects = [thing for thing in yaml.safe_load_all(done.stdout) if thing]

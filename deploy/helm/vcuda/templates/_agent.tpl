@@ -23,6 +23,22 @@ library_path: /opt/vcuda/cuda/lib
 {{- end }}
 {{- end -}}
 
+{{/* Nodes with NVIDIA's GPUs, by what labels them. */}}
+{{- define "vcuda.agent.nodes" -}}
+# GPU Operator and NVIDIA's feature discovery
+- matchExpressions: [{key: nvidia.com/gpu.present, operator: In, values: ["true"]}]
+# node feature discovery: display controllers and 3D controllers of vendor 10de
+- matchExpressions: [{key: feature.node.kubernetes.io/pci-10de.present, operator: In, values: ["true"]}]
+- matchExpressions: [{key: feature.node.kubernetes.io/pci-0300_10de.present, operator: In, values: ["true"]}]
+- matchExpressions: [{key: feature.node.kubernetes.io/pci-0302_10de.present, operator: In, values: ["true"]}]
+# clouds
+- matchExpressions: [{key: cloud.google.com/gke-accelerator, operator: Exists}]
+- matchExpressions: [{key: k8s.amazonaws.com/accelerator, operator: Exists}]
+- matchExpressions: [{key: kubernetes.azure.com/accelerator, operator: In, values: [nvidia]}]
+# by hand
+- matchExpressions: [{key: tensor-fusion.ai/gpu, operator: In, values: ["true"]}]
+{{- end -}}
+
 {{- define "vcuda.agent.pod" -}}
 {{- $agent := .Values.agent -}}
 metadata:
@@ -33,6 +49,9 @@ metadata:
     {{- end }}
   labels:
     {{- include "vcuda.agent.selector" . | nindent 4 }}
+    {{- with .Values.commonLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
     {{- with $agent.podLabels }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -79,22 +98,17 @@ spec:
     nodeAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
         nodeSelectorTerms:
-          # GPU Operator and NVIDIA's feature discovery
-          - matchExpressions: [{key: nvidia.com/gpu.present, operator: In, values: ["true"]}]
-          # node feature discovery: display controllers and 3D controllers of vendor 10de
-          - matchExpressions: [{key: feature.node.kubernetes.io/pci-10de.present, operator: In, values: ["true"]}]
-          - matchExpressions: [{key: feature.node.kubernetes.io/pci-0300_10de.present, operator: In, values: ["true"]}]
-          - matchExpressions: [{key: feature.node.kubernetes.io/pci-0302_10de.present, operator: In, values: ["true"]}]
-          # clouds
-          - matchExpressions: [{key: cloud.google.com/gke-accelerator, operator: Exists}]
-          - matchExpressions: [{key: k8s.amazonaws.com/accelerator, operator: Exists}]
-          - matchExpressions: [{key: kubernetes.azure.com/accelerator, operator: In, values: [nvidia]}]
-          # by hand
-          - matchExpressions: [{key: tensor-fusion.ai/gpu, operator: In, values: ["true"]}]
+          {{- include "vcuda.agent.nodes" . | nindent 10 }}
   {{- end }}
   {{- with $agent.tolerations }}
   tolerations:
     {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $agent.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- range . }}
+    - {{- toYaml (merge (dict) . (dict "labelSelector" (dict "matchLabels" (include "vcuda.agent.selector" $ | fromYaml)))) | nindent 6 }}
+    {{- end }}
   {{- end }}
   containers:
     - name: gpu-agent
@@ -110,6 +124,13 @@ spec:
           value: compute,utility
         - name: HOME
           value: /tmp
+        {{- if eq $agent.driver "software" }}
+        # What the UUIDs of its GPUs are made of: another for each agent, the same after a restart.
+        - name: VCUDA_PLACE
+          valueFrom: {fieldRef: {fieldPath: {{ ternary "spec.nodeName" "metadata.name" (eq $agent.kind "DaemonSet") }}}}
+        - name: VCUDA_SOFTGPU_IDENTITY
+          value: {{ printf "%s/%s/$(VCUDA_PLACE)" .Release.Namespace (include "vcuda.agent" .) }}
+        {{- end }}
         {{- with $agent.env }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -119,16 +140,13 @@ spec:
         - {name: http, containerPort: {{ $agent.ports.control }}}
       startupProbe:
         httpGet: {path: /readyz, port: http}
-        periodSeconds: 1
-        failureThreshold: 180
+        {{- toYaml $agent.probes.startup | nindent 8 }}
       livenessProbe:
         httpGet: {path: /healthz, port: http}
-        periodSeconds: 10
-        timeoutSeconds: 3
+        {{- toYaml $agent.probes.liveness | nindent 8 }}
       readinessProbe:
         httpGet: {path: /readyz, port: http}
-        periodSeconds: 5
-        timeoutSeconds: 3
+        {{- toYaml $agent.probes.readiness | nindent 8 }}
       terminationMessagePolicy: FallbackToLogsOnError
       securityContext:
         allowPrivilegeEscalation: false
@@ -136,7 +154,7 @@ spec:
         capabilities:
           drop: [ALL]
       resources:
-        {{- $resources := deepCopy $agent.resources }}
+        {{- $resources := deepCopy ($agent.resources | default dict) }}
         {{- with $agent.gpus.resource }}
         {{- $limits := merge (dict . $agent.gpus.count) ($resources.limits | default dict) }}
         {{- $_ := set $resources "limits" $limits }}
@@ -149,12 +167,16 @@ spec:
         {{- if .Values.auth.enabled }}
         - {name: token, mountPath: /etc/vcuda/token, readOnly: true}
         {{- end }}
+        {{- with $agent.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: config
       configMap:
         name: {{ include "vcuda.agent" . }}
     - name: cache
-      {{- toYaml $agent.cache | nindent 6 }}
+      {{- /* helm joins maps, so a source of the user's stands beside the chart's own. */}}
+      {{- toYaml (gt (len $agent.cache) 1 | ternary (omit $agent.cache "emptyDir") $agent.cache) | nindent 6 }}
     - name: tmp
       emptyDir: {}
     {{- if .Values.auth.enabled }}
@@ -162,5 +184,8 @@ spec:
       secret:
         secretName: {{ .Values.auth.secretName }}
         defaultMode: 0440
+    {{- end }}
+    {{- with $agent.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
 {{- end -}}

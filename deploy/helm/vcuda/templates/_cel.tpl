@@ -42,17 +42,36 @@ variables.{{ trimSuffix "}" (trimPrefix "${" $v) }}
 {{- end -}}
 {{- end -}}
 
-{{/* What a pod must be to be injected, as matchConditions. */}}
+{{/*
+What a pod must be to be injected, as matchConditions; (dict "asked" true): or be refused; (dict "wide" true):
+in a namespace that wants all of its pods injected.  (A condition does not see the labels of a namespace, so
+those have a policy of their own.)
+*/}}
 {{- define "vcuda.cel.conditions" -}}
 {{- $on := "tensor-fusion.ai/enabled" -}}
+{{- if .wide }}
+- name: says-nothing
+  expression: >-
+    !(has(object.metadata.annotations) && '{{ $on }}' in object.metadata.annotations)
+    && !(has(object.metadata.labels) && '{{ $on }}' in object.metadata.labels)
+{{- else if .asked }}
+# Whatever it says: words that mean nothing are refused.
+- name: asked
+  expression: >-
+    has(object.metadata.annotations) && '{{ $on }}' in object.metadata.annotations
+    || has(object.metadata.labels) && '{{ $on }}' in object.metadata.labels
+{{- else }}
 - name: enabled
   expression: >-
     has(object.metadata.annotations) && object.metadata.annotations[?'{{ $on }}'].orValue('') == 'true'
     || has(object.metadata.labels) && object.metadata.labels[?'{{ $on }}'].orValue('') == 'true'
+{{- end }}
+{{- if not .wide }}
 - name: not-disabled
   expression: >-
     !(has(object.metadata.annotations) && object.metadata.annotations[?'{{ $on }}'].orValue('') == 'false')
     && !(has(object.metadata.labels) && object.metadata.labels[?'{{ $on }}'].orValue('') == 'false')
+{{- end }}
 # The picture that a kubelet makes of a static pod, which runs as its file says.
 - name: not-static
   expression: "!(has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.metadata.annotations)"
@@ -63,18 +82,24 @@ variables.{{ trimSuffix "}" (trimPrefix "${" $v) }}
     && !(has(object.spec.initContainers) && object.spec.initContainers.exists(c, c.name == 'vcuda-client'))
 {{- end -}}
 
+{{/* (dict "root" $ "wide" true): namespaces that want all of their pods injected; without it, all but those that want none. */}}
 {{- define "vcuda.cel.constraints" -}}
 namespaceSelector:
   matchExpressions:
     - key: kubernetes.io/metadata.name
       operator: NotIn
       values:
-        {{- range append .Values.injector.skipNamespaces .Release.Namespace | uniq }}
+        {{- range append (.root.Values.injector.skipNamespaces | default list) .root.Release.Namespace | uniq }}
         - {{ . }}
         {{- end }}
     - key: tensor-fusion.ai/injection
+      {{- if .wide }}
+      operator: In
+      values: [enabled]
+      {{- else }}
       operator: NotIn
       values: [disabled]
+      {{- end }}
 resourceRules:
   - apiGroups: [""]
     apiVersions: [v1]
@@ -105,6 +130,20 @@ resourceRules:
       '{{ $p }}{{ .key }}' in variables.annotations && !variables.annotations['{{ $p }}{{ .key }}'].matches({{ .form | toJson }})
         ? '{{ $p }}{{ .key }} takes {{ .takes }}' : '',
     {{- end }}
+      variables.labels[?'{{ $p }}enabled'].orValue('true') in ['true', 'false']
+        ? '' : 'the label {{ $p }}enabled takes true or false',
+      size(variables.unknown) > 0
+        ? variables.unknown[0] + ': there is no such annotation; docs/KUBERNETES.md lists them' : '',
+      size(variables.unknownLabels) > 0
+        ? variables.unknownLabels[0] + ': there is no such label; annotations are a list of their own' : '',
+      {{- range list "memory" "cpu" }}
+      isQuantity(variables.annotations[?'{{ $p }}sidecar-{{ . }}-limit'].orValue(''))
+        && isQuantity(variables.annotations[?'{{ $p }}sidecar-{{ . }}-request'].orValue(''))
+        && quantity(variables.annotations['{{ $p }}sidecar-{{ . }}-limit']).isLessThan(quantity(variables.annotations['{{ $p }}sidecar-{{ . }}-request']))
+        ? '{{ $p }}sidecar-{{ . }}-limit is below {{ $p }}sidecar-{{ . }}-request' : '',
+      {{- end }}
+      variables.slices
+        ? 'tensor-fusion.ai: a container asks for nvidia.com/mig-…, a slice of a GPU of its own node; take it out, and say the memory by {{ $p }}vram-limit' : '',
       (variables.wanted + variables.unwanted).exists(n, !(n in variables.names) && !(n in variables.initNames))
         ? '{{ $p }}inject-container or exclude-container names a container that the pod has not' : '',
       size(variables.targets) + size(variables.initTargets) == 0
@@ -124,9 +163,9 @@ resourceRules:
       variables.nodes[?'kubernetes.io/arch'].orValue('amd64') != 'amd64'
         ? 'tensor-fusion.ai: only pods for amd64 can be injected' : ''
       {{- if not .Values.injector.server }},
-      has(object.spec.hostNetwork) && object.spec.hostNetwork && !('{{ $p }}server' in variables.annotations)
-        && (!has(object.spec.dnsPolicy) || object.spec.dnsPolicy in ['ClusterFirst', 'Default'])
-        ? 'tensor-fusion.ai: with hostNetwork the agents\' service is found only with dnsPolicy: ClusterFirstWithHostNet; set it, or {{ $p }}server to an address' : ''
+      !('{{ $p }}server' in variables.annotations) && (has(object.spec.dnsPolicy) && object.spec.dnsPolicy == 'Default'
+        || has(object.spec.hostNetwork) && object.spec.hostNetwork && (!has(object.spec.dnsPolicy) || object.spec.dnsPolicy == 'ClusterFirst'))
+        ? '{{ include "vcuda.inject.noName" . }}' : ''
       {{- end }}
     ].filter(s, s != '')
 {{- end -}}
@@ -179,7 +218,10 @@ resourceRules:
 {{- end }}
 {{- end -}}
 
+{{/* (dict "root" $ "wide" WIDE): the whole patch. */}}
 {{- define "vcuda.cel.patch" -}}
+{{- $wide := .wide -}}
+{{- with .root -}}
 {{- $pieces := include "vcuda.inject.pieces" . | fromYaml -}}
 {{- $plain := $pieces.sidecar -}}
 {{- $native := merge (dict "restartPolicy" "Always") (deepCopy $plain) -}}
@@ -212,7 +254,11 @@ size(variables.problems) > 0 ? [] : (
 + [JSONPatch{op: "add", path: "/metadata/{{ $kind }}/{{ $key | replace "~" "~0" | replace "/" "~1" }}", value: {{ include "vcuda.cel" (dict "value" $value "at" 2) }}}]
 {{- end }}
 {{- end }}
+{{- if $wide }}
++ [JSONPatch{op: "add", path: "/metadata/annotations/tensor-fusion.ai~1enabled", value: "true"}]
+{{- end }}
 )
+{{- end -}}
 {{- end -}}
 
 {{- define "vcuda.cel.extra" -}}
@@ -232,7 +278,28 @@ size(variables.problems) > 0 ? [] : (
       c.env.filter(e, e.name == 'LD_PRELOAD').size() - 1])
 {{- end -}}
 
+{{/* Annotations of TensorFusion's operator are taken, and it is said that nothing comes of them. */}}
+{{- define "vcuda.cel.notice" -}}
+{{- $p := include "vcuda.inject.passed" . -}}
+matchConstraints:
+  {{- include "vcuda.cel.constraints" (dict "root" .) | nindent 2 }}
+matchConditions:
+  {{- range include "vcuda.cel.conditions" dict | fromYamlArray }}
+  {{- if has .name (list "enabled" "not-disabled") }}
+  - name: {{ .name }}
+    expression: >-
+      {{- .expression | nindent 6 }}
+  {{- end }}
+  {{- end }}
+variables:
+  - name: passed
+    expression: "has(object.metadata.annotations) ? object.metadata.annotations.filter(k, k.matches('{{ $p }}')) : []"
+validations:
+  - expression: "size(variables.passed) == 0"
+    messageExpression: "variables.passed.join(', ') + ': {{ include "vcuda.inject.notice" . }}'"
+{{- end -}}
+
 {{/* What a refused pod is told: an annotated pod that reaches validation was not injected. */}}
 {{- define "vcuda.cel.message" -}}
-size(variables.problems) > 0 ? variables.problems[0] : 'tensor-fusion.ai/enabled: the pod was not injected; is the policy {{ include "vcuda.fullname" . }}-inject there?'
+size(variables.problems) > 0 ? variables.problems[0] : 'tensor-fusion.ai/enabled: the pod was not injected; is the policy {{ . }} there?'
 {{- end -}}

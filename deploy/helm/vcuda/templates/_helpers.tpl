@@ -29,6 +29,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "vcuda.agent.selector" -}}
@@ -47,10 +50,37 @@ tensor-fusion.ai/component: agent
 {{- end -}}
 {{- end -}}
 
-{{/* The headless service's name, as pods of every namespace find it. */}}
-{{- define "vcuda.service" -}}
-{{- include "vcuda.agent" . }}.{{ .Release.Namespace }}.svc
-{{- with .Values.service.clusterDomain }}.{{ . }}{{ end -}}
+{{/*
+The cluster's domain: as given, or as the cluster's DNS or kubeadm says it, or "" where helm cannot ask.
+*/}}
+{{- define "vcuda.clusterDomain" -}}
+{{- $domain := .Values.service.clusterDomain -}}
+{{- if and (eq $domain "auto") .Values.injector.enabled (include "vcuda.online" .) -}}
+{{- $corefile := dig "data" "Corefile" "" (lookup "v1" "ConfigMap" "kube-system" "coredns" | default dict) -}}
+{{- $kubeadm := dig "data" "ClusterConfiguration" "" (lookup "v1" "ConfigMap" "kube-system" "kubeadm-config" | default dict) -}}
+{{- $told := regexFind "(?m)^\\s*kubernetes\\s+[-a-z0-9.]+" $corefile | default (regexFind "(?m)^\\s*dnsDomain:\\s+[-a-z0-9.]+" $kubeadm) -}}
+{{- $told | trim | regexFind "[-a-z0-9.]+$" | trimSuffix "." -}}
+{{- else if ne $domain "auto" -}}
+{{- $domain | trimSuffix "." -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Where pods of every namespace find the agents.  The whole name with a dot behind it needs no search list, so
+whatever ndots a pod has does not matter.  Where the domain is not known, the usual one is tried, and
+what the search list finds.
+*/}}
+{{- define "vcuda.agents" -}}
+{{- $short := printf "%s.%s.svc" (include "vcuda.agent" .) .Release.Namespace -}}
+{{- $port := .Values.agent.ports.recv -}}
+{{- $domain := include "vcuda.clusterDomain" . -}}
+{{- if $domain -}}
+{{ $short }}.{{ $domain }}.:{{ $port }}
+{{- else if eq .Values.service.clusterDomain "auto" -}}
+{{ $short }}.cluster.local.:{{ $port }},{{ $short }}:{{ $port }}
+{{- else -}}
+{{ $short }}:{{ $port }}
+{{- end -}}
 {{- end -}}
 
 {{/* What pods are told when they name no agent. */}}
@@ -58,7 +88,7 @@ tensor-fusion.ai/component: agent
 {{- if .Values.injector.server -}}
 {{ .Values.injector.server }}
 {{- else if .Values.agent.enabled -}}
-{{ include "vcuda.service" . }}:{{ .Values.agent.ports.recv }}
+{{ include "vcuda.agents" . }}
 {{- end -}}
 {{- end -}}
 
@@ -114,6 +144,15 @@ map
 {{- end -}}
 {{- end -}}
 
+{{/*
+host, pod or auto, which is left where native sidecars are not: there each pod is looked at.  (Not
+"vcuda.native": a sidecar may be a plain container by choice.)
+*/}}
+{{- define "vcuda.ipcMode" -}}
+{{- $mode := .Values.injector.ipcMode -}}
+{{- if and (eq $mode "auto") (semverCompare ">=1.29-0" .Capabilities.KubeVersion.Version) }}pod{{ else }}{{ $mode }}{{ end -}}
+{{- end -}}
+
 {{/* "true" or "": sidecars are native. */}}
 {{- define "vcuda.native" -}}
 {{- $can := semverCompare ">=1.29-0" .Capabilities.KubeVersion.Version -}}
@@ -142,4 +181,29 @@ capabilities:
   drop: [ALL]
 seccompProfile:
   type: RuntimeDefault
+{{- end -}}
+
+{{/* A policy of another release sees the same pods, and the first one wins. */}}
+{{- define "vcuda.alone" -}}
+{{- if and (include "vcuda.engine" .) (include "vcuda.online" .) -}}
+{{- $root := . -}}
+{{- $have := .Capabilities.APIVersions -}}
+{{- $kinds := list "policies.kyverno.io/v1/MutatingPolicy" "kyverno.io/v1/ClusterPolicy" -}}
+{{- with include "vcuda.map.version" . | trim | splitList " " | first -}}
+{{- $kinds = append $kinds (printf "admissionregistration.k8s.io/%s/MutatingAdmissionPolicy" .) -}}
+{{- end -}}
+{{- range $kinds -}}
+{{- if $have.Has . -}}
+{{- $kind := base . -}}
+{{- range dig "items" list (lookup (dir .) $kind "" "" | default dict) -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $by := .metadata.annotations | default dict -}}
+{{- $release := printf "%s/%s" (get $by "meta.helm.sh/release-namespace") (get $by "meta.helm.sh/release-name") -}}
+{{- if and (hasSuffix "-inject" .metadata.name) (hasPrefix (printf "%s-" $root.Chart.Name) (get $labels "helm.sh/chart" | default "")) (ne $release (printf "%s/%s" $root.Release.Namespace $root.Release.Name)) -}}
+{{- fail (printf "injector.enabled: the release %s injects pods of this cluster already (%s %s), and of two the first would win; set it to false here, and send pods to these agents by tensor-fusion.ai/server: %s" $release $kind .metadata.name (include "vcuda.agents" $root)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

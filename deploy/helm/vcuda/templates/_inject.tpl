@@ -23,9 +23,11 @@ install:
   image: ${image}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   args: [install, /opt/vcuda, /target]
+  # The sidecar's: it ends before that one starts, so a pod needs no more by it, and whatever a quota or a
+  # LimitRange wants of the one is right for the other.
   resources:
-    requests: {cpu: 10m, memory: 16Mi}
-    limits: {memory: 64Mi}
+    requests: ${requests}
+    limits: ${limits}
   securityContext:
     {{- include "vcuda.restricted" . | nindent 4 }}
   volumeMounts:
@@ -47,22 +49,18 @@ sidecar:
     - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
     - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
     - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+  {{- $probes := .Values.injector.probes }}
   startupProbe:
     exec: {command: [/usr/bin/vcuda-client, probe]}
-    periodSeconds: 1
-    # A name without addresses takes the resolver seconds; its answer says more than "timed out".
-    timeoutSeconds: 10
-    failureThreshold: 60
+    {{- toYaml $probes.startup | nindent 4 }}
   {{- if .Values.injector.readinessProbe }}
   readinessProbe:
     exec: {command: [/usr/bin/vcuda-client, probe]}
-    periodSeconds: 10
-    timeoutSeconds: 10
+    {{- toYaml $probes.readiness | nindent 4 }}
   {{- end }}
   livenessProbe:
     exec: {command: [/usr/bin/vcuda-client, status]}
-    periodSeconds: 20
-    timeoutSeconds: 5
+    {{- toYaml $probes.liveness | nindent 4 }}
   # New sessions are refused from here on; those that run go on until the programs have ended.
   lifecycle:
     preStop:
@@ -92,6 +90,8 @@ annotations:
   tensor-fusion.ai/status: injected
   tensor-fusion.ai/injected-version: {{ .Chart.AppVersion | quote }}
   tensor-fusion.ai/ipc-mode: ${ipc}
+  # Volumes on the node's disk or in its memory keep the cluster's autoscaler from taking the node away.
+  cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes: ${evictable}
   kubectl.kubernetes.io/default-container: ${defaultContainer}
 labels:
   tensor-fusion.ai/component: client
@@ -104,15 +104,18 @@ labels:
 
 {{/* Each: the annotation, what it must match, and how a refusal says so. */}}
 {{- define "vcuda.inject.words" -}}
-{{- /* Below 100 TiB: Kubernetes' CEL adds no larger quantities. */ -}}
+{{- /* Below 100 TiB: Kubernetes' CEL adds no larger quantities.  What is too small has lost its unit. */ -}}
 {{- $bytes := "^[1-9]([0-9]{0,13}|[0-9]{0,10}(k|Ki)|[0-9]{0,7}Mi?|[0-9]{0,4}Gi?|[0-9]?Ti?)$" -}}
+{{- $from10M := "^[1-9]([0-9]{7,13}|[0-9]{4,10}(k|Ki)|[0-9]{1,7}Mi?|[0-9]{0,4}Gi?|[0-9]?Ti?)$" -}}
+{{- $from40M := "^([4-9][0-9]{7}|[1-9][0-9]{8,13}|([4-9][0-9]{4}|[1-9][0-9]{5,10})(k|Ki)|([4-9][0-9]|[1-9][0-9]{2,7})Mi?|[1-9][0-9]{0,4}Gi?|[1-9][0-9]?Ti?)$" -}}
 {{- $cores := "^([1-9][0-9]{0,5}m?|[0-9]{0,3}[.][0-9]{1,3})$" -}}
 {{- $names := "^[ ,]*[-a-z0-9]{1,63}( *, *[-a-z0-9]{1,63})*[ ,]*$" -}}
-- {key: vram-limit, form: {{ $bytes | quote }}, takes: "bytes, like 4Gi"}
+- {key: enabled, form: "^(true|false)$", takes: "true or false"}
+- {key: vram-limit, form: {{ $from10M | quote }}, takes: "bytes from 10M on, like 4Gi"}
 - {key: gpu-count, form: "^([1-9]|1[0-6])$", takes: "a number from 1 to 16"}
-- {key: shm-size, form: {{ $bytes | quote }}, takes: "bytes, like 512Mi"}
+- {key: shm-size, form: {{ $from40M | quote }}, takes: "bytes from 40M on, like 512Mi"}
 - {key: sidecar-memory-request, form: {{ $bytes | quote }}, takes: "bytes, like 64Mi"}
-- {key: sidecar-memory-limit, form: {{ $bytes | quote }}, takes: "bytes, like 512Mi"}
+- {key: sidecar-memory-limit, form: {{ $from10M | quote }}, takes: "bytes from 10M on, like 512Mi"}
 - {key: sidecar-cpu-request, form: {{ $cores | quote }}, takes: "cores, like 100m"}
 - {key: sidecar-cpu-limit, form: {{ $cores | quote }}, takes: "cores, like 2"}
 - {key: ipc-mode, form: "^(host|pod)$", takes: "host or pod"}
@@ -131,16 +134,65 @@ labels:
 - {key: client-image, form: "^[-A-Za-z0-9._:/@]{1,500}$", takes: "an image reference"}
 {{- end -}}
 
+{{/* Where the agents' service cannot be found by its name. */}}
+{{- define "vcuda.inject.noName" -}}
+tensor-fusion.ai: this dnsPolicy (Default, or ClusterFirst with hostNetwork) asks the resolver of the node, which does not know the service of the agents; set dnsPolicy: ClusterFirst, with hostNetwork ClusterFirstWithHostNet, or tensor-fusion.ai/server to an address
+{{- end -}}
+
+{{/* Keys of TensorFusion's operator that nothing here acts on, as annotations and as labels. */}}
+{{- define "vcuda.inject.passed" -}}
+{{- $keys := list "gpupool" "gpu-indices" "gpu-model" "gpu-ids" "gpu-released" "vendor" "dedicated-gpu"
+  "partition" "partition-id" "partition-uuids" "isolation" "compute-isolation" "qos" "enabled-replicas"
+  "workload" "workload-profile" "client-profile" "workload-mode" "selected-workload" "pending-owned-workload"
+  "generate-workload(-[a-z-]+)?" "(auto-)?replicas" "worker-pod-template" "is-local-gpu" "embedded-worker"
+  "dedicated-worker" "sidecar-worker" "no-standalone-worker-mode" "host-port" "port-name" "port-number" "ports"
+  "autoscale(-target)?" "auto-(resources|limits|requests)" "auto-scale-target-resource" "gang-[a-z-]+"
+  "eviction-protection" "do-not-disrupt" "vram-request(-[a-z0-9-]+)?" "vram-limit-[a-z0-9-]+" "tflops-[a-z0-9-]+"
+  "compute-percent-(request|limit)" "effective-hard-sm-percent" "container-gpu-count" "container-gpus"
+  "disable-features" "index" "managed-by" "cluster" "node-class" "pod-template-hash" "node-selector-hash"
+  "worker-name" "tf-pod-count" "pod-counter-key" "hourly-pricing" "last-sync" "hardware-vendor" "used-by" -}}
+^tensor-fusion[.]ai/({{ join "|" $keys }})$
+{{- end -}}
+
+{{- define "vcuda.inject.notice" -}}
+of TensorFusion and its operator; here nothing acts on it (docs/KUBERNETES.md)
+{{- end -}}
+
+{{/* Those that mean something here. */}}
+{{- define "vcuda.inject.known" -}}
+{{- $keys := list "status" "injected-version" -}}
+{{- range include "vcuda.inject.words" . | fromYamlArray }}{{ $keys = append $keys .key }}{{ end -}}
+^tensor-fusion[.]ai/({{ join "|" $keys }})$
+{{- end -}}
+
 {{- define "vcuda.inject.variables" -}}
 {{- $p := "tensor-fusion.ai/" -}}
+{{- $evict := "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes" -}}
+{{- $known := include "vcuda.inject.known" . -}}
+{{- $passed := include "vcuda.inject.passed" . -}}
 {{- $auth := .Values.auth.enabled -}}
 {{- $skip := .Values.injector.skipContainers | toJson -}}
+{{- $drop := .Values.injector.dropResources | toJson -}}
 {{- $resources := .Values.injector.resources -}}
 {{- $image := include "vcuda.image" (dict "root" . "image" .Values.injector.image) -}}
 {{- $native := ternary "true" "false" (eq (include "vcuda.native" .) "true") -}}
 - name: annotations
   cel: "has(object.metadata.annotations) ? object.metadata.annotations : dyn({})"
   jmespath: "request.object.metadata.annotations || `{}`"
+- name: labels
+  cel: "has(object.metadata.labels) ? object.metadata.labels : dyn({})"
+  jmespath: "request.object.metadata.labels || `{}`"
+# What begins as our keys do and is none, or is none of a label.
+- name: unknown
+  cel: >-
+    variables.annotations.filter(k, k.startsWith('{{ $p }}') && !k.matches('{{ $known }}') && !k.matches('{{ $passed }}'))
+  jmespath: >-
+    keys(annotations)[?starts_with(@, '{{ $p }}') && !regex_match('{{ $known }}', @) && !regex_match('{{ $passed }}', @)]
+- name: unknownLabels
+  cel: >-
+    variables.labels.filter(k, k.startsWith('{{ $p }}') && !(k in ['{{ $p }}enabled', '{{ $p }}component']) && !k.matches('{{ $passed }}'))
+  jmespath: >-
+    keys(labels)[?starts_with(@, '{{ $p }}') && !contains(['{{ $p }}enabled', '{{ $p }}component'], @) && !regex_match('{{ $passed }}', @)]
 - name: names
   cel: "object.spec.containers.map(c, c.name)"
   jmespath: "request.object.spec.containers[].name"
@@ -179,6 +231,18 @@ labels:
   jmespath: >-
     initNames[?`<< native >>` == `true` && !contains(`<< unwanted >>`, @)
     && (contains(`<< wanted >>`, @) || (`<< length(wanted) >>` == `0` && !contains(`{{ $skip }}`, @)))]
+# (Names as they go into an expression: without what no container can be called.)
+- name: safeTargets
+  cel: "variables.targets + variables.initTargets"
+  jmespath: "map(&regex_replace_all('[^-a-z0-9]', @, ''), [targets, initTargets][])"
+# Slices of a GPU of the pod's own node: they are of a size, so they are not dropped as whole ones are.
+- name: slices
+  cel: >-
+    (object.spec.containers + variables.inits).exists(c, c.name in variables.safeTargets && has(c.resources) && has(c.resources.limits)
+    && c.resources.limits.exists(k, k.startsWith('nvidia.com/mig-') && !(k in {{ $drop }})))
+  jmespath: >-
+    !(!([request.object.spec.containers[?contains(`<< safeTargets >>`, name)], inits[?contains(`<< safeTargets >>`, name)]][][]
+    | [?keys(resources.limits || `{}`)[?starts_with(@, 'nvidia.com/mig-') && !contains(`{{ $drop }}`, @)]]))
 - name: image
   cel: "variables.annotations[?'{{ $p }}client-image'].orValue('{{ $image }}')"
   jmespath: "annotations.\"{{ $p }}client-image\" || '{{ $image }}'"
@@ -192,7 +256,7 @@ labels:
     && object.spec.securityContext.sysctls.exists(s, s.name.matches('^(kernel|fs.mqueue)[./]'))
   jmespath: "!(!(request.object.spec.securityContext.sysctls[?regex_match('^(kernel|fs.mqueue)[./]', name)]))"
 - name: ipc
-  {{- if eq .Values.injector.ipcMode "auto" }}
+  {{- if eq (include "vcuda.ipcMode" .) "auto" }}
   cel: >-
     variables.annotations[?'{{ $p }}ipc-mode'].orValue(
       has(object.spec.hostUsers) && !object.spec.hostUsers || variables.ownIPC
@@ -202,8 +266,8 @@ labels:
   # The rule "namespace" has written the annotation where the namespace wants it.
   jmespath: "annotations.\"{{ $p }}ipc-mode\" || ((request.object.spec.hostUsers == `false` || ownIPC) && 'pod') || 'host'"
   {{- else }}
-  cel: "variables.annotations[?'{{ $p }}ipc-mode'].orValue('{{ .Values.injector.ipcMode }}')"
-  jmespath: "annotations.\"{{ $p }}ipc-mode\" || '{{ .Values.injector.ipcMode }}'"
+  cel: "variables.annotations[?'{{ $p }}ipc-mode'].orValue('{{ include "vcuda.ipcMode" . }}')"
+  jmespath: "annotations.\"{{ $p }}ipc-mode\" || '{{ include "vcuda.ipcMode" . }}'"
   {{- end }}
 - name: host
   cel: "variables.ipc == 'host'"
@@ -211,12 +275,18 @@ labels:
 - name: hostIPC
   cel: "variables.host || has(object.spec.hostIPC) && object.spec.hostIPC"
   jmespath: "host || request.object.spec.hostIPC == `true`"
-# Kubernetes refuses hostPID beside shareProcessNamespace.
+# A pod's own alone, unless the chart says otherwise: nothing here needs the processes of the node.
 - name: hostPID
+  {{- if .Values.injector.hostPID }}
+  # Kubernetes refuses it beside shareProcessNamespace.
   cel: >-
     variables.host && !(has(object.spec.shareProcessNamespace) && object.spec.shareProcessNamespace)
     || has(object.spec.hostPID) && object.spec.hostPID
   jmespath: "(host && request.object.spec.shareProcessNamespace != `true`) || request.object.spec.hostPID == `true`"
+  {{- else }}
+  cel: "has(object.spec.hostPID) && object.spec.hostPID"
+  jmespath: "request.object.spec.hostPID == `true`"
+  {{- end }}
 - name: vramLimit
   cel: "variables.annotations[?'{{ $p }}vram-limit'].orValue('')"
   jmespath: "annotations.\"{{ $p }}vram-limit\" || ''"
@@ -241,32 +311,69 @@ labels:
 - name: tokenFile
   cel: "variables.authOptional ? '' : '/etc/vcuda/token/token'"
   jmespath: "(authOptional && '') || (!authOptional && '/etc/vcuda/token/token') || ''"
-- name: requests
-  cel: >-
-    {'cpu': variables.annotations[?'{{ $p }}sidecar-cpu-request'].orValue('{{ $resources.cpu }}'),
-    'memory': variables.annotations[?'{{ $p }}sidecar-memory-request'].orValue('{{ $resources.memory }}')}
-  jmespath: >-
-    {cpu: annotations."{{ $p }}sidecar-cpu-request" || '{{ $resources.cpu }}',
-    memory: annotations."{{ $p }}sidecar-memory-request" || '{{ $resources.memory }}'}
 # Shared memory is charged to the sidecar, which makes it: the limit is what it needs itself and that.
 - name: memorySum
   cel: >-
     isQuantity(variables.shmSize)
     ? quantity(variables.shmSize).add(quantity('{{ $resources.memoryBase }}')).asInteger() : 0
   jmespath: "add(shmSize, '{{ $resources.memoryBase }}')"
-- name: memoryLimit
+- name: memoryUsual
+  {{- if $resources.memoryLimit }}
+  cel: "'{{ $resources.memoryLimit }}'"
+  jmespath: "'{{ $resources.memoryLimit }}'"
+  {{- else }}
   cel: >-
-    variables.annotations[?'{{ $p }}sidecar-memory-limit'].orValue(variables.memorySum % 1048576 == 0
-    ? string(variables.memorySum / 1048576) + 'Mi' : string(variables.memorySum))
-  jmespath: "annotations.\"{{ $p }}sidecar-memory-limit\" || memorySum"
-- name: cpuLimit
-  cel: "variables.annotations[?'{{ $p }}sidecar-cpu-limit'].orValue('{{ $resources.cpuLimit }}')"
-  jmespath: "annotations.\"{{ $p }}sidecar-cpu-limit\" || '{{ $resources.cpuLimit }}'"
+    variables.memorySum % 1048576 == 0
+    ? string(variables.memorySum / 1048576) + 'Mi' : string(variables.memorySum)
+  jmespath: memorySum
+  {{- end }}
+# A limit is never below its request: what no annotation says follows what one says.
+{{- range list
+  (dict "name" "memoryLimit" "key" "memory-limit" "other" "memory-request" "usual" "memoryUsual" "more" true)
+  (dict "name" "memoryRequest" "key" "memory-request" "other" "memory-limit" "usual" $resources.memory "bound" "memoryLimit")
+  (dict "name" "cpuLimit" "key" "cpu-limit" "other" "cpu-request" "usual" (toString $resources.cpuLimit) "more" true)
+  (dict "name" "cpuRequest" "key" "cpu-request" "other" "cpu-limit" "usual" (toString $resources.cpu) "bound" "cpuLimit") }}
+{{- $said := printf "%ssidecar-%s" $p .key }}
+{{- $other := printf "%ssidecar-%s" $p .other }}
+- name: {{ .name }}
+{{- if not .usual }}
+  cel: "variables.annotations[?'{{ $said }}'].orValue('')"
+  jmespath: "annotations.\"{{ $said }}\" || ''"
+{{- else if .more }}
+{{- $cel := ternary "variables.memoryUsual" (squote .usual) (eq .usual "memoryUsual") }}
+{{- $jmespath := ternary "memoryUsual" (squote .usual) (eq .usual "memoryUsual") }}
+  cel: >-
+    variables.annotations[?'{{ $said }}'].orValue(
+    isQuantity(variables.annotations[?'{{ $other }}'].orValue(''))
+    && quantity(variables.annotations['{{ $other }}']).compareTo(quantity({{ $cel }})) > 0
+    ? variables.annotations['{{ $other }}'] : {{ $cel }})
+  jmespath: >-
+    annotations."{{ $said }}"
+    || (annotations."{{ $other }}" && divide(annotations."{{ $other }}", {{ $jmespath }}) > `1`
+    && annotations."{{ $other }}") || {{ $jmespath }}
+{{- else }}
+  cel: >-
+    variables.annotations[?'{{ $said }}'].orValue(
+    isQuantity(variables.{{ .bound }}) && quantity(variables.{{ .bound }}).compareTo(quantity('{{ .usual }}')) < 0
+    ? variables.{{ .bound }} : '{{ .usual }}')
+  jmespath: >-
+    annotations."{{ $said }}"
+    || ({{ .bound }} != '' && divide({{ .bound }}, '{{ .usual }}') < `1` && {{ .bound }}) || '{{ .usual }}'
+{{- end }}
+{{- end }}
+- name: requests
+  cel: "{'cpu': dyn(variables.cpuRequest), 'memory': dyn(variables.memoryRequest)}"
+  jmespath: "{cpu: cpuRequest, memory: memoryRequest}"
 - name: limits
   cel: >-
-    variables.cpuLimit == '' ? {'memory': variables.memoryLimit}
-    : {'memory': variables.memoryLimit, 'cpu': variables.cpuLimit}
+    variables.cpuLimit == '' ? {'memory': dyn(variables.memoryLimit)}
+    : {'memory': dyn(variables.memoryLimit), 'cpu': dyn(variables.cpuLimit)}
   jmespath: "(cpuLimit == '' && {memory: memoryLimit}) || {memory: memoryLimit, cpu: cpuLimit}"
+- name: evictable
+  cel: >-
+    (variables.annotations[?'{{ $evict }}'].orValue('').replace(' ', '') + ',tensor-fusion-libs,tensor-fusion-shm').split(',', 64)
+    .filter(s, s != '').join(',')
+  jmespath: "join(',', split(join(',', [regex_replace_all('[^-a-z0-9,]', annotations.\"{{ $evict }}\" || '', ''), 'tensor-fusion-libs,tensor-fusion-shm']), ',')[?@ != ''])"
 - name: defaultContainer
   cel: "variables.annotations[?'kubectl.kubernetes.io/default-container'].orValue(variables.names[0])"
   # Only where there is none: the rule "default-container".

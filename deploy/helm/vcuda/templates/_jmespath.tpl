@@ -53,7 +53,7 @@ namespaceSelector:
 any:
   - resources:
       namespaces:
-        {{- range append .Values.injector.skipNamespaces .Release.Namespace | uniq }}
+        {{- range append (.Values.injector.skipNamespaces | default list) .Release.Namespace | uniq }}
         - {{ . }}
         {{- end }}
   - resources:
@@ -98,6 +98,21 @@ any:
       (annotations."{{ $p }}{{ .key }}" != `null` && !regex_match('{{ .form }}', to_string(annotations."{{ $p }}{{ .key }}")))
       && '{{ $p }}{{ .key }} takes {{ .takes }}' || `null`,
       {{- end }}
+      (labels."{{ $p }}enabled" != `null` && !contains(['true', 'false'], labels."{{ $p }}enabled"))
+      && 'the label {{ $p }}enabled takes true or false' || `null`,
+      unknown
+      && join('', [regex_replace_all('[^-A-Za-z0-9._/]', unknown[0], ''), ': there is no such annotation; docs/KUBERNETES.md lists them']) || `null`,
+      unknownLabels
+      && join('', [regex_replace_all('[^-A-Za-z0-9._/]', unknownLabels[0], ''), ': there is no such label; annotations are a list of their own']) || `null`,
+      {{- range list "memory" "cpu" }}
+      {{- $limit := printf "annotations.\"%ssidecar-%s-limit\"" $p . }}
+      {{- $request := printf "annotations.\"%ssidecar-%s-request\"" $p . }}
+      ({{ $limit }} && {{ $request }} && regex_match('^[1-9.][0-9.]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$', {{ $limit }})
+      && regex_match('^[1-9.][0-9.]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$', {{ $request }}) && divide({{ $limit }}, {{ $request }}) < `1`)
+      && '{{ $p }}sidecar-{{ . }}-limit is below {{ $p }}sidecar-{{ . }}-request' || `null`,
+      {{- end }}
+      slices
+      && 'tensor-fusion.ai: a container asks for nvidia.com/mig-…, a slice of a GPU of its own node; take it out, and say the memory by {{ $p }}vram-limit' || `null`,
       ([wanted, unwanted][] | [?!contains(`<< safeNames >>`, @)])
       && '{{ $p }}inject-container or exclude-container names a container that the pod has not' || `null`,
       length([targets, initTargets][]) == `0`
@@ -119,9 +134,9 @@ any:
       (nodes."kubernetes.io/arch" || 'amd64') != 'amd64'
       && 'tensor-fusion.ai: only pods for amd64 can be injected' || `null`
       {{- if not .Values.injector.server }},
-      (request.object.spec.hostNetwork == `true` && !(annotations."{{ $p }}server")
-      && contains(['ClusterFirst', 'Default'], request.object.spec.dnsPolicy || 'ClusterFirst'))
-      && 'tensor-fusion.ai: with hostNetwork the agents\' service is found only with dnsPolicy: ClusterFirstWithHostNet; set it, or {{ $p }}server to an address' || `null`
+      (!(annotations."{{ $p }}server") && (request.object.spec.dnsPolicy == 'Default'
+      || (request.object.spec.hostNetwork == `true` && (request.object.spec.dnsPolicy || 'ClusterFirst') == 'ClusterFirst')))
+      && '{{ include "vcuda.inject.noName" . }}' || `null`
       {{- end }}
       ][]
 {{- end -}}
@@ -262,7 +277,28 @@ spec:
     failurePolicy: {{ .Values.injector.failurePolicy }}
     timeoutSeconds: 10
   rules:
-    {{- if eq .Values.injector.ipcMode "auto" }}
+    # A namespace that wants all of its pods injected: those that say nothing themselves.
+    - name: namespace-wide
+      match:
+        any:
+          - resources:
+              kinds: [Pod]
+              operations: [CREATE]
+              namespaceSelector:
+                matchLabels:
+                  tensor-fusion.ai/injection: enabled
+      exclude:
+        {{- include "vcuda.jmespath.exclude" . | nindent 8 }}
+      preconditions:
+        all:
+          - {{ $once }}
+          - {key: tensor-fusion.ai/enabled, operator: AnyNotIn, value: "<< keys(merge(request.object.metadata.annotations || `{}`, request.object.metadata.labels || `{}`)) >>"}
+      mutate:
+        patchesJson6902: |-
+          - op: add
+            path: /metadata/annotations/tensor-fusion.ai~1enabled
+            value: "true"
+    {{- if eq (include "vcuda.ipcMode" .) "auto" }}
     # Pod Security's baseline and restricted refuse hostIPC.
     - name: namespace
       match:
@@ -369,7 +405,20 @@ spec:
     {{- end }}
     # Says why an annotated pod was not injected.
     - name: refuse
-      match: *match
+      # Whatever it says: words that mean nothing are refused.
+      match:
+        any:
+          - resources:
+              kinds: [Pod]
+              operations: [CREATE]
+              annotations:
+                tensor-fusion.ai/enabled: "*"
+          - resources:
+              kinds: [Pod]
+              operations: [CREATE]
+              selector:
+                matchExpressions:
+                  - {key: tensor-fusion.ai/enabled, operator: Exists}
       exclude: *exclude
       context: *context
       preconditions:
@@ -381,5 +430,38 @@ spec:
       validate:
         failureAction: Enforce
         message: "<< problems[0] || 'tensor-fusion.ai/enabled: the pod was not injected' >>"
+        deny: {}
+---
+# A warning, which kubectl shows.
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: {{ include "vcuda.fullname" . }}-notice
+  labels:
+    {{- include "vcuda.labels" . | nindent 4 }}
+  annotations:
+    pod-policies.kyverno.io/autogen-controllers: none
+spec:
+  background: false
+  emitWarning: true
+  webhookConfiguration:
+    failurePolicy: Ignore
+    timeoutSeconds: 10
+  rules:
+    - name: notice
+      match:
+        {{- include "vcuda.jmespath.match" dict | nindent 8 }}
+      exclude:
+        {{- include "vcuda.jmespath.exclude" . | nindent 8 }}
+      context:
+        - name: passed
+          variable:
+            jmesPath: "keys(request.object.metadata.annotations || `{}`)[?regex_match('{{ include "vcuda.inject.passed" . }}', @)]"
+      preconditions:
+        all:
+          - {key: "<< length(passed) >>", operator: GreaterThan, value: 0}
+      validate:
+        failureAction: Audit
+        message: "<< join(', ', passed) >>: {{ include "vcuda.inject.notice" . }}"
         deny: {}
 {{- end -}}
