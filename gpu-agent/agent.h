@@ -92,6 +92,7 @@ struct agent_config {
 	uint32_t gpu_count; /* 0 = all. In CUDA_VISIBLE_DEVICES already: the driver */
 	uint16_t gpus[HANDOFF_DEVICES]; /* shows these only, so a worker takes all it sees */
 	char cache_dir[AGENT_PATH];	/* modules by SHA-256 */
+	char compiled[AGENT_PATH];	/* compiled.h; "" = none. The supervisor fills it in */
 	uint64_t cache_bytes;		/* the cache's limit */
 	uint32_t launch_timeout_ms;	/* 0 = none */
 	bool sandbox_off;		/* sandbox.h */

@@ -10,9 +10,10 @@
 
 enum control_what {
 	/* front -> supervisor */
-	CONTROL_START = 1, /* a worker, please; `number` comes back */
-	CONTROL_KILL = 2,  /* SIGKILL `pid` if it still lives after `ms` */
-	CONTROL_STATE = 3, /* ready (status 0) or not (text): for the ready file */
+	CONTROL_START = 1,  /* a worker, please; `number` comes back */
+	CONTROL_KILL = 2,   /* SIGKILL `pid` if it still lives after `ms` */
+	CONTROL_TENANT = 4, /* `pid` begins a session of the tenant `text` */
+	CONTROL_STATE = 3,  /* ready (status 0) or not (text): for the ready file */
 	/* supervisor -> front */
 	CONTROL_STARTED = 16, /* `number`, `pid`; fd: the front's end of the handoff pair */
 	CONTROL_REFUSED = 17, /* `number`, text: no worker could be started */

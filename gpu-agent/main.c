@@ -16,6 +16,7 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/health.h"
 #include "gpu-agent/library.h"
+#include "gpu-agent/compiled.h"
 #include "gpu-agent/sandbox.h"
 #include "gpu-agent/settings.h"
 #include "gpu-agent/options.h"
@@ -57,6 +58,7 @@ static int role_main(const char *role)
 	if (config.pinned &&
 		sched_setaffinity(0, sizeof(config.worker_cpus), &config.worker_cpus))
 		log_warn("worker.cpus", "text=\"worker_cpus: %s\"", strerror(errno));
+	compiled_enter(&config);
 	sandbox_enter(&config);
 	return worker_main(&config, AGENT_FD_SOCKET);
 }

@@ -22,6 +22,7 @@
 #include "common/wait.h"
 #include "gpu-agent/pods.h"
 #include "gpu-agent/sandbox.h"
+#include "gpu-agent/tenants.h"
 
 /* A driver with many GPUs and nothing initialised takes tens of seconds. */
 #define READY_NS (120000 * FRONT_MS)
@@ -521,6 +522,7 @@ int pool_hand_over(struct front *front, struct session *session, const int fds[2
 		.bytes = pods_limit(session),
 		.text = "native",
 	};
+	struct control tenant = {.what = CONTROL_TENANT, .pid = worker->pid};
 	int ret;
 
 	memcpy(h.session, session->id, sizeof(h.session));
@@ -531,6 +533,9 @@ int pool_hand_over(struct front *front, struct session *session, const int fds[2
 	pods_fill_others(front, session, &h);
 	if (worker->handoff.fd < 0 || worker->state != WORKER_TAKEN)
 		return -EPIPE;
+	/* First: so that it has them before the client's first call. */
+	snprintf(tenant.text, sizeof(tenant.text), "%s", session->tenant->name);
+	front_tell(front, &tenant);
 	ret = send_worker(worker, &h, fds, 2);
 	if (!ret)
 		set_state(front, worker, WORKER_BUSY);

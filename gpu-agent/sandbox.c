@@ -16,6 +16,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "gpu-agent/compiled.h"
 
 /* The kernel's OOM killer takes a worker before it takes the front, whose end is everybody's.
  */
@@ -103,11 +104,15 @@ void sandbox_enter(const struct agent_config *config)
 {
 	sandbox_oom(); /* a process that is not dumpable may not write there */
 	sandbox_hide();
-	if (config->sandbox_off)
+	if (config->sandbox_off) {
+		compiled_leave();
 		return;
+	}
 	/* Started by people with --role it has not given it up yet. */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	sandbox_note(SANDBOX_FILES, sandbox_files(config));
+	if (!(held & SANDBOX_FILES))
+		compiled_leave(); /* others could write there */
 	sandbox_note(SANDBOX_CAPABILITIES, sandbox_capabilities());
 	sandbox_note(SANDBOX_CALLS, sandbox_calls_start());
 	entered = true;

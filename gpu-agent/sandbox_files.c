@@ -25,6 +25,7 @@
 #include "common/cleanup.h"
 #include "common/folder.h"
 #include "common/log.h"
+#include "gpu-agent/compiled.h"
 #include "gpu-agent/sandbox.h"
 
 /* Newer than the headers of Debian 12. */
@@ -47,6 +48,8 @@ struct ruleset {
 #define CACHE                                                                                  \
 	(READ | WRITE_FILE | FS_TRUNCATE | LANDLOCK_ACCESS_FS_MAKE_REG |                       \
 		LANDLOCK_ACCESS_FS_REMOVE_FILE)
+#define FOLDERS                                                                                \
+	(LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REFER)
 /* What a rule for a file may say. */
 #define OF_FILES                                                                               \
 	(READ_FILE | WRITE_FILE | LANDLOCK_ACCESS_FS_EXECUTE | FS_TRUNCATE | FS_IOCTL_DEV)
@@ -228,6 +231,8 @@ static void files_allow_configured(struct rules *rules, const struct agent_confi
 	}
 	if (!folder_make(config->cache_dir))
 		files_allow(rules, config->cache_dir, CACHE);
+	if (compiled_folder(config, own))
+		files_allow(rules, own, CACHE | FOLDERS);
 }
 
 int sandbox_files(const struct agent_config *config)

@@ -94,7 +94,8 @@ static void add_libraries(struct child_environment *env, const struct agent_conf
 static void make_environment(struct child_environment *env, const struct agent_config *config)
 {
 	static char order[] = "CUDA_DEVICE_ORDER=PCI_BUS_ID";
-	/* The driver's cache of compiled PTX is one folder for all: a write across sessions. */
+	/* The driver's cache of compiled PTX is one folder for all, a write across sessions; a
+	 * worker that has one of its own says so itself (compiled.h). */
 	static char no_cache[] = "CUDA_CACHE_DISABLE=1";
 	size_t n = 0, at;
 

@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/agent.h"
+#include "gpu-agent/compiled.h"
 #include "gpu-agent/control.h"
 #include "gpu-agent/spawn.h"
 #include "gpu-agent/ready.h"
@@ -44,6 +45,7 @@
 struct child {
 	pid_t pid;
 	uint64_t kill_at; /* UINT64_MAX: not to be killed */
+	char tenant[sizeof(((struct agent_tenant *)0)->name)]; /* of its session; "" = none */
 };
 
 struct supervisor {
@@ -162,9 +164,21 @@ static void start_worker(struct supervisor *s, uint32_t number)
 	}
 	child->pid = pid;
 	child->kill_at = UINT64_MAX;
+	child->tenant[0] = 0;
 	c.what = CONTROL_STARTED;
 	c.pid = pid;
 	tell(s, &c, fd);
+}
+
+static void begin_session(struct supervisor *s, pid_t pid, const char *tenant)
+{
+	struct child *child = pid > 0 ? find_child(s, pid) : NULL;
+
+	if (!child || child->tenant[0])
+		return;
+	snprintf(child->tenant, sizeof(child->tenant), "%.*s", (int)sizeof(child->tenant) - 1,
+		tenant);
+	compiled_give(s->config, pid, child->tenant);
 }
 
 static void handle_front(struct supervisor *s)
@@ -180,6 +194,10 @@ static void handle_front(struct supervisor *s)
 			child = c.pid > 0 ? find_child(s, c.pid) : NULL;
 			if (child)
 				child->kill_at = wait_now() + c.ms * MS;
+			break;
+		case CONTROL_TENANT:
+			c.text[sizeof(c.text) - 1] = 0;
+			begin_session(s, c.pid, c.text);
 			break;
 		case CONTROL_STATE:
 			c.text[sizeof(c.text) - 1] = 0;
@@ -242,6 +260,7 @@ static void reap(struct supervisor *s)
 		if (!child)
 			continue; /* an orphan that init is asked to reap */
 		child->pid = 0;
+		compiled_end(s->config, pid, child->tenant);
 		tell(s, &(struct control){.what = CONTROL_EXITED, .pid = pid, .status = status},
 			-1);
 	}
@@ -434,6 +453,7 @@ static void end_all(struct supervisor *s)
 			kill(s->children[i].pid, SIGKILL);
 	while (wait(NULL) > 0)
 		;
+	compiled_close(s->config);
 }
 
 int supervisor_main(struct agent_config *config)
@@ -442,6 +462,7 @@ int supervisor_main(struct agent_config *config)
 	struct error error;
 
 	sandbox_device_files(config);
+	compiled_open(config);
 	s.tokens_at = UINT64_MAX;
 	if (config->tokens.file[0] && !stat(config->tokens.file, &s.tokens))
 		s.tokens_at = 0;

@@ -8,7 +8,7 @@ $(STACK_APP): tests/stack/app.cu | $(CACHE)/.complete
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -Xcompiler -pthread $< -o $@ \
 		-L$(CUDA13)/lib
 
-STACK_DRIVERS := $(BUILD)/stack/libslow-driver.so $(BUILD)/stack/libprying-driver.so
+STACK_DRIVERS := $(addprefix $(BUILD)/stack/,libslow-driver.so libprying-driver.so libcaching-driver.so)
 
 $(STACK_DRIVERS): $(BUILD)/stack/lib%-driver.so: tests/stack/%_driver.c $(LIB)/libvcuda-softgpu.so
 	$(call say,LD,$@)

@@ -17,6 +17,9 @@ UNIT_PREFIXES += cudnn
 UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/cudnn*.c) gpu-agent/names.c \
 	gpu-agent/library.c protocol/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
+UNIT_PREFIXES += compiled
+UNIT_OBJS_compiled = $(call objects,gpu-agent/compiled.c)
+UNIT_LIBS_compiled = -lcrypto
 UNIT_LIBS_sidecar = -lcjson
 
 UNIT_TESTS = $(foreach prefix,$(sort $(UNIT_PREFIXES)),\
