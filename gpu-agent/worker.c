@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -383,14 +385,29 @@ void worker_control(struct worker *w)
 			"%.*s", (int)sizeof(message.text) - 1, message.text);
 }
 
+/* The client sees the end at once. The link itself stays: the pulse looks at it beside the
+ * loop, and either may be the one that leaves. */
+static void worker_hang_up(struct worker *w)
+{
+	struct pollfd fds[2];
+
+	link_fds(w->link, fds, true);
+	for (int i = 0; i < 2; i++)
+		if (fds[i].fd >= 0)
+			shutdown(fds[i].fd, SHUT_RDWR);
+}
+
 _Noreturn void worker_leave(struct worker *w)
 {
 	static struct handoff message;
+	static atomic_flag leaving = ATOMIC_FLAG_INIT;
 
+	while (atomic_flag_test_and_set(&leaving))
+		pause(); /* the other thread is at it */
 	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end_text,
 		(unsigned long long)w->stats.frames_received,
 		(unsigned long long)w->stats.launches);
-	link_close(w->link);
+	worker_hang_up(w);
 	callback_over(w);
 	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
 	message = w->stats; /* the last of them: what came since the last second counts too */
