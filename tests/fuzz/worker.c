@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A whole worker, as it is, on the software GPU: a hostile client's frames, what comes over
+ * lanes, and what the front says meanwhile.  Each input is a session in a process of its own,
+ * made by fork from this one, which has the libraries open already; what was covered there is
+ * told to the fuzzer here.
+ *
+ * An input is a list of records (struct record, its body, its payload).  A record is a frame
+ * with a right header, unless its kind says otherwise, so that most of what is tried reaches
+ * the operations; seeds.py makes a session for each of them.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/agent.h"
+#include "gpu-agent/worker.h"
+#include "protocol/channel.h"
+#include "protocol/frame.h"
+#include "tests/fuzz/records.h"
+
+#define SECONDS_MAX 60 /* a session that takes longer hangs */
+#define BUFFER (4 << 20)
+#define OPS 4096
+
+enum record_kind {
+	RECORD_FRAME = 0, /* as its operation wants it */
+	RECORD_CALL = 1,
+	RECORD_POST = 2,
+	RECORD_RAW = 3,	    /* the body, without a header */
+	RECORD_HANDOFF = 4, /* a datagram of the front; its first byte: which */
+	RECORD_LANE = 5,    /* a new lane; what the other end sends is the body */
+	RECORD_PLAIN = 6,   /* PING, PONG, BYE … : the frame's kind is `op` */
+	RECORD_KINDS
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed);
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
+	uint8_t *out, size_t most, unsigned seed);
+void __sanitizer_set_report_fd(void *fd) __attribute__((weak));
+_Noreturn void __real__exit(int status);
+_Noreturn void __wrap__exit(int status);
+
+struct session {
+	pid_t worker;
+	int handoff, commands, replies;
+	uint64_t seq;
+	uint32_t lanes;
+	int ends[SESSION_LANES]; /* ours of its lanes */
+};
+
+static struct agent_config config;
+static uint8_t *covered; /* shared with the worker's process */
+static pid_t fuzzer;
+static uint16_t ops[OPS];
+static unsigned op_count;
+
+/* --- the worker's process ------------------------------------------------------------------
+ */
+
+/* The counters of covered edges. By assembly: a declaration of these names would take those
+ * away that the compiler makes itself. */
+static uint8_t *counters(size_t *n)
+{
+#ifdef FUZZ_COVERAGE
+	uint8_t *start, *stop;
+
+	__asm__("lea __start___sancov_cntrs(%%rip), %0" : "=r"(start));
+	__asm__("lea __stop___sancov_cntrs(%%rip), %0" : "=r"(stop));
+	*n = (size_t)(stop - start);
+	return start;
+#else
+	*n = 0;
+	return NULL;
+#endif
+}
+
+/* To the other process, and from it. */
+static void give_covered(void)
+{
+	size_t n;
+	uint8_t *from = counters(&n);
+
+	if (covered)
+		memcpy(covered, from, n);
+}
+
+static void take_covered(void)
+{
+	size_t n;
+	uint8_t *to = counters(&n);
+
+	if (covered)
+		memcpy(to, covered, n);
+}
+
+void __wrap__exit(int status)
+{
+	if (getpid() != fuzzer)
+		give_covered();
+	__real__exit(status);
+}
+
+static void must(int ret, const char *what)
+{
+	if (ret < 0) {
+		perror(what);
+		abort();
+	}
+}
+
+static void setup(void)
+{
+	const char *softgpu = getenv("SOFTGPU");
+	size_t n;
+
+	if (!softgpu) {
+		fprintf(stderr, "SOFTGPU: where libvcuda-softgpu.so is\n");
+		abort();
+	}
+	fuzzer = getpid();
+	signal(SIGPIPE, SIG_IGN);
+	log_level = LOG_ERROR;
+	config.driver = DRIVER_SOFTWARE;
+	snprintf(config.driver_path, sizeof(config.driver_path), "%s", softgpu);
+	snprintf(config.cache_dir, sizeof(config.cache_dir), "/nonexistent");
+	config.launch_timeout_ms = 500;
+	if (!dlopen(softgpu, RTLD_NOW | RTLD_LOCAL)) {
+		fprintf(stderr, "%s\n", dlerror());
+		abort();
+	}
+	counters(&n);
+	if (n)
+		covered = mmap(
+			NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (covered == MAP_FAILED)
+		abort();
+	for (unsigned op = 1; op < OPS; op++)
+		if (serve_find((uint16_t)op))
+			ops[op_count++] = (uint16_t)op;
+}
+
+_Noreturn static void be_worker(int handoff)
+{
+	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* A worker's stderr goes to the program; what a sanitizer finds comes here. The runtime
+	 * wants to hear it from this process. */
+	if (__sanitizer_set_report_fd)
+		__sanitizer_set_report_fd((void *)(intptr_t)fcntl(2, F_DUPFD, 200));
+	dup2(nowhere, 2);
+	_exit(worker_main(&config, handoff));
+}
+
+/* --- its front and its client --------------------------------------------------------------
+ */
+
+static void start(struct session *s)
+{
+	struct handoff h = {.version = HANDOFF_VERSION, .what = HANDOFF_SESSION};
+	int handoff[2], commands[2], replies[2], fds[2];
+
+	memset(s, 0, sizeof(*s));
+	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handoff), "socketpair");
+	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands), "socketpair");
+	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, replies), "socketpair");
+	setsockopt(commands[0], SOL_SOCKET, SO_SNDBUFFORCE, &(int){BUFFER}, sizeof(int));
+	give_covered(); /* of one that dies, what there was before */
+	s->worker = fork();
+	must(s->worker, "fork");
+	if (!s->worker) {
+		close(handoff[0]);
+		close(commands[0]);
+		close(replies[0]);
+		be_worker(handoff[1]);
+	}
+	close(handoff[1]);
+	s->handoff = handoff[0];
+	s->commands = commands[0];
+	s->replies = replies[0];
+	fds[0] = commands[1];
+	fds[1] = replies[1];
+	snprintf(h.text, sizeof(h.text), "native");
+	h.device_count = 1;
+	h.devices[0].lease = 256u << 20;
+	must(descriptors_send(s->handoff, &h, sizeof(h), fds, 2, 0), "SESSION");
+	close(commands[1]);
+	close(replies[1]);
+}
+
+static void send_all(int fd, const void *bytes, size_t n)
+{
+	/* What does not fit into 4 MiB, or comes when it has gone, is lost. */
+	(void)!send(fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void send_frame(struct session *s, const struct record *r, const uint8_t *body)
+{
+	const struct serve_entry *entry = serve_find(r->op);
+	struct frame_header h = {
+		.length = (uint32_t)r->body + r->payload,
+		.op = r->op,
+		.kind = FRAME_CALL,
+		.flags = (uint8_t)(r->lane % (SESSION_LANES + 1) << FRAME_LANE_SHIFT),
+		.body = r->body,
+		.tag = (uint16_t)(s->seq % CHANNEL_SLOTS),
+		.context = r->context,
+		.magic = FRAME_MAGIC,
+	};
+	uint32_t lane = r->lane % (SESSION_LANES + 1);
+	uint32_t piece[2] = {r->payload, 0};
+
+	if (r->kind == RECORD_POST ||
+		(r->kind == RECORD_FRAME && entry && entry->flags & SERVE_POST))
+		h.kind = FRAME_POST;
+	if (r->kind == RECORD_PLAIN) {
+		h.kind = (uint8_t)r->op;
+		h.op = 0;
+	}
+	if (h.kind == FRAME_CALL || h.kind == FRAME_POST || h.kind == FRAME_BYE)
+		h.seq = ++s->seq;
+	if (!r->payload) {
+		h.flags = 0;
+		lane = 0;
+	}
+	send_all(s->commands, &h, sizeof(h));
+	send_all(s->commands, body, r->body);
+	if (!lane) {
+		send_all(s->commands, body + r->body, r->payload);
+	} else if (lane <= s->lanes) {
+		send_all(s->ends[lane - 1], piece, sizeof(piece));
+		send_all(s->ends[lane - 1], body + r->body, r->payload);
+	}
+}
+
+static void send_handoff(struct session *s, const struct record *r, const uint8_t *body)
+{
+	static const uint32_t kinds[] = {HANDOFF_GRANT, HANDOFF_OTHERS, HANDOFF_SHARED,
+		HANDOFF_GIVEN, HANDOFF_LANE, HANDOFF_SESSION};
+	struct handoff h = {.version = HANDOFF_VERSION};
+	size_t n = r->body < sizeof(h) - 8 ? r->body : sizeof(h) - 8;
+	int fd = r->op & 1 ? memfd_create("fuzz", MFD_CLOEXEC) : -1;
+
+	memcpy((char *)&h + 8, body, n);
+	h.what = kinds[r->op / 2 % (sizeof(kinds) / sizeof(kinds[0]))];
+	(void)!descriptors_send(s->handoff, &h, sizeof(h), &fd, fd >= 0, MSG_DONTWAIT);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void open_lane(struct session *s, const struct record *r, const uint8_t *body)
+{
+	struct handoff h = {.version = HANDOFF_VERSION,
+		.what = HANDOFF_LANE,
+		.device = s->lanes + 1 + r->op % 2 * 3};
+	int pair[2];
+
+	if (s->lanes == SESSION_LANES ||
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return;
+	(void)!descriptors_send(s->handoff, &h, sizeof(h), &pair[1], 1, MSG_DONTWAIT);
+	close(pair[1]);
+	s->ends[s->lanes++] = pair[0];
+	send_all(pair[0], body, r->body);
+}
+
+static void send_record(struct session *s, const struct record *r, const uint8_t *body)
+{
+	switch (r->kind % RECORD_KINDS) {
+	case RECORD_RAW: send_all(s->commands, body, r->body); break;
+	case RECORD_HANDOFF: send_handoff(s, r, body); break;
+	case RECORD_LANE: open_lane(s, r, body); break;
+	default: send_frame(s, r, body); break;
+	}
+}
+
+/* That is no finding but no test either. */
+static void note_failed(const struct handoff *h)
+{
+	if (h->what == HANDOFF_FAILED)
+		fprintf(stderr, "the worker did not get ready: %.*s\n",
+			(int)sizeof(h->text) - 1, h->text);
+}
+
+/* Reads what it says until it ends. */
+static int finish(struct session *s)
+{
+	const uint64_t until = wait_now() + SECONDS_MAX * 1000000000ull;
+	struct pollfd p[2] = {
+		{.fd = s->replies, .events = POLLIN}, {.fd = s->handoff, .events = POLLIN}};
+	static char waste[1 << 16];
+	int status = 0;
+
+	shutdown(s->commands, SHUT_WR);
+	while ((p[0].fd >= 0 || p[1].fd >= 0) && wait_now() < until) {
+		poll(p, 2, 100);
+		for (int i = 0; i < 2; i++) {
+			if (!p[i].revents)
+				continue;
+			if (recv(p[i].fd, waste, sizeof(waste), 0) <= 0)
+				p[i].fd = -1;
+			else if (i == 1)
+				note_failed((const void *)waste);
+		}
+	}
+	if (p[1].fd >= 0) {
+		fprintf(stderr, "the worker does not end within %d s\n", SECONDS_MAX);
+		kill(s->worker, SIGABRT);
+	}
+	while (waitpid(s->worker, &status, 0) < 0 && errno == EINTR)
+		;
+	close(s->handoff);
+	close(s->commands);
+	close(s->replies);
+	for (uint32_t i = 0; i < s->lanes; i++)
+		close(s->ends[i]);
+	return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	struct session s;
+	struct record r;
+	int status;
+
+	if (!fuzzer)
+		setup();
+	start(&s);
+	while (record_next(&bytes, &n, &r)) {
+		send_record(&s, &r, bytes);
+		record_skip(&bytes, &n, &r);
+	}
+	status = finish(&s);
+	take_covered();
+	if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+		fprintf(stderr, "the worker ended with status %#x\n", (unsigned)status);
+		abort();
+	}
+	return 0;
+}
+
+/* --- inputs --------------------------------------------------------------------------------
+ */
+
+/* A frame of any operation, of its body's size. */
+static size_t make_record(uint8_t *out, size_t most)
+{
+	struct record r = {.op = ops[record_random(op_count)], .context = 1};
+	const struct serve_entry *entry = serve_find(r.op);
+
+	r.body = (uint16_t)(entry->body_bytes + (record_random(4) ? 0 : 8 * record_random(9)));
+	if (entry->flags & SERVE_PAYLOAD)
+		r.payload = (uint16_t)record_random(300);
+	return record_write(out, most, &r);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed)
+{
+	if (!fuzzer)
+		setup();
+	return record_mutate(data, n, most, seed, make_record);
+}
+
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
+	uint8_t *out, size_t most, unsigned seed)
+{
+	return record_cross(a, an, b, bn, out, most, seed);
+}

@@ -1,0 +1,58 @@
+# The fuzz target of a whole worker on the software GPU: the decoder, every operation, lanes, and
+# what the front says.  Its seeds are made from the description (seeds.py).  `make test` replays them
+# with a plain driver; `make fuzz-worker` runs libFuzzer for FUZZ_SECONDS, both sides with the address
+# sanitizer.
+.PHONY: fuzz-worker replay-worker
+FUZZ_SECONDS ?= 30
+
+WORKER_FUZZ_SRCS := tests/fuzz/worker.c tests/fuzz/records.c $(AGENT_WORKER_SRCS) \
+	$(filter-out gpu-agent/main.c,$(AGENT_FRONT_SRCS)) $(wildcard common/*.c transport/*.c)
+WORKER_SEEDS := $(BUILD)/tests/fuzz/seeds-worker
+
+# Objects for libFuzzer have a folder of their own; the software GPU's have the sanitizer alone.
+FUZZ_OBJ := $(BUILD)/fuzz/obj
+FUZZ_GPU := $(BUILD)/fuzz/softgpu
+FUZZ_CFLAGS := -std=gnu17 -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize=function,vptr -fno-sanitize-recover=undefined -DFUZZ_COVERAGE -pthread
+
+$(FUZZ_OBJ)/%.o: %.c | $(CACHE)/.complete
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
+$(FUZZ_OBJ)/gpu-agent/nvml.o: CPPFLAGS += -isystem $(NVML)/include
+-include $(shell find $(FUZZ_OBJ) -name '*.d' 2>/dev/null)
+
+$(WORKER_SEEDS)/.made: tests/fuzz/seeds.py $(wildcard protocol/generated/*.h protocol/generated/*_serve.c)
+	$(Q)rm -rf $(@D)
+	$(Q)$(PYTHON) tests/fuzz/seeds.py worker $(@D)
+	$(Q)touch $@
+
+$(BUILD)/tests/fuzz/worker-replay: $(call objects,$(WORKER_FUZZ_SRCS) tests/fuzz/agent_replay.c)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--wrap=_exit -o $@ $^ $(AGENT_LIBS)
+
+$(BUILD)/tests/fuzz/worker-libfuzzer: $(patsubst %.c,$(FUZZ_OBJ)/%.o,$(WORKER_FUZZ_SRCS))
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -Wl,--wrap=_exit -o $@ $^ $(AGENT_LIBS)
+
+.PHONY: fuzz-softgpu-libraries
+fuzz-softgpu-libraries:
+	$(Q)$(MAKE) --no-print-directory SAN=address CC='$(CLANG)' BUILD=$(FUZZ_GPU) \
+		PTX_CFLAGS='-O1 -ffp-contract=off -fno-strict-aliasing -fwrapv' \
+		$(patsubst $(BUILD)/%,$(FUZZ_GPU)/%,$(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB))
+
+test: replay-worker
+replay-worker: $(BUILD)/tests/fuzz/worker-replay $(WORKER_SEEDS)/.made $(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB)
+	$(Q)for folder in $(WORKER_SEEDS) tests/fuzz/corpus/worker; do \
+		SOFTGPU=$(abspath $(SOFTGPU_LIB)) FUZZ_CUTS=0 timeout 120 $< $$folder || exit 1; done
+
+fuzz: fuzz-worker
+fuzz-worker: $(BUILD)/tests/fuzz/worker-libfuzzer $(WORKER_SEEDS)/.made fuzz-softgpu-libraries
+	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-worker
+	$(Q)SOFTGPU=$(abspath $(FUZZ_GPU)/lib/libvcuda-softgpu.so) \
+		ASAN_OPTIONS=detect_leaks=0:allow_user_segv_handler=1:allocator_may_return_null=1 \
+		$< -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=100 -verbosity=0 \
+		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/worker- \
+		$(BUILD)/tests/fuzz/found-worker tests/fuzz/corpus/worker $(WORKER_SEEDS)
