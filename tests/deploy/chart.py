@@ -340,7 +340,7 @@ def check_names(checks):
     checks.check("files/preload", not same and f"is not {built}: make policies")
 
     known = (ROOT / "docs/AGENT.md").read_text()
-    for key in ("driver", "ports.send", "drain_seconds", "cache_dir", "log", "token_file"):
+    for key in ("driver", "ports.send", "drain_seconds", "cache_dir", "log", "token_file", "insecure"):
         checks.check(f"agent.yaml: {key}", f"`{key}`" not in known and "docs/AGENT.md does not know it")
 
 

@@ -142,7 +142,8 @@ spec:
         httpGet: {path: /readyz, port: http}
         {{- toYaml $agent.probes.startup | nindent 8 }}
       livenessProbe:
-        httpGet: {path: /healthz, port: http}
+        # On a Unix socket: nobody on the network can keep it from being answered.
+        exec: {command: [gpu-agent, --healthy, --config, /etc/vcuda/agent.yaml]}
         {{- toYaml $agent.probes.liveness | nindent 8 }}
       readinessProbe:
         httpGet: {path: /readyz, port: http}
