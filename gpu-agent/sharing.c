@@ -12,8 +12,8 @@
 #include "common/log.h"
 #include "gpu-agent/pods.h"
 
-/* Each is an open descriptor; those of a process are 1024 where nobody raised it. */
-#define SHARES 512
+/* Each is an open descriptor of the front (spawn.c: FRONT_FILES). */
+#define SHARES 2048
 #define SHARES_PER_SESSION 256
 
 #define STATUS_OUT_OF_MEMORY 2
@@ -34,21 +34,32 @@ static struct share *share_find(const struct front *front, const uint8_t name[16
 	return NULL;
 }
 
-/* A free place for one more of that session's; NULL: there is none. */
+static bool same_peer(const struct session *a, const struct session *b)
+{
+	return a->tenant == b->tenant && !memcmp(&a->address, &b->address, sizeof(a->address));
+}
+
+/* A free place for one more of that session's; NULL: there is none. The sessions of a tenant at
+ * one address have no more than are free beside them: whoever comes next finds some. */
 static struct share *share_new(struct front *front, const struct session *session)
 {
 	struct share *found = NULL;
-	uint32_t has = 0;
+	uint32_t has = 0, together = 0, unused = 0;
 
 	if (!front->shares)
 		front->shares = calloc(SHARES, sizeof(*front->shares));
 	for (uint32_t i = 0; front->shares && i < SHARES; i++) {
-		if (front->shares[i].session == session)
-			has++;
-		else if (!front->shares[i].session)
+		const struct session *holder = front->shares[i].session;
+
+		if (!holder) {
 			found = &front->shares[i];
+			unused++;
+			continue;
+		}
+		has += holder == session;
+		together += same_peer(holder, session);
 	}
-	return has < SHARES_PER_SESSION ? found : NULL;
+	return has < SHARES_PER_SESSION && together < unused ? found : NULL;
 }
 
 static void share_drop(struct share *share)

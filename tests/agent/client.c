@@ -24,6 +24,8 @@
 
 #define FLAGS_MAX 24
 
+const char *client_source = "127.0.0.1";
+
 double now_seconds(void)
 {
 	return (double)wait_now() / 1e9;
@@ -223,7 +225,7 @@ bool client_open_as(struct agent *agent, struct client *client, const struct ses
 	struct session_welcome second;
 
 	client->replies = -1;
-	client->commands = client_connect("127.0.0.1", agent->recv);
+	client->commands = client_connect(client_source, agent->recv);
 	client_say(client->commands, &hello, sizeof(hello));
 	if (!client_hear(client->commands, &client->welcome))
 		client->welcome.status = 9999;
@@ -235,19 +237,20 @@ bool client_open_as(struct agent *agent, struct client *client, const struct ses
 	hello.role = SESSION_REPLIES;
 	memcpy(hello.session, client->welcome.session, sizeof(hello.session));
 	memcpy(hello.secret, client->welcome.secret, sizeof(hello.secret));
-	client->replies = client_connect("127.0.0.1", client->welcome.reply_port);
+	client->replies = client_connect(client_source, client->welcome.reply_port);
 	client_say(client->replies, &hello, sizeof(hello));
 	assert_true(client_hear(client->replies, &second));
 	assert_int_equal(second.status, 0);
 	return true;
 }
 
-uint64_t client_lease(struct client *client)
+/* An order, and the number that comes back. */
+static uint64_t order(struct client *client, const char *what)
 {
 	char text[32] = "";
 	size_t got = 0;
 
-	client_say(client->commands, "L", 1);
+	client_say(client->commands, what, 1);
 	while (!strchr(text, '\n')) {
 		ssize_t n = recv(client->replies, text + got, sizeof(text) - 1 - got, 0);
 
@@ -255,6 +258,16 @@ uint64_t client_lease(struct client *client)
 		got += (size_t)n;
 	}
 	return strtoull(text, NULL, 10);
+}
+
+uint64_t client_lease(struct client *client)
+{
+	return order(client, "L");
+}
+
+uint32_t client_share(struct client *client)
+{
+	return (uint32_t)order(client, "H");
 }
 
 void client_close(struct client *client)

@@ -53,8 +53,12 @@ bool client_open(
 /* The same with a HELLO of one's own, for role COMMANDS. */
 bool client_open_as(
 	struct agent *agent, struct client *client, const struct session_hello *hello);
+/* Where the next clients come from; "127.0.0.1" at the start. */
+extern const char *client_source;
 /* Its worker asks for 64 MiB more; the bytes that it has then. */
 uint64_t client_lease(struct client *client);
+/* Its worker shares memory; the status. */
+uint32_t client_share(struct client *client);
 void client_close(struct client *client);
 /* Sends `text` and expects it back. */
 void client_echo(struct client *client, const char *text);

@@ -8,6 +8,7 @@
  *     L  ask for 64 MiB more; the grant comes back as text    E  say ENDED and exit
  *     K  die of SIGABRT                                       S  hear nothing any more
  *     W  lie: STATS of the wrong size                         T  say STATS
+ *     H  share memory; the status comes back as text
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -15,9 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "gpu-agent/agent.h"
 
 #define TOY_MEMORY (64ull << 30)
@@ -100,12 +103,31 @@ static void ask_lease(int out)
 		exit(0);
 }
 
+static void share(int out)
+{
+	struct handoff h = {
+		.version = HANDOFF_VERSION, .what = HANDOFF_SHARE, .bytes = 2u << 20};
+	int fd = memfd_create("toy", MFD_CLOEXEC), n;
+	char text[32];
+
+	if (fd < 0 || descriptors_send(handoff_socket, &h, sizeof(h), &fd, 1, 0))
+		exit(1);
+	close(fd);
+	do
+		hear(&h);
+	while (h.what == HANDOFF_OTHERS);
+	n = snprintf(text, sizeof(text), "%u\n", h.status);
+	if (h.what != HANDOFF_SHARED || send(out, text, (size_t)n, MSG_NOSIGNAL) < 0)
+		exit(0);
+}
+
 static void obey(char order, int out)
 {
 	struct handoff h = {.what = HANDOFF_STATS};
 
 	switch (order) {
 	case 'L': ask_lease(out); break;
+	case 'H': share(out); break;
 	case 'E':
 		h.what = HANDOFF_ENDED;
 		snprintf(h.text, sizeof(h.text), "asked to");

@@ -168,6 +168,38 @@ static void a_share_is_left_for_other_tenants(void **state)
 	assert_true(all_gone());
 }
 
+/* Names for shared memory: who takes all that he gets leaves some for whoever comes next, of
+ * another address and of another tenant. */
+static void shares_are_left_for_others(void **state)
+{
+	struct client greedy[5], other, stranger;
+	unsigned had = 0;
+
+	(void)state;
+	client_source = "127.0.0.31";
+	for (int i = 0; i < 5; i++) {
+		assert_true(open_as(&greedy[i], "token-c", "c/c", 0));
+		for (int n = 0; n < 256 && !client_share(&greedy[i]); n++)
+			had++;
+	}
+	assert_int_equal(had, 1024); /* half of them */
+	assert_int_equal(client_share(&greedy[0]), 2);
+	client_source = "127.0.0.32";
+	assert_true(open_as(&other, "token-c", "c/c", 0));
+	client_source = "127.0.0.31";
+	assert_true(open_as(&stranger, "token-b", "c/c", 0));
+	for (int n = 0; n < 200; n++) {
+		assert_int_equal(client_share(&other), 0);
+		assert_int_equal(client_share(&stranger), 0);
+	}
+	client_source = "127.0.0.1";
+	for (int i = 0; i < 5; i++)
+		client_close(&greedy[i]);
+	client_close(&other);
+	client_close(&stranger);
+	assert_true(all_gone());
+}
+
 /* The second connection of somebody who has another token is nobody's. */
 static void session_is_joined_by_its_tenant_alone(void **state)
 {
@@ -256,6 +288,7 @@ int main(void)
 		cmocka_unit_test(what_is_said_takes_from_nobody_else),
 		cmocka_unit_test(sessions_of_a_tenant_are_counted_by_its_token),
 		cmocka_unit_test(a_share_is_left_for_other_tenants),
+		cmocka_unit_test(shares_are_left_for_others),
 		cmocka_unit_test(session_is_joined_by_its_tenant_alone),
 		cmocka_unit_test(a_file_written_again_is_taken_up),
 	};
