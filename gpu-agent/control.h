@@ -23,6 +23,17 @@ enum control_what {
 	/* probe -> supervisor -> front */
 	CONTROL_LIBRARY = 20, /* enum agent_library `number`, major `pid`: status 0, it is there
 				 (text: version and path), or -1 (text: why not) */
+	CONTROL_GPU = 22,     /* in the text's place: struct control_gpu */
+};
+
+/* What the meter saw of a GPU; negative: not known. */
+struct control_gpu {
+	char uuid[48];	     /* as NVML writes it: GPU-… */
+	int32_t busy;	     /* percent of the time in which a kernel ran */
+	int32_t memory_busy; /* in which its memory was read or written */
+	int64_t memory_used; /* bytes, by whomever */
+	int32_t milliwatts;
+	int32_t celsius;
 };
 
 struct control {

@@ -151,14 +151,33 @@ static void take_tokens(struct front *front, int fd)
 	memset(&fresh, 0, sizeof(fresh));
 }
 
+/* By the UUID that the driver gave: NVML numbers devices in its own way. */
+static void take_meter(struct front *front, const struct control *c)
+{
+	struct control_gpu gpu;
+	char uuid[sizeof(gpu.uuid)] = "";
+
+	memcpy(&gpu, c->text, sizeof(gpu));
+	for (uint32_t d = 0; d < front->ledger.device_count; d++) {
+		status_uuid_text(uuid, sizeof(uuid), front->ledger.devices[d].uuid);
+		if (strncmp(uuid, gpu.uuid, sizeof(gpu.uuid)))
+			continue;
+		front->meters[d] = gpu;
+		front->metered_at[d] = wait_now();
+	}
+}
+
 static void handle_control(struct front *front, struct control *c, int fd)
 {
+	if (c->what == CONTROL_GPU)
+		take_meter(front, c);
 	c->text[sizeof(c->text) - 1] = 0;
 	switch (c->what) {
 	case CONTROL_STARTED: pool_started(front, c, fd); return;
 	case CONTROL_REFUSED: pool_refused(front, c); break;
 	case CONTROL_EXITED: pool_exited(front, c); break;
 	case CONTROL_DRAIN: start_drain(front, c->ms); break;
+	case CONTROL_GPU: break;
 	case CONTROL_TOKENS: take_tokens(front, fd); break;
 	case CONTROL_LIBRARY:
 		if (c->number < AGENT_LIBRARIES && front->library_count < CONTROL_LIBRARIES)

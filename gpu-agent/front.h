@@ -116,6 +116,7 @@ struct session {
 	struct in6_addr address; /* the peer's */
 	struct tenant *tenant;
 	time_t started;
+	uint64_t begun;	   /* the same, for what is measured */
 	uint64_t deadline; /* WAITING, JOINING; RUNNING: its client is gone, 0: is there */
 	struct pool_worker *worker;
 	struct pod *limits; /* NULL: it said none */
@@ -168,7 +169,16 @@ struct pool {
 	uint32_t sandbox;	 /* what keeps the last one in (sandbox.h) */
 };
 
+/* Of times; the bounds are metrics.c's. */
+#define HISTOGRAM_BOUNDS 9
+struct histogram {
+	uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* each by itself; the last: beyond all bounds */
+	uint64_t sum_ns;
+};
+
 struct counters {
+	struct histogram waits;	    /* from HELLO to WELCOME */
+	struct histogram durations; /* of sessions */
 	uint64_t refused[REFUSALS];
 	uint64_t sessions, probes, worker_starts;
 	uint64_t exits_clean, exits_failed, exits_signal;
@@ -198,6 +208,8 @@ struct front {
 	struct counters counters;
 	struct control libraries[CONTROL_LIBRARIES]; /* what the probe found */
 	size_t library_count;
+	struct control_gpu meters[HANDOFF_DEVICES];
+	uint64_t metered_at[HANDOFF_DEVICES]; /* 0: never */
 	bool draining;
 	uint64_t drain_at;     /* when running sessions are stopped */
 	bool stopped;	       /* they have been */
@@ -294,11 +306,15 @@ void sharing_forget(struct front *front, const struct session *session);
 int http_open(struct front *front, int listener, struct error *error);
 void http_close(struct front *front);
 uint64_t http_tick(struct front *front);
+void metrics_wait(struct front *front, uint64_t ns);
+void metrics_duration(struct front *front, uint64_t ns);
 /* Text of a page, to be freed by the caller; NULL without memory. */
 char *metrics_text(const struct front *front);
 /* What sessions use of a device, by their workers' word. */
 uint64_t status_used(const struct front *front, uint32_t device);
-void status_uuid(FILE *out, const uint8_t uuid[16]); /* as nvidia-smi writes it */
+/* As nvidia-smi writes it. */
+void status_uuid(FILE *out, const uint8_t uuid[16]);
+void status_uuid_text(char *out, size_t n, const uint8_t uuid[16]);
 char *status_gpus(const struct front *front);
 char *status_sessions(const struct front *front);
 char *status_ready(const struct front *front, bool verbose, bool *ready);

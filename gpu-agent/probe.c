@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Looks which libraries are there, in a process of its own: the front never loads one, and a
- * worker opens what its program asks for, no more.
+ * worker opens what its program asks for, no more. Then the process goes on as the meter.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "gpu-agent/control.h"
 #include "gpu-agent/library.h"
+#include "gpu-agent/meter.h"
 
 /* A file that cannot be read must not hold a process for ever. */
 #define PROBE_SECONDS 120
@@ -117,5 +118,6 @@ int probe_main(const struct agent_config *config, int fd)
 				"libraries.%s or libraries.path says where it is\"",
 				f->stem, f->key);
 	}
+	meter_run(config, fd);
 	return 0;
 }

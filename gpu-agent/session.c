@@ -164,6 +164,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->uid = hello->uid;
 	session->features = hello->features & SESSION_FEATURE_LANES;
 	session->started = time(NULL);
+	session->begun = now;
 	session->deadline = now + front->config->start_timeout_ms * FRONT_MS;
 	front_clean(session->program, sizeof(session->program), hello->program,
 		sizeof(hello->program));
@@ -214,8 +215,11 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 			front->ledger.device_count);
 		hello_welcome(session->commands.fd, &welcome);
 		give_up(front, session, welcome.text);
-	} else if (!hello_welcome(session->commands.fd, &welcome))
+	} else if (!hello_welcome(session->commands.fd, &welcome)) {
 		give_up(front, session, "the client does not take its WELCOME");
+	} else {
+		metrics_wait(front, wait_now() - session->begun);
+	}
 	explicit_bzero(&welcome, sizeof(welcome));
 }
 
@@ -383,6 +387,7 @@ void session_ended(struct front *front, struct session *session)
 		(unsigned long long)session->stats.bytes_received,
 		(unsigned long long)session->stats.bytes_sent,
 		(unsigned long long)session->stats.errors);
+	metrics_duration(front, wait_now() - session->begun);
 	sharing_forget(front, session);
 	pods_close_account(front, session);
 	set_free(front, session);

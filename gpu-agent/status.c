@@ -14,12 +14,21 @@
 #include "gpu-agent/tenants.h"
 #include "gpu-agent/sandbox.h"
 
+void status_uuid_text(char *out, size_t n, const uint8_t uuid[16])
+{
+	size_t at = (size_t)snprintf(out, n, "GPU-");
+
+	for (int i = 0; i < 16 && at < n; i++)
+		at += (size_t)snprintf(out + at, n - at, "%s%02x",
+			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
 void status_uuid(FILE *out, const uint8_t uuid[16])
 {
-	fputs("GPU-", out);
-	for (int i = 0; i < 16; i++)
-		fprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			uuid[i]);
+	char text[48];
+
+	status_uuid_text(text, sizeof(text), uuid);
+	fputs(text, out);
 }
 
 /* cJSON's text belongs to cJSON's allocator, which is malloc's. */
@@ -58,18 +67,12 @@ char *status_gpus(const struct front *front)
 	for (uint32_t i = 0; i < front->ledger.device_count; i++) {
 		const struct ledger_device *d = &front->ledger.devices[i];
 		cJSON *gpu = cJSON_CreateObject();
-		char *uuid = NULL;
-		size_t n;
-		FILE *out = open_memstream(&uuid, &n);
+		char uuid[48];
 
-		if (out) {
-			status_uuid(out, d->uuid);
-			fclose(out);
-		}
+		status_uuid_text(uuid, sizeof(uuid), d->uuid);
 		cJSON_AddNumberToObject(gpu, "index", i);
 		cJSON_AddStringToObject(gpu, "name", d->name);
-		cJSON_AddStringToObject(gpu, "uuid", uuid ? uuid : "");
-		free(uuid);
+		cJSON_AddStringToObject(gpu, "uuid", uuid);
 		add_bytes(gpu, "memory_total_bytes", d->total);
 		add_bytes(gpu, "memory_reserved_bytes", d->reserve);
 		add_bytes(gpu, "memory_foreign_bytes", d->foreign);

@@ -131,6 +131,8 @@ static void handle_probe(struct supervisor *s)
 	ssize_t n;
 
 	while ((n = recv(s->probe, &c, sizeof(c), MSG_DONTWAIT)) == (ssize_t)sizeof(c)) {
+		if (c.what == CONTROL_GPU)
+			tell(s, &c, -1);
 		c.text[sizeof(c.text) - 1] = 0;
 		if (c.what != CONTROL_LIBRARY || s->library_count == CONTROL_LIBRARIES)
 			continue;

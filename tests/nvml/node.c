@@ -9,6 +9,8 @@
 #include <nvml.h>
 #pragma GCC visibility pop
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static char only;
@@ -36,6 +38,35 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 	*device = DEVICE;
 	return strlen(uuid) == 40 && !strncmp(uuid, "GPU-", 4) ? NVML_SUCCESS
 							       : NVML_ERROR_NOT_FOUND;
+}
+
+/* What the agent's meter asks (gpu-agent/meter.c): the one GPU by its number. */
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+{
+	*count = 1;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
+{
+	*device = DEVICE;
+	return index ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
+{
+	const char *told = getenv("VCUDA_SOFTGPU_NODE_UUID");
+
+	(void)device;
+	snprintf(uuid, length, "%s", told ? told : "GPU-unknown");
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+	(void)device;
+	*memory = (nvmlMemory_t){1000ull << 30, 600ull << 30, 400ull << 30};
+	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)

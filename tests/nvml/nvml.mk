@@ -30,6 +30,7 @@ test-nvml: all $(NVML_TEST) $(NVML_NODE) ## the NVML front
 	$(Q)timeout 60 $(BIN)/vcuda run --software -- $(NVML_TEST)
 	$(Q)env -u REMOTE_GPU_ADDRESS LD_PRELOAD=$$($(BIN)/vcuda preload) \
 		VCUDA_SOCKET=$(BUILD)/no-such-socket timeout 30 $(NVML_TEST) alone
+	$(Q)BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/meter.py $(NVML_NODE) $(dir $(NVML_NODE))node
 ifeq ($(SAN),)
 	$(Q)timeout 60 $(BIN)/vcuda run --software -- $(NVML_PYTHON) tests/nvml/python.py
 	$(Q)BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/on_node.py $(NVML_NODE) \

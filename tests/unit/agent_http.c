@@ -101,14 +101,65 @@ static void metrics_are_well_formed(void **state)
 
 		if (!*line || line[0] == '#')
 			continue;
-		assert_int_equal(strncmp(line, "vcuda_agent_", 12), 0);
+		assert_true(
+			!strncmp(line, "vcuda_agent_", 12) || !strncmp(line, "process_", 8));
 		assert_non_null(value);
-		strtoull(value + 1, &end, 10);
+		strtod(value + 1, &end);
 		assert_true(end > value + 1 && !*end);
 		samples++;
 	}
 	free(copy);
 	assert_true(samples > 40);
+}
+
+static void has(const char *body, const char *line)
+{
+	if (!strstr(body, line))
+		fail_msg("/metrics has no '%s'", line);
+}
+
+static void metrics_tell_of_pods_waits_and_the_process(void **state)
+{
+	static const char gpu[] = "gpu=\"0\",UUID=\"GPU-07070707-0707-0707-0707-"
+				  "070707070707\",modelName=\"Toy GPU\"";
+	struct client a, b;
+	char line[300];
+	const char *body;
+
+	(void)state;
+	assert_true(client_open(&agent, &a, "space/one", NULL));
+	assert_true(client_open(&agent, &b, "space/one", NULL));
+	client_say(a.commands, "T", 1);
+	client_say(b.commands, "T", 1);
+	/* Each has used 1 MiB, and so has the client of the whole group. */
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_launches_total", 15));
+	assert_int_equal(http_get(&agent, "/metrics", &body), 200);
+	has(body, "\nvcuda_agent_pod_sessions{tenant=\"default\",namespace=\"space\",pod="
+		  "\"one\"} "
+		  "2\n");
+	snprintf(line, sizeof(line),
+		"\nvcuda_agent_pod_memory_used_bytes{%s,tenant=\"default\",namespace=\"space\","
+		"pod=\"one\"} 2097152\n",
+		gpu);
+	has(body, line);
+	has(body, "namespace=\"\",pod=\"<b>?x??pod\"} "); /* a host's name, made printable */
+	has(body, "\n# TYPE vcuda_agent_session_wait_seconds histogram\n");
+	has(body, "\nvcuda_agent_session_wait_seconds_bucket{le=\"+Inf\"} 3\n");
+	has(body, "\nvcuda_agent_session_wait_seconds_count 3\n");
+	has(body, "\nvcuda_agent_session_duration_seconds_bucket{le=\"0.1\"} 0\n");
+	has(body, "driver=\"file\",release=\"\"} 1\n"); /* no path of the agent's machine */
+	has(body, "\nprocess_resident_memory_bytes ");
+	has(body, "\nprocess_cpu_seconds_total ");
+	has(body, "\nprocess_open_fds ");
+	assert_true(http_metric(&agent, "process_open_fds") > 5);
+	assert_true(http_metric(&agent, "process_resident_memory_bytes") > 1u << 20);
+	client_close(&a);
+	client_close(&b);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 1));
+	assert_true(
+		http_metric_becomes(&agent, "vcuda_agent_session_duration_seconds_count", 2));
+	assert_int_equal(http_get(&agent, "/metrics", &body), 200);
+	assert_null(strstr(body, "pod=\"one\"")); /* it is gone with its sessions */
 }
 
 static void page_escapes_what_clients_say(void **state)
@@ -253,6 +304,7 @@ int main(void)
 		cmocka_unit_test(probes_say_ok),
 		cmocka_unit_test(json_has_the_documented_fields),
 		cmocka_unit_test(metrics_are_well_formed),
+		cmocka_unit_test(metrics_tell_of_pods_waits_and_the_process),
 		cmocka_unit_test(page_escapes_what_clients_say),
 		cmocka_unit_test(only_get_and_head),
 		cmocka_unit_test(large_requests_are_refused),

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent's metrics say of a GPU that NVML knows: utilisation, memory, power, temperature.
+
+    meter.py DRIVER FOLDER      FOLDER has the node's libnvidia-ml.so.1 (node.c)
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stack"))
+sys.dont_write_bytecode = True
+
+from stack import Agent, clean, folder, wait_for  # noqa: E402
+
+driver, nvml = map(os.path.abspath, sys.argv[1:])
+WANTED = {"utilization_ratio": "0.61", "memory_utilization_ratio": "0.62",
+          "memory_in_use_bytes": "4.29497e+11", "power_watts": "301", "temperature_celsius": "41"}
+
+
+def figures(agent):
+    return [line for line in agent.http("/metrics").splitlines()
+            if any(line.startswith(f"vcuda_agent_device_{name}{{") for name in WANTED)]
+
+
+try:
+    with folder() as path:
+        agent = Agent(path, driver=driver)
+        gpu = agent.gpu()
+        assert not figures(agent), figures(agent)
+        agent.stop()
+        # A GPU of another UUID is another GPU.
+        for uuid, there in (("GPU-00000000-0000-0000-0000-000000000000", False), (gpu["uuid"], True)):
+            agent = Agent(os.path.join(path, uuid), "--set", f"libraries.path={nvml}", driver=driver,
+                          env={"VCUDA_SOFTGPU_NODE_UUID": uuid})
+            wait_for(lambda: "event=library." in agent.log(), 10, "the probe has looked")
+            if there:
+                wait_for(lambda: figures(agent), 10, "the meter speaks")
+            labels = f'gpu="0",UUID="{uuid}",modelName="{gpu["name"]}"'
+            expected = [f"vcuda_agent_device_{name}{{{labels}}} {value}"
+                        for name, value in WANTED.items()] if there else []
+            assert figures(agent) == expected, figures(agent)
+            agent.stop()
+    print("the metrics say what NVML says")
+finally:
+    clean()
