@@ -1,4 +1,19 @@
 # Every kind of test brings its own rules: tests/KIND/KIND.mk.
+# Objects for libFuzzer (tests/fuzz) have a folder of their own.
+FUZZ_OBJ := $(BUILD)/fuzz/obj
+fuzz_objects = $(patsubst %.c,$(FUZZ_OBJ)/%.o,$(1))
+FUZZ_CFLAGS := -std=gnu17 -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize=function,vptr -fno-sanitize-recover=undefined -DFUZZ_COVERAGE -pthread
+
+$(FUZZ_OBJ)/%.o: %.c | $(CACHE)/.complete
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
+# They are kept: targets share them.
+.PRECIOUS: $(FUZZ_OBJ)/%.o
+$(FUZZ_OBJ)/gpu-agent/nvml.o: CPPFLAGS += -isystem $(NVML)/include
+-include $(shell find $(FUZZ_OBJ) -name '*.d' 2>/dev/null)
+
 include $(wildcard tests/*/*.mk)
 # Names what those define.
 include tests/sanitize.mk

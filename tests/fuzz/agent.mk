@@ -3,8 +3,8 @@
 .PHONY: fuzz-agent
 FUZZ_SECONDS ?= 30
 
-AGENT_FUZZ := hello http
-AGENT_FUZZ_SRCS := tests/fuzz/agent_target.c tests/agent/toy_worker.c \
+AGENT_FUZZ := hello http handoff
+AGENT_FUZZ_SRCS := tests/fuzz/agent_target.c tests/fuzz/records.c tests/agent/toy_worker.c \
 	$(filter-out gpu-agent/main.c,$(AGENT_FRONT_SRCS)) $(wildcard common/*.c transport/*.c)
 
 $(BUILD)/tests/fuzz/agent-%-replay: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/agent_replay.o \
@@ -13,21 +13,31 @@ $(BUILD)/tests/fuzz/agent-%-replay: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/agen
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS)
 
-$(BUILD)/tests/fuzz/agent-%-libfuzzer: tests/fuzz/%.c $(AGENT_FUZZ_SRCS)
+$(BUILD)/tests/fuzz/agent-%-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/%.o $(call fuzz_objects,$(AGENT_FUZZ_SRCS))
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined -pthread \
-		-o $@ $^ $(AGENT_LIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(AGENT_LIBS)
+
+# What the description makes (seeds.py); a target without has its corpus alone.
+AGENT_SEEDS := $(BUILD)/tests/fuzz/seeds-handoff
+$(AGENT_SEEDS)/.made: tests/fuzz/seeds.py
+	$(Q)rm -rf $(@D)
+	$(Q)$(PYTHON) tests/fuzz/seeds.py handoff $(@D)
+	$(Q)touch $@
 
 test-agent: $(foreach t,$(AGENT_FUZZ),replay-agent-$(t))
 .PHONY: $(foreach t,$(AGENT_FUZZ),replay-agent-$(t))
 $(foreach t,$(AGENT_FUZZ),replay-agent-$(t)): replay-agent-%: $(BUILD)/tests/fuzz/agent-%-replay
 	$(Q)timeout 60 $< tests/fuzz/corpus/$*
+replay-agent-handoff: replay-handoff-seeds
+.PHONY: replay-handoff-seeds
+replay-handoff-seeds: $(BUILD)/tests/fuzz/agent-handoff-replay $(AGENT_SEEDS)/.made
+	$(Q)FUZZ_CUTS=0 timeout 60 $< $(AGENT_SEEDS)
 
 fuzz: fuzz-agent
-fuzz-agent: $(foreach t,$(AGENT_FUZZ),$(BUILD)/tests/fuzz/agent-$(t)-libfuzzer)
+fuzz-agent: $(foreach t,$(AGENT_FUZZ),$(BUILD)/tests/fuzz/agent-$(t)-libfuzzer) $(AGENT_SEEDS)/.made
 	$(Q)for t in $(AGENT_FUZZ); do mkdir -p $(BUILD)/tests/fuzz/found-$$t; \
 		$(BUILD)/tests/fuzz/agent-$$t-libfuzzer -max_total_time=$(FUZZ_SECONDS) \
 		-max_len=12000 -timeout=10 -verbosity=0 -print_final_stats=1 \
 		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-$$t \
-		tests/fuzz/corpus/$$t || exit 1; done
+		tests/fuzz/corpus/$$t $$(ls -d $(BUILD)/tests/fuzz/seeds-$$t 2>/dev/null) || exit 1; done

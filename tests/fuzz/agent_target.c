@@ -75,35 +75,52 @@ struct front *target_front(void)
 	return &front;
 }
 
-static void turn(struct front *front)
+void target_turn(uint64_t ns)
 {
+	struct front *front = target_front();
 	uint64_t now = wait_now();
 
-	events_turn(&front->events, now + TURN_NS);
+	events_turn(&front->events, now + ns);
 	hello_tick(front, now);
 	session_tick(front, now);
+	pool_tick(front, now);
+	tenants_tick(front, now);
 	http_tick(front);
 }
 
-void target_send(int listener, const uint8_t *bytes, size_t n)
+bool target_told(struct control *c)
 {
-	struct front *front = target_front();
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(ports[listener])};
+	target_front();
+	return recv(supervisor, c, sizeof(*c), MSG_DONTWAIT) == (ssize_t)sizeof(*c);
+}
+
+int target_connect(int listener)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET};
 	struct linger hard = {.l_onoff = 1};
-	struct control c;
-	char waste[4096];
-	ssize_t got;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	target_front();
+	to.sin_port = htons(ports[listener]);
 	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
 	/* Closed hard at the end: thousands of connections a second must not fill TIME_WAIT. */
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 	must(connect(fd, (struct sockaddr *)&to, sizeof(to)), "connect");
 	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return fd;
+}
+
+void target_send(int listener, const uint8_t *bytes, size_t n)
+{
+	struct control c;
+	char waste[4096];
+	ssize_t got;
+	int fd = target_connect(listener);
+
 	(void)!send(fd, bytes, n, MSG_NOSIGNAL);
 	shutdown(fd, SHUT_WR);
 	for (int idle = 0; idle < TURNS_IDLE; idle++) {
-		turn(front);
+		target_turn(TURN_NS);
 		got = recv(fd, waste, sizeof(waste), 0);
 		if (got == 0 || (got < 0 && errno != EAGAIN))
 			break;
@@ -111,7 +128,7 @@ void target_send(int listener, const uint8_t *bytes, size_t n)
 			idle = 0;
 	}
 	close(fd);
-	turn(front);
-	while (recv(supervisor, &c, sizeof(c), MSG_DONTWAIT) > 0)
+	target_turn(TURN_NS);
+	while (target_told(&c))
 		;
 }

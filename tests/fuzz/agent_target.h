@@ -18,4 +18,10 @@ struct front *target_front(void);
  * and turns the front's loop until it closed the connection or waits for more. */
 void target_send(int listener, const uint8_t *bytes, size_t n);
 
+/* Its parts, for targets of their own. A connection to a listener, not blocking; a turn of the
+ * loop, which waits for ns at most; what the front told its supervisor, if anything. */
+int target_connect(int listener);
+void target_turn(uint64_t ns);
+bool target_told(struct control *c);
+
 #endif

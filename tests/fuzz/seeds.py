@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fuzzers' seeds, made from the description: a well-formed conversation for each operation.
 
-    tests/fuzz/seeds.py worker FOLDER
+    tests/fuzz/seeds.py worker|handoff FOLDER
 
 Fields of a frame are found in the generated headers, and get values that mean something in the
 session that every seed begins with: device memory, a module, and one of each kind of handle.
@@ -262,8 +262,39 @@ def worker_seeds():
             yield f"handoff-{which}-{with_fd}", begin() + told + settle()
 
 
+# What a worker says (gpu-agent/handoff.h, the target's `kinds`), and the bytes of struct handoff
+# behind `what`: status, device_count, device, driver_version, bytes, session, gpus …
+SAYS = ["ready", "failed", "lease", "stats", "ended", "share", "unshare", "want", "alive", "none"]
+MEMORY = [0, 1, 2 << 20, 64 << 20, 64 << 30, 1 << 40, (1 << 64) - 1]
+
+
+def told(what, worker=0, device=0, memory=0, count=1, fds=0, shared=0):
+    body = struct.pack("<IIIIQ", 0, count, device, 13000, memory) + bytes(32)
+    body += struct.pack("<8Q", *range(1, 9)) + b"text".ljust(192, b"\0")
+    return record(SAYS.index(what) | shared << 8, body, lane=worker, context=fds)
+
+
+def handoff_seeds():
+    for what in SAYS:
+        for worker in range(3):
+            yield f"{what}-{worker}", told(what, worker) * 2
+        for fds in (1, 2):
+            yield f"{what}-fds-{fds}", told(what, fds=fds) * 3
+        for device in (1, 2, 15, 16, 0xffffffff):
+            yield f"{what}-device-{device}", told(what, device=device, memory=2 << 20, fds=1)
+    for memory in MEMORY:
+        yield f"lease-bytes-{memory}", told("lease", memory=memory) + told("lease", 1, memory=memory)
+        yield f"share-bytes-{memory}", told("share", memory=memory, fds=1) + \
+            told("want", 1, shared=1) + told("unshare", 1, shared=1) + told("unshare", shared=1)
+    yield "raw", record(0, b"short", kind=1) + record(0, bytes(8000), kind=1, lane=1)
+    for worker in range(3):
+        yield f"exit-{worker}", told("lease", worker, memory=1 << 30) + \
+            record(0, kind=2, lane=worker) + told("stats", worker)
+        yield f"gone-{worker}", record(0, kind=3, lane=worker) + told("alive", worker)
+
+
 def main(target, folder):
-    makers = {"worker": worker_seeds}
+    makers = {"worker": worker_seeds, "handoff": handoff_seeds}
     os.makedirs(folder, exist_ok=True)
     count = 0
     for name, data in makers[target]():

@@ -14,11 +14,10 @@ $(SIDECAR_REPLAYS): $(BUILD)/tests/fuzz/sidecar-%-replay: $(OBJ)/tests/fuzz/%.o 
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lyaml -lcjson
 
-$(BUILD)/tests/fuzz/sidecar-%-libfuzzer: tests/fuzz/%.c $(SIDECAR_FUZZ_SRCS)
+$(BUILD)/tests/fuzz/sidecar-%-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/%.o $(call fuzz_objects,$(SIDECAR_FUZZ_SRCS))
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined -pthread \
-		-o $@ $^ -lyaml -lcjson
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lcjson
 
 test: replay-sidecar
 replay-sidecar: $(SIDECAR_REPLAYS)

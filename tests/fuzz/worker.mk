@@ -9,18 +9,8 @@ WORKER_FUZZ_SRCS := tests/fuzz/worker.c tests/fuzz/records.c $(AGENT_WORKER_SRCS
 	$(filter-out gpu-agent/main.c,$(AGENT_FRONT_SRCS)) $(wildcard common/*.c transport/*.c)
 WORKER_SEEDS := $(BUILD)/tests/fuzz/seeds-worker
 
-# Objects for libFuzzer have a folder of their own; the software GPU's have the sanitizer alone.
-FUZZ_OBJ := $(BUILD)/fuzz/obj
+# The software GPU beside it has the address sanitizer alone.
 FUZZ_GPU := $(BUILD)/fuzz/softgpu
-FUZZ_CFLAGS := -std=gnu17 -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
-	-fno-sanitize=function,vptr -fno-sanitize-recover=undefined -DFUZZ_COVERAGE -pthread
-
-$(FUZZ_OBJ)/%.o: %.c | $(CACHE)/.complete
-	$(call say,CLANG,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
-$(FUZZ_OBJ)/gpu-agent/nvml.o: CPPFLAGS += -isystem $(NVML)/include
--include $(shell find $(FUZZ_OBJ) -name '*.d' 2>/dev/null)
 
 $(WORKER_SEEDS)/.made: tests/fuzz/seeds.py $(wildcard protocol/generated/*.h protocol/generated/*_serve.c)
 	$(Q)rm -rf $(@D)
@@ -32,7 +22,7 @@ $(BUILD)/tests/fuzz/worker-replay: $(call objects,$(WORKER_FUZZ_SRCS) tests/fuzz
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--wrap=_exit -o $@ $^ $(AGENT_LIBS)
 
-$(BUILD)/tests/fuzz/worker-libfuzzer: $(patsubst %.c,$(FUZZ_OBJ)/%.o,$(WORKER_FUZZ_SRCS))
+$(BUILD)/tests/fuzz/worker-libfuzzer: $(call fuzz_objects,$(WORKER_FUZZ_SRCS))
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -Wl,--wrap=_exit -o $@ $^ $(AGENT_LIBS)
