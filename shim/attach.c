@@ -225,6 +225,7 @@ static bool dial_announced(int fd, const char *path)
 static int dial(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval patience = {.tv_sec = pulse_patience()};
 	cleanup_close int fd = -1;
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
@@ -235,6 +236,8 @@ static int dial(const char *path)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
+	/* Connecting and sending wait where a sidecar that was stopped has a full queue. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) &&
 		(errno != ENOENT || !dial_announced(fd, path)))
 		return -1;
@@ -402,8 +405,9 @@ static CUresult reach_sidecar(void)
 				"no GPU configured: no sidecar at %s and REMOTE_GPU_ADDRESS "
 				"is not set",
 				path);
-		return attach_failed(
-			STATUS_UNREACHABLE, "sidecar at %s: %s", path, strerror(errno));
+		return attach_failed(STATUS_UNREACHABLE, "sidecar at %s: %s", path,
+			errno == EAGAIN ? "it does not take connections; was it stopped?"
+					: strerror(errno));
 	}
 	if (!named || !*named) {
 		own_socket(own, sizeof(own), agent);

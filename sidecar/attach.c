@@ -1,68 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Unix socket of a channel: attaching, pinned memory, status and drain.  The peer is known
- * by SO_PEERCRED; what it says of itself is for the log.
+ * The Unix socket of a channel: attaching and pinned memory.  The peer is known by SO_PEERCRED;
+ * what it says of itself is for the log.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
 #include "sidecar/channel.h"
+#include "sidecar/request.h"
 
-#define REQUEST_MS 5000 /* for the first request */
-#define TURN 16		/* requests a turn */
-
-/* CUresult */
-#define STATUS_MEMORY 2
-#define STATUS_NO_DEVICE 100
-#define STATUS_NOT_PERMITTED 800
-#define STATUS_NOT_READY 802
-#define STATUS_MISMATCH 803
-#define STATUS_LOST 911
-
-static struct channel_answer answer_of(
-	const struct channel_request *request, uint32_t status, const char *text)
-{
-	struct channel_answer answer = {
-		.magic = CHANNEL_MAGIC,
-		.version = CHANNEL_VERSION,
-		.op = request->op,
-		.status = status,
-	};
-
-	snprintf(answer.text, sizeof(answer.text), "%s", text);
-	return answer;
-}
+#define TURN 16 /* requests a turn */
 
 static int answer_send(
 	struct channel *channel, struct channel_answer *answer, const int *fds, unsigned count)
 {
-	snprintf(
-		answer->agent, sizeof(answer->agent), "%.127s", channel->server->options.agent);
-	return descriptors_send(
-		channel->socket, answer, sizeof(*answer), fds, count, MSG_DONTWAIT);
-}
-
-/* One request. 1; 0: none there; -errno: the peer is gone or speaks something else. */
-static int request_receive(struct channel *channel, struct channel_request *request)
-{
-	ssize_t n = recv(channel->socket, request, sizeof(*request), MSG_DONTWAIT | MSG_TRUNC);
-
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (!n)
-		return -ECONNRESET;
-	if (n != sizeof(*request) || request->magic != CHANNEL_MAGIC)
-		return -EPROTO;
-	request->program[sizeof(request->program) - 1] = 0;
-	return 1;
+	return request_reply(&channel->server->options, channel->socket, answer, fds, count);
 }
 
 /* --- ATTACH --- */
@@ -207,7 +165,7 @@ static uint32_t attach_grant(
 		return status;
 
 	segment = channel->segments.at[0];
-	answer = answer_of(request, 0, "");
+	answer = request_answer(request, 0, "");
 	answer.mode = channel->server->options.mode;
 	answer.size = segment->size;
 	if (answer_send(channel, &answer, (int[]){channel->doorbell, segment->fd}, 2) < 0) {
@@ -218,7 +176,7 @@ static uint32_t attach_grant(
 	return 0;
 }
 
-static int attach_attach(struct channel *channel, const struct channel_request *request)
+int attach_attach(struct channel *channel, const struct channel_request *request)
 {
 	struct server *server = channel->server;
 	struct error error = {0};
@@ -226,7 +184,7 @@ static int attach_attach(struct channel *channel, const struct channel_request *
 	char program[80], text[260];
 	uint32_t status;
 
-	answer = answer_of(request, 0, "");
+	answer = request_answer(request, 0, "");
 	answer.op = CHANNEL_PULSE;
 	if (answer_send(channel, &answer, &server->pulse.fd, 1) < 0)
 		return -ECONNRESET;
@@ -243,61 +201,13 @@ static int attach_attach(struct channel *channel, const struct channel_request *
 	log_warn("channel.refused", "app=%d program=%s status=%u text=%s", channel->peer.pid,
 		program, status, log_quote(text, sizeof(text), error.text));
 	if (!channel->gone) {
-		answer = answer_of(request, status, error.text);
+		answer = request_answer(request, status, error.text);
 		answer_send(channel, &answer, NULL, 0);
 	}
 	return -EACCES;
 }
 
-/* --- other requests --- */
-
-static void attach_status(struct channel *channel, const struct channel_request *request)
-{
-	struct channel_answer answer = answer_of(request, 0, "");
-	cleanup_close int fd = server_status(channel->server, &answer.size);
-
-	if (fd < 0) {
-		answer = answer_of(request, STATUS_MEMORY, "no memory for the status");
-		answer_send(channel, &answer, NULL, 0);
-		return;
-	}
-	answer_send(channel, &answer, &fd, 1);
-}
-
-static void attach_drain(struct channel *channel, const struct channel_request *request)
-{
-	struct channel_answer answer = answer_of(request, 0, "");
-
-	if (channel->peer.uid && channel->peer.uid != geteuid()) {
-		answer = answer_of(request, STATUS_NOT_PERMITTED,
-			"only root and the sidecar's own user may drain it");
-	} else {
-		atomic_store(&channel->server->draining, true);
-		log_info("sidecar.drain", "asked_by=%d", channel->peer.pid);
-		server_wake(channel->server);
-	}
-	answer_send(channel, &answer, NULL, 0);
-}
-
-int attach_first(struct channel *channel)
-{
-	struct pollfd fds[2] = {{.fd = channel->socket, .events = POLLIN},
-		{.fd = channel->server->stop_fd, .events = POLLIN}};
-	struct channel_request request;
-	int ret;
-
-	if (poll(fds, 2, REQUEST_MS) <= 0 || fds[1].revents)
-		return -ETIMEDOUT;
-	ret = request_receive(channel, &request);
-	if (ret <= 0)
-		return ret ? ret : -EAGAIN;
-	switch (request.op) {
-	case CHANNEL_ATTACH: return attach_attach(channel, &request);
-	case CHANNEL_STATUS: attach_status(channel, &request); return 1;
-	case CHANNEL_DRAIN: attach_drain(channel, &request); return 1;
-	default: return -EPROTO;
-	}
-}
+/* --- later requests --- */
 
 /* The agent must not take a long reservation for our end. */
 static void attach_still_here(void *channel)
@@ -308,13 +218,13 @@ static void attach_still_here(void *channel)
 static void attach_pin(struct channel *channel, const struct channel_request *request)
 {
 	const struct options *options = &channel->server->options;
-	struct channel_answer answer = answer_of(request, 0, "");
+	struct channel_answer answer = request_answer(request, 0, "");
 	struct error error = {0};
 	struct segment *segment = NULL;
 	int number = -ENOSPC;
 
 	if (atomic_load_explicit(&channel->page->state, memory_order_relaxed) == CHANNEL_LOST) {
-		answer = answer_of(request, STATUS_LOST, "the session is lost");
+		answer = request_answer(request, STATUS_LOST, "the session is lost");
 	} else if (!request->size || channel->segments.pinned >= SEGMENTS_MAX) {
 		error_set(&error, 0, "%u pinned pieces are the most a process may have",
 			SEGMENTS_MAX);
@@ -328,7 +238,7 @@ static void attach_pin(struct channel *channel, const struct channel_request *re
 		answer.size = segment->size;
 	} else {
 		if (!answer.status)
-			answer = answer_of(request, STATUS_MEMORY, error.text);
+			answer = request_answer(request, STATUS_MEMORY, error.text);
 		segment_free(segment);
 	}
 	if (answer_send(channel, &answer, number >= 0 ? &segment->fd : NULL, number >= 0) < 0)
@@ -348,7 +258,7 @@ void attach_serve(struct channel *channel)
 	int ret = 1;
 
 	for (int i = 0; i < TURN && !channel->gone; i++) {
-		ret = request_receive(channel, &request);
+		ret = request_receive(channel->socket, &request);
 		if (ret <= 0)
 			break;
 		switch (request.op) {
@@ -359,9 +269,10 @@ void attach_serve(struct channel *channel)
 		if (ret < 0)
 			break;
 	}
+	/* It stays until the program closes the socket: its memory is the program's so long. */
 	if (ret == -EPROTO)
 		channel_lose(channel, STATUS_LOST, "the program said nonsense on the socket");
-	if (ret < 0)
+	else if (ret < 0)
 		channel->gone = true;
 	atomic_store_explicit(&channel->pinned, channel->segments.pinned, memory_order_relaxed);
 	atomic_store_explicit(

@@ -10,12 +10,10 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "sidecar/request.h"
 
 #define MS 1000000ull
 #define SECOND 1000000000ull
-
-#define STATUS_LOST                                                                            \
-	911 /* CUDA_ERROR_EXTERNAL_DEVICE: ends the process's CUDA, no bug of the app */
 
 #define STACK (256u * 1024)
 #define BUDGET (1u << 20)      /* bytes received a turn */
@@ -395,7 +393,7 @@ static void channel_free(struct channel *channel)
 
 	lanes_close(&channel->lanes);
 	link_close(channel->link);
-	segments_fini(&channel->segments);
+	segments_fini(&channel->segments, channel->gone);
 	if (channel->gone_at)
 		atomic_fetch_sub(&server->ending, 1);
 	ring_fini(&channel->ring);
@@ -415,28 +413,28 @@ static void *channel_main(void *argument)
 {
 	struct channel *channel = argument;
 
-	if (!attach_first(channel))
+	if (!attach_attach(channel, &channel->request))
 		channel_serve(channel);
 	channel_free(channel);
 	return NULL;
 }
 
-int channel_start(struct server *server, int socket)
+int channel_start(struct server *server, int socket, const struct ucred *peer,
+	const struct channel_request *request)
 {
 	struct channel *channel = calloc(1, sizeof(*channel));
-	socklen_t size = sizeof(channel->peer);
 	pthread_attr_t attributes;
 	pthread_t thread;
 	int ret;
 
-	if (!channel || getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &channel->peer, &size)) {
-		ret = channel ? -errno : -ENOMEM;
-		free(channel);
+	if (!channel) {
 		close(socket);
-		return ret;
+		return -ENOMEM;
 	}
 	channel->server = server;
 	channel->socket = socket;
+	channel->peer = *peer;
+	channel->request = *request;
 	channel->doorbell = -1;
 	pthread_mutex_lock(&server->lock);
 	channel->next = server->channels;

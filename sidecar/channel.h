@@ -24,6 +24,7 @@ struct channel {
 	int socket;
 	int doorbell;
 	struct ucred peer;
+	struct channel_request request; /* the first */
 	char program[64];
 	/* Below: the channel's thread only. */
 	struct segments segments;
@@ -52,8 +53,10 @@ struct channel {
 	_Atomic uint64_t in_flight, waiting, pinned, pinned_bytes;
 };
 
-/* Starts the thread for a fresh connection; owns SOCKET from then on. 0 or -errno. */
-int channel_start(struct server *server, int socket);
+/* Starts the thread for a process that wants to attach; owns SOCKET from then on. 0 or -errno.
+ */
+int channel_start(struct server *server, int socket, const struct ucred *peer,
+	const struct channel_request *request);
 
 /* The session is over: tells the app, wakes everybody, closes the link. Once. */
 void channel_lose(struct channel *channel, uint32_t status, const char *text);
@@ -62,9 +65,9 @@ void channel_lose(struct channel *channel, uint32_t status, const char *text);
  * for long. */
 void channel_say(struct channel *channel, uint64_t now);
 
-/* attach.c: what comes over the Unix socket. attach_first: 0 = attached; 1 = another request,
- * done; -errno. attach_serve: takes what is there; sets `gone`. */
-int attach_first(struct channel *channel);
+/* attach.c: what comes over the Unix socket. attach_attach: 0 = attached; -errno. attach_serve:
+ * takes what is there; sets `gone`. */
+int attach_attach(struct channel *channel, const struct channel_request *request);
 void attach_serve(struct channel *channel);
 
 #endif

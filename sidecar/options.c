@@ -403,6 +403,8 @@ static int parse_flag(int argc, char **argv, int *i, int pass, struct options *o
 	item.text = text;
 	options->remote |= !strcmp(key, "agent");
 	ret = options_set(options, &item, error);
+	if (!strcmp(key, "token")) /* anybody may read a command line */
+		memset((char *)text, '*', strlen(text));
 	if (ret < 0) { /* "token_file: …" reads "--token-file: …" */
 		size_t skip =
 			!strncmp(error->text, key, n) && error->text[n] == ':' ? n + 2 : 0;

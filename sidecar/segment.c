@@ -159,6 +159,13 @@ int segment_create(enum channel_mode mode, uint64_t size, struct segment **segme
 	return ret;
 }
 
+void segment_empty(struct segment *segment)
+{
+	if (segment)
+		fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			(off_t)segment->size);
+}
+
 void segment_free(struct segment *segment)
 {
 	if (!segment)
@@ -238,14 +245,17 @@ void segments_reap(struct segments *segments)
 
 	while ((segment = segments->closing)) {
 		segments->closing = segment->next;
+		segment_empty(segment);
 		segment_free(segment);
 	}
 }
 
-void segments_fini(struct segments *segments)
+void segments_fini(struct segments *segments, bool empty)
 {
 	segments_reap(segments);
 	for (int i = 0; i <= SEGMENTS_MAX; i++) {
+		if (empty)
+			segment_empty(segments->at[i]);
 		segment_free(segments->at[i]);
 		segments->at[i] = NULL;
 	}

@@ -39,6 +39,9 @@ void segment_configure(uint64_t bytes, const char *label);
 int segment_create(enum channel_mode mode, uint64_t size, struct segment **segment,
 	void (*between)(void *argument), void *argument, struct error *error);
 void segment_free(struct segment *segment);
+/* Frees its pages though a program may map it still: what that touches from then on is its own,
+ * so what the budget says is free is free. Nobody reads it any more. */
+void segment_empty(struct segment *segment);
 
 /* The segments of one channel. Only the channel's thread touches it. */
 struct segments {
@@ -62,9 +65,10 @@ void *segments_in(
 int segments_add(struct segments *segments, struct segment *segment);
 /* Takes NUMBER out of use and puts it on `closing`. -ENOENT. */
 int segments_remove(struct segments *segments, uint32_t number);
-/* Frees what is on `closing`: no receive or send under way names it any more. */
+/* Empties and frees what is on `closing`: no receive or send under way names it any more. */
 void segments_reap(struct segments *segments);
-void segments_fini(struct segments *segments);
+/* EMPTY: the program is gone, or says so; else it may still read why its session ended. */
+void segments_fini(struct segments *segments, bool empty);
 
 /* Once a process. */
 void segment_guard_install(void);

@@ -117,31 +117,22 @@ static void server_prepare(struct server *server)
 	segment_free(spare);
 }
 
-static void server_accept(struct server *server, int listen_fd)
+static void server_accept(struct server *server, int listen_fd, uint64_t now)
 {
 	for (int i = 0; i < 16; i++) {
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		unsigned count;
-		int ret;
 
-		if (fd < 0) {
-			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-				log_error("sidecar.accept", "text=\"%s\"", strerror(errno));
-				usleep(100000);
-			}
-			return;
-		}
-		pthread_mutex_lock(&server->lock);
-		count = server->channel_count;
-		pthread_mutex_unlock(&server->lock);
-		if (count >= server->options.max_processes) {
-			log_warn("sidecar.full", "processes=%u", count);
-			close(fd);
+		if (fd >= 0) {
+			pending_add(&server->pending, fd, now);
 			continue;
 		}
-		ret = channel_start(server, fd);
-		if (ret < 0)
-			log_error("sidecar.channel", "text=\"%s\"", strerror(-ret));
+		if (errno != EMFILE && errno != ENFILE && errno != ENOMEM)
+			return;
+		if (pending_evict(&server->pending))
+			continue;
+		log_error("sidecar.accept", "text=\"%s\"", strerror(errno));
+		usleep(100000);
+		return;
 	}
 }
 
@@ -157,8 +148,10 @@ static bool server_done(struct server *server, uint64_t now, uint64_t *at)
 	since = server->last_process;
 	pthread_mutex_unlock(&server->lock);
 	*at = now + 60 * SECOND;
-	if (count) {
+	if (count || server->pending.count) {
 		*at = server->pulse.beat_at;
+		if (*at > pending_deadline(&server->pending))
+			*at = pending_deadline(&server->pending);
 		return false;
 	}
 	if (atomic_load(&server->draining))
@@ -171,32 +164,35 @@ static bool server_done(struct server *server, uint64_t now, uint64_t *at)
 
 static void server_loop(struct server *server, int signal_fd)
 {
-	struct pollfd fds[4] = {{.fd = server->listen_fd, .events = POLLIN},
+	struct pollfd fds[4 + PENDING_MOST] = {{.fd = server->listen_fd, .events = POLLIN},
 		{.fd = server->wake_fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN},
 		{.fd = server->announce_fd, .events = POLLIN}};
 	uint64_t at, wakes;
 
 	while (!server_done(server, wait_now(), &at)) {
 		uint64_t now = wait_now();
+		nfds_t count = 4 + server->pending.count;
 		int n;
 
 		pulse_beat(&server->pulse, now);
-		n = poll(fds, 4, 0);
-
+		pending_fds(&server->pending, fds + 4);
+		n = poll(fds, count, 0);
 		if (!n) {
 			server_prepare(server);
-			n = poll(fds, 4, at > now ? (int)((at - now) / 1000000) + 1 : 0);
+			n = poll(fds, count, at > now ? (int)((at - now) / 1000000) + 1 : 0);
 		}
-		if (n <= 0)
+		if (n < 0)
 			continue;
 		if (fds[2].revents)
 			return;
 		if (fds[1].revents && read(server->wake_fd, &wakes, sizeof(wakes)) < 0)
 			continue;
+		now = wait_now();
+		pending_serve(&server->pending, server, fds + 4, now);
 		if (fds[0].revents)
-			server_accept(server, server->listen_fd);
+			server_accept(server, server->listen_fd, now);
 		if (fds[3].revents)
-			server_accept(server, server->announce_fd);
+			server_accept(server, server->announce_fd, now);
 	}
 }
 

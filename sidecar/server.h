@@ -16,6 +16,7 @@
 
 #include "sidecar/agents.h"
 #include "sidecar/options.h"
+#include "sidecar/pending.h"
 #include "sidecar/pulse.h"
 #include "sidecar/segment.h"
 
@@ -25,8 +26,9 @@ struct server {
 	struct options options;
 	struct agents agents;
 	struct pulse pulse;
-	uint64_t spin;	  /* ns */
-	uint64_t started; /* CLOCK_MONOTONIC ns */
+	struct pending pending; /* the main thread's */
+	uint64_t spin;		/* ns */
+	uint64_t started;	/* CLOCK_MONOTONIC ns */
 	int listen_fd;
 	int announce_fd; /* the same in the network namespace; -1 = not there */
 	int lock_fd;
@@ -36,7 +38,7 @@ struct server {
 	pthread_mutex_t lock;
 	pthread_mutex_t making; /* with shm_size: held while a segment is made; before `lock` */
 	struct channel *channels;
-	unsigned channel_count;	 /* threads, those that only ask for the status included */
+	unsigned channel_count;	 /* threads */
 	uint64_t last_process;	 /* when one was attached last; ns */
 	struct segment *spare;	 /* as large as a channel's own */
 	_Atomic unsigned ending; /* channels whose program is gone, but not its memory */

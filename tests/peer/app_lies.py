@@ -3,6 +3,7 @@
 names the lie, leave another app undisturbed, and close the link to the agent."""
 
 import os
+import resource
 import socket
 import struct
 import unittest
@@ -233,6 +234,89 @@ class Strangers(unittest.TestCase):
         finally:
             agent.close()
             sidecar.stop()
+
+    def test_a_thousand_silent_ones_lock_nobody_out(self):
+        """Nor do they cost a thread, or memory to speak of; who is silent goes after 5 s."""
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
+        agent = Agent()
+        sidecar = Sidecar(agent)
+        crowd = []
+        try:
+            before, memory = sidecar.settled(), sidecar.resident()["Pss_Anon"]
+            threads = lambda: len(os.listdir("/proc/%d/task" % sidecar.process.pid))
+            while len(crowd) < 1100:
+                s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                s.connect(sidecar.path)
+                crowd.append(s)
+            self.assertLessEqual(threads(), 1)
+            self.assertLess(sidecar.resident()["Pss_Anon"] - memory, 1024, "kB for all of them")
+            started = time.monotonic()
+            app = App(sidecar.path)
+            got = subprocess.run([os.path.join(BUILD, "bin", "vcuda-client"), "status",
+                                  "--socket", sidecar.path], capture_output=True, timeout=20)
+            self.assertEqual(got.returncode, 0, got.stderr)
+            self.assertLess(time.monotonic() - started, 4)
+            app.close()
+            wait_for(lambda: sidecar.descriptors() <= before + 1, 8, "forgotten by itself")
+        finally:
+            for s in crowd:
+                s.close()
+            agent.close()
+            sidecar.stop()
+            resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+
+    def test_a_process_joins_so_often_and_no_more(self):
+        agent = Agent()
+        sidecar = Sidecar(agent, "pod", "--arena", "1Mi", "--landing", "1Mi")
+        apps = []
+        try:
+            with self.assertRaises(Refused) as caught:
+                for _ in range(70):
+                    apps.append(App(sidecar.path))
+            self.assertEqual(len(apps), 64)
+            self.assertEqual(caught.exception.status, 802)
+            self.assertIn("joined 64 times", caught.exception.text)
+            apps.pop().close()
+            wait_for(lambda: "channel.closed" in sidecar.text())
+            apps.append(App(sidecar.path))
+        finally:
+            for app in apps:
+                app.close()
+            agent.close()
+            sidecar.stop()
+
+    def test_more_than_the_most_processes_are_told(self):
+        with stage("pod", "--max-processes", "1") as (agent, sidecar, app, session):
+            with self.assertRaises(Refused) as caught:
+                App(sidecar.path)
+            self.assertIn("max_processes", caught.exception.text)
+
+    def test_memory_that_a_program_still_maps_is_not_forgotten(self):
+        """What leaves the budget is given back, whoever maps it: programs that go but keep their
+        memory, and pinned memory that is said to be given back."""
+        for ipc in "pod", "host":
+            agent = Agent()
+            sidecar = Sidecar(agent, ipc, "--shm-size", "64Mi")
+            kept = []
+            used = lambda: sum(os.fstat(fd).st_blocks for fd in kept) * 512
+            try:
+                for i in range(10):
+                    app = App(sidecar.path)
+                    kept.append(app.fd)
+                    app.pin(8 << 20)
+                    kept.append(app.fd)
+                    app.tell(UNPIN, segment=1)
+                    app.memory[0:app.size] = bytes(app.size)
+                    app.socket.close()
+                    wait_for(lambda: sidecar.text().count("channel.closed") > i)
+                    self.assertLessEqual(used(), 64 << 20)
+                wait_for(lambda: not used(), message="given back")
+            finally:
+                for fd in kept:
+                    os.close(fd)
+                agent.close()
+                sidecar.stop()
 
     def test_descriptors_sent_along_are_dropped(self):
         agent = Agent()

@@ -206,7 +206,8 @@ class Others(unittest.TestCase):
         agent = Agent()
         path = os.path.join(folder, "s")
         client = subprocess.Popen([os.path.abspath(CLIENT), "run", "--socket", path, "--agent",
-                                   "127.0.0.1:%d" % agent.port, "--token-file", token],
+                                   "127.0.0.1:%d" % agent.port, "--token-file", token,
+                                   "--token=sesame"],
                                   stderr=subprocess.DEVNULL, user=user, group=user, cwd=folder)
         try:
             wait_for(lambda: os.path.exists(path))
@@ -215,6 +216,7 @@ class Others(unittest.TestCase):
                 for name in maps environ; do cat $name >/dev/null && echo $name; done
                 : 2>/dev/null <mem && echo mem
                 ls fd 2>/dev/null && echo fd
+                grep -q sesame cmdline && echo cmdline
                 for name in root cwd exe; do readlink $name && echo $name; done""" % client.pid
             stranger = subprocess.run(["sh", "-c", looks], capture_output=True, text=True,
                                       timeout=20, user=user, group=user, cwd="/")

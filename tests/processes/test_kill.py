@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 and silence of each process of the stack, in the middle of a copy, of a launch and of a
 wait: who must notice does, in time, and nobody else does."""
+import contextlib
 import os
 import signal
+import socket
 import time
 
 from stack import BUILD, LOST, MIB, alive, children, kill, now, stack, wait_for
@@ -213,6 +215,25 @@ def test_sidecar_stopped_before_a_program_comes():
             began = now()
             app = s.app("count", env=IMPATIENT)
             app.line("vcuda: no GPU .error 802.: the sidecar does not answer; was it stopped", 10)
+            app.right()
+            assert now() - began <= SILENCE
+        finally:
+            kill(s.sidecar.pid, signal.SIGCONT)
+
+
+def test_sidecar_stopped_with_a_full_queue_before_a_program_comes():
+    with stack() as s, contextlib.ExitStack() as crowd:
+        kill(s.sidecar.pid, signal.SIGSTOP)
+        try:
+            with contextlib.suppress(BlockingIOError):
+                for _ in range(1000):
+                    silent = crowd.enter_context(
+                        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+                    silent.setblocking(False)
+                    silent.connect(s.sidecar.socket)
+            began = now()
+            app = s.app("count", env=IMPATIENT)
+            app.line("vcuda: no GPU .error 802.: .*does not take connections", 10)
             app.right()
             assert now() - began <= SILENCE
         finally:

@@ -96,7 +96,7 @@ static void test_bounds(void **state)
 	assert_int_equal(segments.pinned_bytes, 0);
 	pinned->base[0] = 1; /* still there until it is reaped */
 	segments_reap(&segments);
-	segments_fini(&segments);
+	segments_fini(&segments, true);
 }
 
 static void test_more_than_there_is(void **state)
@@ -128,7 +128,7 @@ static void test_taken_away(void **state)
 	assert_true(segment_broken());
 	assert_int_equal(*at, 7);
 	segment_guard(NULL);
-	segments_fini(&segments);
+	segments_fini(&segments, true);
 }
 
 int main(void)

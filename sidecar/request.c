@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "common/descriptors.h"
+
+int request_receive(int socket, struct channel_request *request)
+{
+	ssize_t n = recv(socket, request, sizeof(*request), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (!n)
+		return -ECONNRESET;
+	if (n != sizeof(*request) || request->magic != CHANNEL_MAGIC)
+		return -EPROTO;
+	request->program[sizeof(request->program) - 1] = 0;
+	return 1;
+}
+
+struct channel_answer request_answer(
+	const struct channel_request *request, uint32_t status, const char *text)
+{
+	struct channel_answer answer = {
+		.magic = CHANNEL_MAGIC,
+		.version = CHANNEL_VERSION,
+		.op = request->op,
+		.status = status,
+	};
+
+	snprintf(answer.text, sizeof(answer.text), "%s", text);
+	return answer;
+}
+
+int request_reply(const struct options *options, int socket, struct channel_answer *answer,
+	const int *fds, unsigned count)
+{
+	snprintf(answer->agent, sizeof(answer->agent), "%.127s", options->agent);
+	return descriptors_send(socket, answer, sizeof(*answer), fds, count, MSG_DONTWAIT);
+}
