@@ -68,6 +68,21 @@ static CUresult read_elf(const void *data, size_t size, struct image *image)
 	return image->names ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
+/* Machine code alone is for the device that it is loaded on, by a program that will run it: it
+ * hears at once that it cannot, as on a device of another kind. What a program merely carries
+ * comes in a fat binary. */
+static CUresult refuse_elf(
+	const void *data, size_t size, struct image *image, struct jit_log *log)
+{
+	CUresult ret = read_elf(data, size, image);
+
+	if (ret)
+		return ret;
+	image_free(image);
+	jit_log_error(log, "machine code only: the software GPU runs PTX");
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 static CUresult read_fatbin(
 	const void *data, size_t size, struct image *image, struct jit_log *log)
 {
@@ -118,7 +133,7 @@ CUresult image_read(const void *data, size_t size, struct image *image, struct j
 		}
 		if (!memcmp(&magic, "\177ELF", 4)) {
 			n = size == SIZE_MAX ? fatbin_elf_size(data, size) : size;
-			return n ? read_elf(data, n, image) : CUDA_ERROR_INVALID_IMAGE;
+			return n ? refuse_elf(data, n, image, log) : CUDA_ERROR_INVALID_IMAGE;
 		}
 	}
 	n = size == SIZE_MAX ? strlen(data) : strnlen(data, size);

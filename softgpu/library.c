@@ -293,8 +293,7 @@ CUresult library_function(
 
 	if (ret)
 		return ret;
-	*function = module_function(module, kernel->name);
-	return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return module_kernel(module, kernel->name, function);
 }
 
 static CUresult kernel_check(CUkernel kernel)

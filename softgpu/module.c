@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Modules: PTX handed to the interpreter, its globals laid out in device memory, a function
- * object a kernel.  A module that holds machine code only loads too, with the names that it
- * has, so that a program that never launches from it runs.
+ * object a kernel.  A fat binary that holds machine code only loads too, with the names that it
+ * has, so that a program that never launches from it runs: its kernels are refused when they
+ * are asked for, which a launch does.
  */
 #include "softgpu/softgpu.h"
 
@@ -181,6 +182,17 @@ struct CUfunc_st *module_function(struct CUmod_st *module, const char *name)
 	return NULL;
 }
 
+CUresult module_kernel(struct CUmod_st *module, const char *name, struct CUfunc_st **function)
+{
+	*function = module_function(module, name);
+	if (!*function)
+		return CUDA_ERROR_NOT_FOUND;
+	if ((*function)->kernel)
+		return CUDA_SUCCESS;
+	log_problem("kernel %s: machine code only: the software GPU runs PTX", name);
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 CUresult module_global(
 	struct CUmod_st *module, const char *name, CUdeviceptr *address, size_t *size)
 {
@@ -303,11 +315,10 @@ CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 		return ret;
 	if (!hfunc || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	function = module_function(hmod, name);
-	if (!function)
-		return CUDA_ERROR_NOT_FOUND;
-	*hfunc = function;
-	return CUDA_SUCCESS;
+	ret = module_kernel(hmod, name, &function);
+	if (!ret)
+		*hfunc = function;
+	return ret;
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)

@@ -34,7 +34,7 @@ SOFTGPU_TEST_OBJS := $(call objects,$(wildcard tests/unit/softgpu_*.c))
 
 # What nvcc makes of one kernel, with each of its three compressions, and as PTX and machine code.
 SOFTGPU_IMAGES := $(addprefix $(BUILD)/tests/images/,none.fatbin zstd.fatbin lz4.fatbin \
-	kernels.ptx kernels.cubin)
+	machine.fatbin kernels.ptx kernels.cubin)
 $(SOFTGPU_IMAGES): tests/unit/softgpu_kernels.cu | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
@@ -44,6 +44,8 @@ $(BUILD)/tests/images/%.fatbin: SOFTGPU_IMAGE_FLAGS = -fatbin \
 	$(patsubst %,--compress-mode=%,$(SOFTGPU_COMPRESS))
 $(BUILD)/tests/images/none.fatbin: SOFTGPU_COMPRESS := none
 $(BUILD)/tests/images/lz4.fatbin: SOFTGPU_COMPRESS := speed
+$(BUILD)/tests/images/machine.fatbin: SOFTGPU_IMAGE_FLAGS := -fatbin \
+	-gencode arch=compute_80,code=sm_80
 $(BUILD)/tests/images/kernels.ptx: SOFTGPU_IMAGE_FLAGS := -ptx -arch=compute_75
 $(BUILD)/tests/images/kernels.cubin: SOFTGPU_IMAGE_FLAGS := -cubin -arch=sm_80
 

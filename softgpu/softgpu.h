@@ -443,6 +443,8 @@ CUresult image_read_file(const char *path, void **data, size_t *size);
 CUresult module_global(
 	struct CUmod_st *module, const char *name, CUdeviceptr *address, size_t *size);
 struct CUfunc_st *module_function(struct CUmod_st *module, const char *name);
+/* The same for who wants to run it: NOT_FOUND, or NO_BINARY_FOR_GPU where there is no PTX. */
+CUresult module_kernel(struct CUmod_st *module, const char *name, struct CUfunc_st **function);
 /* A CUfunction or a CUkernel (which launches take too) for the current context. */
 CUresult function_use(CUfunction handle, struct CUctx_st *context, struct CUfunc_st **function);
 CUresult function_attribute(

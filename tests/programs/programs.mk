@@ -26,6 +26,10 @@ PROGRAM_LIBS_contexts := -lcuda
 PROGRAM_LIBS_linking := -lcuda
 PROGRAM_FLAGS13_per-thread-stream := --default-stream per-thread
 PROGRAM_FLAGS12_per-thread-stream := -DCUDA_API_PER_THREAD_DEFAULT_STREAM
+PROGRAM_BLOBS_machine-code := cubin
+PROGRAM_FLAGS13_machine-code := -gencode arch=compute_75,code=sm_75
+PROGRAM_FLAGS12_machine-code := --no-cuda-gpu-arch=sm_80 --cuda-gpu-arch=sm_75 \
+	--no-cuda-include-ptx=all
 # The default (zstd for PTX) is what every other program carries.
 PROGRAM_FLAGS13_vector-add-plain := --compress-mode=none
 PROGRAM_FLAGS13_vector-add-lz4 := --compress-mode=speed
@@ -58,6 +62,11 @@ $(foreach abi,12 13,$(foreach mode,plain zstd lz4,$(MODULE_DIR)/$(abi)/$(mode)))
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NVCC) -std=c++17 -O2 -arch=sm_75 -gencode arch=compute_75,code=compute_75 \
 		--compress-mode=$(MODULE_MODE_$(@F)) -fatbin -o $@ $<
+
+$(MODULE_DIR)/12/cubin $(MODULE_DIR)/13/cubin: $(MODULE_SOURCE) | $(CACHE)/.complete
+	$(call say,CUBIN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -std=c++17 -O2 -arch=sm_75 -cubin -o $@ $<
 
 # Kept. (.SECONDARY: without names would let any missing file pass for made.)
 .PRECIOUS: $(MODULE_DIR)/%.o $(OBJ)/%.o $(OBJ)/link/%

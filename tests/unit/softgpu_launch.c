@@ -155,16 +155,42 @@ static void what_is_no_ptx_is_refused(void **state)
 	}
 }
 
-static void machine_code_loads_but_does_not_run(void **state)
+/* As on a device that the machine code is not for. */
+static void machine_code_is_refused(void **state)
 {
-	CUmodule module = module_of("kernels.cubin");
-	CUdeviceptr d = 0;
-	CUfunction small;
-	void *params[] = {&d};
+	char log[256] = "";
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)sizeof(log)};
+	char *image = load("kernels.cubin");
+	CUlibrary library;
+	CUmodule module;
 
 	(void)state;
-	ok(cuModuleGetFunction(&small, module, "small"));
-	is(cuLaunchKernel(small, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+	is(cuModuleLoadData(&module, image), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	is(cuModuleLoadDataEx(&module, image, 2, options, values),
+		CUDA_ERROR_NO_BINARY_FOR_GPU);
+	assert_non_null(strstr(log, "machine code"));
+	is(cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_NO_BINARY_FOR_GPU);
+	memset(image + 40, 0xff, 8); /* where its sections are told of */
+	is(cuModuleLoadData(&module, image), CUDA_ERROR_INVALID_IMAGE);
+	free(image);
+}
+
+/* A program may carry kernels that it does not run here. */
+static void machine_code_in_a_fat_binary_loads_but_does_not_run(void **state)
+{
+	CUmodule module = module_of("machine.fatbin");
+	unsigned count = 0;
+	CUfunction small;
+
+	(void)state;
+	ok(cuModuleGetFunctionCount(&count, module));
+	assert_true(count > 0);
+	is(cuModuleGetFunction(&small, module, "small"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	is(cuModuleGetFunction(&small, module, "nothing"), CUDA_ERROR_NOT_FOUND);
+	ok(cuModuleEnumerateFunctions(&small, 1, module));
+	is(cuLaunchKernel(small, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
 		CUDA_ERROR_NO_BINARY_FOR_GPU);
 	ok(cuCtxSynchronize()); /* a refusal, not a fault */
 	ok(cuModuleUnload(module));
@@ -548,7 +574,8 @@ int main(void)
 		cmocka_unit_test(every_image_loads_and_runs),
 		cmocka_unit_test(what_is_not_an_image_is_refused),
 		cmocka_unit_test(what_is_no_ptx_is_refused),
-		cmocka_unit_test(machine_code_loads_but_does_not_run),
+		cmocka_unit_test(machine_code_is_refused),
+		cmocka_unit_test(machine_code_in_a_fat_binary_loads_but_does_not_run),
 		cmocka_unit_test(functions_describe_themselves),
 		cmocka_unit_test(parameters_by_array_and_by_buffer),
 		cmocka_unit_test(launches_are_checked),
