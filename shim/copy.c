@@ -355,16 +355,13 @@ struct part_copy copy_app(const struct shape *s)
 		.depth = s->depth};
 }
 
-/* In a graph the app's side is read or written at every launch; CUDA wants it pinned for that.
- */
+/* In a graph the app's side is read or written at every launch, pinned or not. */
 static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64_t stream,
 	CUstream hStream, bool async)
 {
 	struct part_copy copy = copy_app(s);
-	struct host_range range;
 
-	if (!async || s->src_side == s->dst_side ||
-		!host_find((const void *)(uintptr_t)copy.host, &range))
+	if (!async || s->src_side == s->dst_side)
 		return capture_refuse(stream);
 	return part_copy_captured(graph, s->src_side == SIDE_HOST, &copy, hStream);
 }

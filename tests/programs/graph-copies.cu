@@ -213,6 +213,49 @@ static void rows_and_fills(cudaStream_t stream)
 	CUDA(cudaFree(data));
 }
 
+/* The program's own memory, pinned or not: read and written at each launch. */
+static void pageable(cudaStream_t stream)
+{
+	static int in[N], out[N];
+	int *data, rows[4][8], back[4][4];
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	size_t nodes = 0;
+	Host h = {};
+
+	h.in = in;
+	h.out = out;
+	CUDA(cudaMalloc(&data, N * sizeof(int)));
+	exec = captured(h, data, stream, false);
+	for (int round = 0; round < 5; round++) {
+		fill_in(h, 50 * round);
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		check_out(h, 50 * round, 3);
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	CUDA(cudaMemcpy2DAsync(
+		data, 16, rows[0] + 2, 32, 16, 4, cudaMemcpyHostToDevice, stream));
+	CUDA(cudaMemcpyAsync(back, data, sizeof(back), cudaMemcpyDefault, stream));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphGetNodes(graph, NULL, &nodes));
+	CHECK_EQ(nodes, 2);
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 32; i++)
+			rows[i / 8][i % 8] = 100 * round + i;
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		for (int i = 0; i < 16; i++)
+			CHECK_EQ_AT(i, back[i / 4][i % 4], 100 * round + i / 4 * 8 + i % 4 + 2);
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(data));
+}
+
 /* The same executable graph on two streams: the second launch waits for the first. */
 static void two_streams()
 {
@@ -244,6 +287,7 @@ int main()
 	host_functions(stream);
 	host_function_between(stream);
 	rows_and_fills(stream);
+	pageable(stream);
 	two_streams();
 	CUDA(cudaStreamDestroy(stream));
 	return 0;
