@@ -67,6 +67,19 @@ CUresult shim_enter(unsigned call)
 	return CUDA_SUCCESS;
 }
 
+CUresult shim_enter_lasting(unsigned call)
+{
+	uint32_t phase = atomic_load_explicit(&session.phase, memory_order_acquire);
+
+	shim_count(call);
+	if (__builtin_expect(phase != SESSION_READY && phase != SESSION_LOST, 0))
+		return phase == SESSION_NONE || phase == SESSION_JOINED
+			       ? CUDA_ERROR_NOT_INITIALIZED
+			       : session_status();
+	return __builtin_expect(thread_self.in_callback, 0) ? CUDA_ERROR_NOT_PERMITTED
+							    : CUDA_SUCCESS;
+}
+
 CUresult shim_refused(unsigned call, const char *name, const char *reason)
 {
 	static _Atomic uint8_t told[4096];

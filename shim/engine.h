@@ -39,6 +39,10 @@ extern bool shim_counting; /* VCUDA_STATS is set */
  * return. `call` is CALL_… of protocol/generated/cuda_calls.h. Functions that work before
  * cuInit use shim_count alone. */
 CUresult shim_enter(unsigned call);
+/* The same for what the process itself knows: neither a fault on the device nor a lost session
+ * keeps it from answering. Natively such calls succeed then, and programs that clean up after
+ * an error rely on it. */
+CUresult shim_enter_lasting(unsigned call);
 void shim_count_slow(unsigned call);
 static inline void shim_count(unsigned call)
 {

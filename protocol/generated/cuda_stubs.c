@@ -58,7 +58,7 @@ VCUDA_LOCAL(cuDriverGetVersion);
 /* cuda.api:10: local */
 VCUDA_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGet);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGet);
 
 	if (entered)
 		return entered;
@@ -70,7 +70,7 @@ VCUDA_LOCAL(cuDeviceGet);
 /* cuda.api:11: local */
 VCUDA_EXPORT CUresult cuDeviceGetCount(int *count)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetCount);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetCount);
 
 	if (entered)
 		return entered;
@@ -82,7 +82,7 @@ VCUDA_LOCAL(cuDeviceGetCount);
 /* cuda.api:12: local */
 VCUDA_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetName);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetName);
 
 	if (entered)
 		return entered;
@@ -94,7 +94,7 @@ VCUDA_LOCAL(cuDeviceGetName);
 /* cuda.api:13: local */
 VCUDA_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetUuid_v2);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetUuid_v2);
 
 	if (entered)
 		return entered;
@@ -106,7 +106,7 @@ VCUDA_LOCAL(cuDeviceGetUuid_v2);
 /* cuda.api:14: local */
 VCUDA_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetLuid);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetLuid);
 
 	if (entered)
 		return entered;
@@ -118,7 +118,7 @@ VCUDA_LOCAL(cuDeviceGetLuid);
 /* cuda.api:15: local */
 VCUDA_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceTotalMem_v2);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceTotalMem_v2);
 
 	if (entered)
 		return entered;
@@ -165,7 +165,7 @@ VCUDA_LOCAL(cuDeviceGetTexture1DLinearMaxWidth);
 /* cuda.api:18: local */
 VCUDA_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetAttribute);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetAttribute);
 
 	if (entered)
 		return entered;
@@ -240,7 +240,7 @@ VCUDA_LOCAL(cuDeviceSetMemPool);
 /* cuda.api:25: local */
 VCUDA_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetMemPool);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetMemPool);
 
 	if (entered)
 		return entered;
@@ -252,7 +252,7 @@ VCUDA_LOCAL(cuDeviceGetMemPool);
 /* cuda.api:26: local */
 VCUDA_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetDefaultMemPool);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetDefaultMemPool);
 
 	if (entered)
 		return entered;
@@ -265,7 +265,7 @@ VCUDA_LOCAL(cuDeviceGetDefaultMemPool);
 VCUDA_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type,
 		CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetExecAffinitySupport);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetExecAffinitySupport);
 
 	if (entered)
 		return entered;
@@ -290,7 +290,7 @@ VCUDA_LOCAL(cuFlushGPUDirectRDMAWrites);
 /* cuda.api:31: local */
 VCUDA_EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetProperties);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetProperties);
 
 	if (entered)
 		return entered;
@@ -302,7 +302,7 @@ VCUDA_LOCAL(cuDeviceGetProperties);
 /* cuda.api:32: local */
 VCUDA_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceComputeCapability);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceComputeCapability);
 
 	if (entered)
 		return entered;
@@ -314,7 +314,7 @@ VCUDA_LOCAL(cuDeviceComputeCapability);
 /* cuda.api:33: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRetain);
+	CUresult entered = shim_enter_lasting(CALL_cuDevicePrimaryCtxRetain);
 
 	if (entered)
 		return entered;
@@ -326,7 +326,7 @@ VCUDA_LOCAL(cuDevicePrimaryCtxRetain);
 /* cuda.api:34: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRelease_v2);
+	CUresult entered = shim_enter_lasting(CALL_cuDevicePrimaryCtxRelease_v2);
 
 	if (entered)
 		return entered;
@@ -338,7 +338,7 @@ VCUDA_LOCAL(cuDevicePrimaryCtxRelease_v2);
 /* cuda.api:35: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxSetFlags_v2);
+	CUresult entered = shim_enter_lasting(CALL_cuDevicePrimaryCtxSetFlags_v2);
 
 	if (entered)
 		return entered;
@@ -350,7 +350,7 @@ VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags_v2);
 /* cuda.api:36: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
-	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxGetState);
+	CUresult entered = shim_enter_lasting(CALL_cuDevicePrimaryCtxGetState);
 
 	if (entered)
 		return entered;
@@ -359,7 +359,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *fla
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxGetState);
 
-/* cuda.api:37: call */
+/* cuda.api:38: call */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxReset_v2);
@@ -371,7 +371,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxReset_v2);
 
-/* cuda.api:38: call */
+/* cuda.api:39: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
 		unsigned int flags, CUdevice dev)
 {
@@ -384,7 +384,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCrea
 }
 VCUDA_LOCAL(cuCtxCreate_v4);
 
-/* cuda.api:40: post */
+/* cuda.api:41: post */
 VCUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDestroy_v2);
@@ -396,10 +396,10 @@ VCUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxDestroy_v2);
 
-/* cuda.api:41: local */
+/* cuda.api:42: local */
 VCUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 {
-	CUresult entered = shim_enter(CALL_cuCtxPushCurrent_v2);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxPushCurrent_v2);
 
 	if (entered)
 		return entered;
@@ -408,10 +408,10 @@ VCUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxPushCurrent_v2);
 
-/* cuda.api:42: local */
+/* cuda.api:43: local */
 VCUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
 {
-	CUresult entered = shim_enter(CALL_cuCtxPopCurrent_v2);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxPopCurrent_v2);
 
 	if (entered)
 		return entered;
@@ -420,10 +420,10 @@ VCUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
 }
 VCUDA_LOCAL(cuCtxPopCurrent_v2);
 
-/* cuda.api:43: local */
+/* cuda.api:44: local */
 VCUDA_EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)
 {
-	CUresult entered = shim_enter(CALL_cuCtxSetCurrent);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxSetCurrent);
 
 	if (entered)
 		return entered;
@@ -432,10 +432,10 @@ VCUDA_EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxSetCurrent);
 
-/* cuda.api:44: local */
+/* cuda.api:45: local */
 VCUDA_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx)
 {
-	CUresult entered = shim_enter(CALL_cuCtxGetCurrent);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxGetCurrent);
 
 	if (entered)
 		return entered;
@@ -444,10 +444,10 @@ VCUDA_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx)
 }
 VCUDA_LOCAL(cuCtxGetCurrent);
 
-/* cuda.api:45: local */
+/* cuda.api:46: local */
 VCUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 {
-	CUresult entered = shim_enter(CALL_cuCtxGetDevice);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxGetDevice);
 
 	if (entered)
 		return entered;
@@ -456,10 +456,10 @@ VCUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 }
 VCUDA_LOCAL(cuCtxGetDevice);
 
-/* cuda.api:46: local */
+/* cuda.api:47: local */
 VCUDA_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
-	CUresult entered = shim_enter(CALL_cuCtxGetDevice_v2);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxGetDevice_v2);
 
 	if (entered)
 		return entered;
@@ -468,10 +468,10 @@ VCUDA_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxGetDevice_v2);
 
-/* cuda.api:47: local */
+/* cuda.api:48: local */
 VCUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 {
-	CUresult entered = shim_enter(CALL_cuCtxGetFlags);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxGetFlags);
 
 	if (entered)
 		return entered;
@@ -480,7 +480,7 @@ VCUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 }
 VCUDA_LOCAL(cuCtxGetFlags);
 
-/* cuda.api:48: local */
+/* cuda.api:49: local */
 VCUDA_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetFlags);
@@ -492,10 +492,10 @@ VCUDA_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 }
 VCUDA_LOCAL(cuCtxSetFlags);
 
-/* cuda.api:49: local */
+/* cuda.api:50: local */
 VCUDA_EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 {
-	CUresult entered = shim_enter(CALL_cuCtxGetId);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxGetId);
 
 	if (entered)
 		return entered;
@@ -504,7 +504,7 @@ VCUDA_EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 }
 VCUDA_LOCAL(cuCtxGetId);
 
-/* cuda.api:50: call */
+/* cuda.api:51: call */
 VCUDA_EXPORT CUresult cuCtxSynchronize(void)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSynchronize);
@@ -516,7 +516,7 @@ VCUDA_EXPORT CUresult cuCtxSynchronize(void)
 }
 VCUDA_LOCAL(cuCtxSynchronize);
 
-/* cuda.api:51: call */
+/* cuda.api:52: call */
 VCUDA_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSynchronize_v2);
@@ -543,7 +543,7 @@ static CUresult send_cuCtxSetLimit(CUlimit limit, size_t value)
 	return status;
 }
 
-/* cuda.api:52: learned */
+/* cuda.api:53: learned */
 VCUDA_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetLimit);
@@ -573,7 +573,7 @@ static CUresult send_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	return shim_end(&call);
 }
 
-/* cuda.api:53: cached */
+/* cuda.api:54: cached */
 VCUDA_EXPORT CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetLimit);
@@ -603,7 +603,7 @@ static CUresult send_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 	return shim_end(&call);
 }
 
-/* cuda.api:54: cached */
+/* cuda.api:55: cached */
 VCUDA_EXPORT CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetCacheConfig);
@@ -629,7 +629,7 @@ static CUresult send_cuCtxSetCacheConfig(CUfunc_cache config)
 	return status;
 }
 
-/* cuda.api:55: learned */
+/* cuda.api:56: learned */
 VCUDA_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetCacheConfig);
@@ -641,10 +641,10 @@ VCUDA_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 }
 VCUDA_LOCAL(cuCtxSetCacheConfig);
 
-/* cuda.api:56: local */
+/* cuda.api:57: local */
 VCUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 {
-	CUresult entered = shim_enter(CALL_cuCtxGetApiVersion);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxGetApiVersion);
 
 	if (entered)
 		return entered;
@@ -653,10 +653,10 @@ VCUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 }
 VCUDA_LOCAL(cuCtxGetApiVersion);
 
-/* cuda.api:57: local */
+/* cuda.api:58: local */
 VCUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
-	CUresult entered = shim_enter(CALL_cuCtxGetStreamPriorityRange);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxGetStreamPriorityRange);
 
 	if (entered)
 		return entered;
@@ -676,7 +676,7 @@ static CUresult send_cuCtxResetPersistingL2Cache(void)
 	return shim_post(&call);
 }
 
-/* cuda.api:58: post */
+/* cuda.api:59: post */
 VCUDA_EXPORT CUresult cuCtxResetPersistingL2Cache(void)
 {
 	CUresult entered = shim_enter(CALL_cuCtxResetPersistingL2Cache);
@@ -688,7 +688,7 @@ VCUDA_EXPORT CUresult cuCtxResetPersistingL2Cache(void)
 }
 VCUDA_LOCAL(cuCtxResetPersistingL2Cache);
 
-/* cuda.api:59: refused */
+/* cuda.api:60: refused */
 VCUDA_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity,
 		CUexecAffinityType type)
 {
@@ -699,7 +699,7 @@ VCUDA_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity,
 }
 VCUDA_LOCAL(cuCtxGetExecAffinity);
 
-/* cuda.api:61: refused */
+/* cuda.api:62: refused */
 VCUDA_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -709,7 +709,7 @@ VCUDA_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuCtxRecordEvent);
 
-/* cuda.api:63: refused */
+/* cuda.api:64: refused */
 VCUDA_EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -719,7 +719,7 @@ VCUDA_EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuCtxWaitEvent);
 
-/* cuda.api:65: local */
+/* cuda.api:66: local */
 VCUDA_EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxAttach);
@@ -731,7 +731,7 @@ VCUDA_EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 }
 VCUDA_LOCAL(cuCtxAttach);
 
-/* cuda.api:66: local */
+/* cuda.api:67: local */
 VCUDA_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDetach);
@@ -761,7 +761,7 @@ static CUresult send_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 	return shim_end(&call);
 }
 
-/* cuda.api:67: cached */
+/* cuda.api:68: cached */
 VCUDA_EXPORT CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 {
 	CUresult entered = shim_enter(CALL_cuCtxGetSharedMemConfig);
@@ -787,7 +787,7 @@ static CUresult send_cuCtxSetSharedMemConfig(CUsharedconfig config)
 	return status;
 }
 
-/* cuda.api:68: learned */
+/* cuda.api:69: learned */
 VCUDA_EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
 	CUresult entered = shim_enter(CALL_cuCtxSetSharedMemConfig);
@@ -799,7 +799,7 @@ VCUDA_EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 }
 VCUDA_LOCAL(cuCtxSetSharedMemConfig);
 
-/* cuda.api:70: call */
+/* cuda.api:71: call */
 VCUDA_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname)
 {
 	CUresult entered = shim_enter(CALL_cuModuleLoad);
@@ -811,7 +811,7 @@ VCUDA_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname)
 }
 VCUDA_LOCAL(cuModuleLoad);
 
-/* cuda.api:71: call */
+/* cuda.api:72: call */
 VCUDA_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
 	CUresult entered = shim_enter(CALL_cuModuleLoadData);
@@ -823,7 +823,7 @@ VCUDA_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
 }
 VCUDA_LOCAL(cuModuleLoadData);
 
-/* cuda.api:72: call */
+/* cuda.api:73: call */
 VCUDA_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -836,7 +836,7 @@ VCUDA_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
 }
 VCUDA_LOCAL(cuModuleLoadDataEx);
 
-/* cuda.api:74: call */
+/* cuda.api:75: call */
 VCUDA_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 {
 	CUresult entered = shim_enter(CALL_cuModuleLoadFatBinary);
@@ -848,7 +848,7 @@ VCUDA_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCub
 }
 VCUDA_LOCAL(cuModuleLoadFatBinary);
 
-/* cuda.api:75: post */
+/* cuda.api:76: post */
 VCUDA_EXPORT CUresult cuModuleUnload(CUmodule hmod)
 {
 	CUresult entered = shim_enter(CALL_cuModuleUnload);
@@ -860,10 +860,10 @@ VCUDA_EXPORT CUresult cuModuleUnload(CUmodule hmod)
 }
 VCUDA_LOCAL(cuModuleUnload);
 
-/* cuda.api:76: local */
+/* cuda.api:77: local */
 VCUDA_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
-	CUresult entered = shim_enter(CALL_cuModuleGetLoadingMode);
+	CUresult entered = shim_enter_lasting(CALL_cuModuleGetLoadingMode);
 
 	if (entered)
 		return entered;
@@ -872,7 +872,7 @@ VCUDA_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 }
 VCUDA_LOCAL(cuModuleGetLoadingMode);
 
-/* cuda.api:77: call */
+/* cuda.api:78: call */
 VCUDA_EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
 	CUresult entered = shim_enter(CALL_cuModuleGetFunction);
@@ -884,7 +884,7 @@ VCUDA_EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, cons
 }
 VCUDA_LOCAL(cuModuleGetFunction);
 
-/* cuda.api:79: local */
+/* cuda.api:80: local */
 VCUDA_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 {
 	CUresult entered = shim_enter(CALL_cuModuleGetFunctionCount);
@@ -896,7 +896,7 @@ VCUDA_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod
 }
 VCUDA_LOCAL(cuModuleGetFunctionCount);
 
-/* cuda.api:80: cached */
+/* cuda.api:81: cached */
 VCUDA_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions,
 		unsigned int numFunctions, CUmodule mod)
 {
@@ -909,7 +909,7 @@ VCUDA_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions,
 }
 VCUDA_LOCAL(cuModuleEnumerateFunctions);
 
-/* cuda.api:82: call */
+/* cuda.api:83: call */
 VCUDA_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
 		const char *name)
 {
@@ -922,7 +922,7 @@ VCUDA_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUm
 }
 VCUDA_LOCAL(cuModuleGetGlobal_v2);
 
-/* cuda.api:84: call */
+/* cuda.api:85: call */
 VCUDA_EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 		void **optionValues, CUlinkState *stateOut)
 {
@@ -935,7 +935,7 @@ VCUDA_EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *opt
 }
 VCUDA_LOCAL(cuLinkCreate_v2);
 
-/* cuda.api:86: call */
+/* cuda.api:87: call */
 VCUDA_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data,
 		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
 		void **optionValues)
@@ -950,7 +950,7 @@ VCUDA_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, v
 }
 VCUDA_LOCAL(cuLinkAddData_v2);
 
-/* cuda.api:89: call */
+/* cuda.api:90: call */
 VCUDA_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -963,7 +963,7 @@ VCUDA_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, c
 }
 VCUDA_LOCAL(cuLinkAddFile_v2);
 
-/* cuda.api:91: call */
+/* cuda.api:92: call */
 VCUDA_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
 	CUresult entered = shim_enter(CALL_cuLinkComplete);
@@ -975,7 +975,7 @@ VCUDA_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t 
 }
 VCUDA_LOCAL(cuLinkComplete);
 
-/* cuda.api:92: post */
+/* cuda.api:93: post */
 VCUDA_EXPORT CUresult cuLinkDestroy(CUlinkState state)
 {
 	CUresult entered = shim_enter(CALL_cuLinkDestroy);
@@ -987,7 +987,7 @@ VCUDA_EXPORT CUresult cuLinkDestroy(CUlinkState state)
 }
 VCUDA_LOCAL(cuLinkDestroy);
 
-/* cuda.api:93: refused */
+/* cuda.api:94: refused */
 VCUDA_EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
 {
 	(void)pTexRef;
@@ -998,7 +998,7 @@ VCUDA_EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const 
 }
 VCUDA_LOCAL(cuModuleGetTexRef);
 
-/* cuda.api:95: refused */
+/* cuda.api:96: refused */
 VCUDA_EXPORT CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
 {
 	(void)pSurfRef;
@@ -1009,7 +1009,7 @@ VCUDA_EXPORT CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, con
 }
 VCUDA_LOCAL(cuModuleGetSurfRef);
 
-/* cuda.api:97: call */
+/* cuda.api:98: call */
 VCUDA_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code,
 		CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -1025,7 +1025,7 @@ VCUDA_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code,
 }
 VCUDA_LOCAL(cuLibraryLoadData);
 
-/* cuda.api:100: call */
+/* cuda.api:101: call */
 VCUDA_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 		CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -1041,7 +1041,7 @@ VCUDA_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *file
 }
 VCUDA_LOCAL(cuLibraryLoadFromFile);
 
-/* cuda.api:104: post */
+/* cuda.api:105: post */
 VCUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryUnload);
@@ -1053,7 +1053,7 @@ VCUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 }
 VCUDA_LOCAL(cuLibraryUnload);
 
-/* cuda.api:105: call */
+/* cuda.api:106: call */
 VCUDA_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetKernel);
@@ -1065,7 +1065,7 @@ VCUDA_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, c
 }
 VCUDA_LOCAL(cuLibraryGetKernel);
 
-/* cuda.api:107: local */
+/* cuda.api:108: local */
 VCUDA_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetKernelCount);
@@ -1077,7 +1077,7 @@ VCUDA_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib
 }
 VCUDA_LOCAL(cuLibraryGetKernelCount);
 
-/* cuda.api:108: cached */
+/* cuda.api:109: cached */
 VCUDA_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels,
 		CUlibrary lib)
 {
@@ -1090,7 +1090,7 @@ VCUDA_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int 
 }
 VCUDA_LOCAL(cuLibraryEnumerateKernels);
 
-/* cuda.api:110: local */
+/* cuda.api:111: local */
 VCUDA_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
 	CUresult entered = shim_enter(CALL_cuLibraryGetModule);
@@ -1102,7 +1102,7 @@ VCUDA_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 }
 VCUDA_LOCAL(cuLibraryGetModule);
 
-/* cuda.api:111: local */
+/* cuda.api:112: local */
 VCUDA_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
 	CUresult entered = shim_enter(CALL_cuKernelGetFunction);
@@ -1114,7 +1114,7 @@ VCUDA_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 }
 VCUDA_LOCAL(cuKernelGetFunction);
 
-/* cuda.api:112: local */
+/* cuda.api:113: local */
 VCUDA_EXPORT CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 {
 	CUresult entered = shim_enter(CALL_cuKernelGetLibrary);
@@ -1126,7 +1126,7 @@ VCUDA_EXPORT CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 }
 VCUDA_LOCAL(cuKernelGetLibrary);
 
-/* cuda.api:113: call */
+/* cuda.api:114: call */
 VCUDA_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		const char *name)
 {
@@ -1139,7 +1139,7 @@ VCUDA_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlib
 }
 VCUDA_LOCAL(cuLibraryGetGlobal);
 
-/* cuda.api:115: refused */
+/* cuda.api:116: refused */
 VCUDA_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		const char *name)
 {
@@ -1152,7 +1152,7 @@ VCUDA_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUli
 }
 VCUDA_LOCAL(cuLibraryGetManaged);
 
-/* cuda.api:117: refused */
+/* cuda.api:118: refused */
 VCUDA_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library,
 		const char *symbol)
 {
@@ -1164,7 +1164,7 @@ VCUDA_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library
 }
 VCUDA_LOCAL(cuLibraryGetUnifiedFunction);
 
-/* cuda.api:119: local */
+/* cuda.api:120: local */
 VCUDA_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib,
 		CUkernel kernel, CUdevice dev)
 {
@@ -1177,7 +1177,7 @@ VCUDA_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib,
 }
 VCUDA_LOCAL(cuKernelGetAttribute);
 
-/* cuda.api:121: post */
+/* cuda.api:122: post */
 VCUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val,
 		CUkernel kernel, CUdevice dev)
 {
@@ -1190,7 +1190,7 @@ VCUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val,
 }
 VCUDA_LOCAL(cuKernelSetAttribute);
 
-/* cuda.api:123: post */
+/* cuda.api:124: post */
 VCUDA_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuKernelSetCacheConfig);
@@ -1202,7 +1202,7 @@ VCUDA_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache confi
 }
 VCUDA_LOCAL(cuKernelSetCacheConfig);
 
-/* cuda.api:125: local */
+/* cuda.api:126: local */
 VCUDA_EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuKernelGetName);
@@ -1214,7 +1214,7 @@ VCUDA_EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 }
 VCUDA_LOCAL(cuKernelGetName);
 
-/* cuda.api:126: local */
+/* cuda.api:127: local */
 VCUDA_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex,
 		size_t *paramOffset, size_t *paramSize)
 {
@@ -1228,7 +1228,7 @@ VCUDA_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex,
 VCUDA_LOCAL(cuKernelGetParamInfo);
 
 CUresult cuKernelGetParamCount(void);
-/* cuda.api:128: refused */
+/* cuda.api:129: refused */
 VCUDA_EXPORT CUresult cuKernelGetParamCount(void)
 {
 	return shim_refused(CALL_cuKernelGetParamCount, "cuKernelGetParamCount",
@@ -1236,7 +1236,7 @@ VCUDA_EXPORT CUresult cuKernelGetParamCount(void)
 }
 VCUDA_LOCAL(cuKernelGetParamCount);
 
-/* cuda.api:130: call */
+/* cuda.api:131: call */
 VCUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	CUresult entered = shim_enter(CALL_cuMemGetInfo_v2);
@@ -1248,7 +1248,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 }
 VCUDA_LOCAL(cuMemGetInfo_v2);
 
-/* cuda.api:131: post */
+/* cuda.api:132: post */
 VCUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	CUresult entered = shim_enter(CALL_cuMemAlloc_v2);
@@ -1260,7 +1260,7 @@ VCUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 }
 VCUDA_LOCAL(cuMemAlloc_v2);
 
-/* cuda.api:132: post */
+/* cuda.api:133: post */
 VCUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
 		size_t Height, unsigned int ElementSizeBytes)
 {
@@ -1273,7 +1273,7 @@ VCUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size
 }
 VCUDA_LOCAL(cuMemAllocPitch_v2);
 
-/* cuda.api:134: post */
+/* cuda.api:135: post */
 VCUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	CUresult entered = shim_enter(CALL_cuMemFree_v2);
@@ -1285,7 +1285,7 @@ VCUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 }
 VCUDA_LOCAL(cuMemFree_v2);
 
-/* cuda.api:135: local */
+/* cuda.api:136: local */
 VCUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize,
 		CUdeviceptr dptr)
 {
@@ -1298,7 +1298,7 @@ VCUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize,
 }
 VCUDA_LOCAL(cuMemGetAddressRange_v2);
 
-/* cuda.api:137: local */
+/* cuda.api:138: local */
 VCUDA_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocHost_v2);
@@ -1310,7 +1310,7 @@ VCUDA_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 }
 VCUDA_LOCAL(cuMemAllocHost_v2);
 
-/* cuda.api:138: local */
+/* cuda.api:139: local */
 VCUDA_EXPORT CUresult cuMemFreeHost(void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeHost);
@@ -1322,7 +1322,7 @@ VCUDA_EXPORT CUresult cuMemFreeHost(void *p)
 }
 VCUDA_LOCAL(cuMemFreeHost);
 
-/* cuda.api:139: local */
+/* cuda.api:140: local */
 VCUDA_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostAlloc);
@@ -1334,7 +1334,7 @@ VCUDA_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Fl
 }
 VCUDA_LOCAL(cuMemHostAlloc);
 
-/* cuda.api:140: local */
+/* cuda.api:141: local */
 VCUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p,
 		unsigned int Flags)
 {
@@ -1347,7 +1347,7 @@ VCUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p,
 }
 VCUDA_LOCAL(cuMemHostGetDevicePointer_v2);
 
-/* cuda.api:142: local */
+/* cuda.api:143: local */
 VCUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostGetFlags);
@@ -1359,7 +1359,7 @@ VCUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 }
 VCUDA_LOCAL(cuMemHostGetFlags);
 
-/* cuda.api:143: refused */
+/* cuda.api:144: refused */
 VCUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
 	(void)dptr;
@@ -1370,7 +1370,7 @@ VCUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsi
 }
 VCUDA_LOCAL(cuMemAllocManaged);
 
-/* cuda.api:145: refused */
+/* cuda.api:146: refused */
 VCUDA_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device,
 		CUasyncCallback callbackFunc, void *userData, CUasyncCallbackHandle *callback)
 {
@@ -1383,7 +1383,7 @@ VCUDA_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device,
 }
 VCUDA_LOCAL(cuDeviceRegisterAsyncNotification);
 
-/* cuda.api:148: refused */
+/* cuda.api:149: refused */
 VCUDA_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device,
 		CUasyncCallbackHandle callback)
 {
@@ -1394,10 +1394,10 @@ VCUDA_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device,
 }
 VCUDA_LOCAL(cuDeviceUnregisterAsyncNotification);
 
-/* cuda.api:150: local */
+/* cuda.api:151: local */
 VCUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetByPCIBusId);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetByPCIBusId);
 
 	if (entered)
 		return entered;
@@ -1406,10 +1406,10 @@ VCUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 }
 VCUDA_LOCAL(cuDeviceGetByPCIBusId);
 
-/* cuda.api:151: local */
+/* cuda.api:152: local */
 VCUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetPCIBusId);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetPCIBusId);
 
 	if (entered)
 		return entered;
@@ -1418,7 +1418,7 @@ VCUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceGetPCIBusId);
 
-/* cuda.api:152: call */
+/* cuda.api:153: call */
 VCUDA_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
 	CUresult entered = shim_enter(CALL_cuIpcGetEventHandle);
@@ -1430,7 +1430,7 @@ VCUDA_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent eve
 }
 VCUDA_LOCAL(cuIpcGetEventHandle);
 
-/* cuda.api:153: call */
+/* cuda.api:154: call */
 VCUDA_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
 	CUresult entered = shim_enter(CALL_cuIpcOpenEventHandle);
@@ -1442,7 +1442,7 @@ VCUDA_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle ha
 }
 VCUDA_LOCAL(cuIpcOpenEventHandle);
 
-/* cuda.api:154: call */
+/* cuda.api:155: call */
 VCUDA_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
 	CUresult entered = shim_enter(CALL_cuIpcGetMemHandle);
@@ -1454,7 +1454,7 @@ VCUDA_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dpt
 }
 VCUDA_LOCAL(cuIpcGetMemHandle);
 
-/* cuda.api:155: call */
+/* cuda.api:156: call */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {
@@ -1467,7 +1467,7 @@ VCUDA_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle h
 }
 VCUDA_LOCAL(cuIpcOpenMemHandle_v2);
 
-/* cuda.api:156: post */
+/* cuda.api:157: post */
 VCUDA_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
 	CUresult entered = shim_enter(CALL_cuIpcCloseMemHandle);
@@ -1479,7 +1479,7 @@ VCUDA_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 }
 VCUDA_LOCAL(cuIpcCloseMemHandle);
 
-/* cuda.api:157: local */
+/* cuda.api:158: local */
 VCUDA_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister_v2);
@@ -1491,7 +1491,7 @@ VCUDA_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned in
 }
 VCUDA_LOCAL(cuMemHostRegister_v2);
 
-/* cuda.api:158: local */
+/* cuda.api:159: local */
 VCUDA_EXPORT CUresult cuMemHostUnregister(void *p)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostUnregister);
@@ -1503,7 +1503,7 @@ VCUDA_EXPORT CUresult cuMemHostUnregister(void *p)
 }
 VCUDA_LOCAL(cuMemHostUnregister);
 
-/* cuda.api:159: refused */
+/* cuda.api:160: refused */
 VCUDA_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
@@ -1514,7 +1514,7 @@ VCUDA_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArrayCreate_v2);
 
-/* cuda.api:161: refused */
+/* cuda.api:162: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -1525,7 +1525,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescr
 }
 VCUDA_LOCAL(cuArrayGetDescriptor_v2);
 
-/* cuda.api:163: refused */
+/* cuda.api:164: refused */
 VCUDA_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 		CUarray array)
 {
@@ -1536,7 +1536,7 @@ VCUDA_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *s
 }
 VCUDA_LOCAL(cuArrayGetSparseProperties);
 
-/* cuda.api:165: refused */
+/* cuda.api:166: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
 		CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
 {
@@ -1547,7 +1547,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
 }
 VCUDA_LOCAL(cuMipmappedArrayGetSparseProperties);
 
-/* cuda.api:167: refused */
+/* cuda.api:168: refused */
 VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(
 		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
 		CUdevice device)
@@ -1560,7 +1560,7 @@ VCUDA_EXPORT CUresult cuArrayGetMemoryRequirements(
 }
 VCUDA_LOCAL(cuArrayGetMemoryRequirements);
 
-/* cuda.api:169: refused */
+/* cuda.api:170: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 		CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
 		CUdevice device)
@@ -1573,7 +1573,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 }
 VCUDA_LOCAL(cuMipmappedArrayGetMemoryRequirements);
 
-/* cuda.api:172: refused */
+/* cuda.api:173: refused */
 VCUDA_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray,
 		unsigned int planeIdx)
 {
@@ -1584,7 +1584,7 @@ VCUDA_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray,
 }
 VCUDA_LOCAL(cuArrayGetPlane);
 
-/* cuda.api:174: refused */
+/* cuda.api:175: refused */
 VCUDA_EXPORT CUresult cuArrayDestroy(CUarray hArray)
 {
 	(void)hArray;
@@ -1592,7 +1592,7 @@ VCUDA_EXPORT CUresult cuArrayDestroy(CUarray hArray)
 }
 VCUDA_LOCAL(cuArrayDestroy);
 
-/* cuda.api:175: refused */
+/* cuda.api:176: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
@@ -1603,7 +1603,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArray3DCreate_v2);
 
-/* cuda.api:177: refused */
+/* cuda.api:178: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -1614,7 +1614,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayD
 }
 VCUDA_LOCAL(cuArray3DGetDescriptor_v2);
 
-/* cuda.api:179: refused */
+/* cuda.api:180: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
 		unsigned int numMipmapLevels)
@@ -1627,7 +1627,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 }
 VCUDA_LOCAL(cuMipmappedArrayCreate);
 
-/* cuda.api:182: refused */
+/* cuda.api:183: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray,
 		CUmipmappedArray hMipmappedArray, unsigned int level)
 {
@@ -1639,7 +1639,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray,
 }
 VCUDA_LOCAL(cuMipmappedArrayGetLevel);
 
-/* cuda.api:184: refused */
+/* cuda.api:185: refused */
 VCUDA_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
 	(void)hMipmappedArray;
@@ -1648,7 +1648,7 @@ VCUDA_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 }
 VCUDA_LOCAL(cuMipmappedArrayDestroy);
 
-/* cuda.api:186: refused */
+/* cuda.api:187: refused */
 VCUDA_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 		CUmemRangeHandleType handleType, unsigned long long flags)
 {
@@ -1662,7 +1662,7 @@ VCUDA_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dp
 }
 VCUDA_LOCAL(cuMemGetHandleForAddressRange);
 
-/* cuda.api:189: local */
+/* cuda.api:190: local */
 VCUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 		CUdeviceptr addr, unsigned long long flags)
 {
@@ -1675,7 +1675,7 @@ VCUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t 
 }
 VCUDA_LOCAL(cuMemAddressReserve);
 
-/* cuda.api:191: local */
+/* cuda.api:192: local */
 VCUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
 	CUresult entered = shim_enter(CALL_cuMemAddressFree);
@@ -1687,7 +1687,7 @@ VCUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 }
 VCUDA_LOCAL(cuMemAddressFree);
 
-/* cuda.api:192: local */
+/* cuda.api:193: local */
 VCUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -1700,7 +1700,7 @@ VCUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t s
 }
 VCUDA_LOCAL(cuMemCreate);
 
-/* cuda.api:194: local */
+/* cuda.api:195: local */
 VCUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	CUresult entered = shim_enter(CALL_cuMemRelease);
@@ -1712,7 +1712,7 @@ VCUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 }
 VCUDA_LOCAL(cuMemRelease);
 
-/* cuda.api:195: post */
+/* cuda.api:196: post */
 VCUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
@@ -1725,7 +1725,7 @@ VCUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 }
 VCUDA_LOCAL(cuMemMap);
 
-/* cuda.api:198: post */
+/* cuda.api:199: post */
 VCUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	CUresult entered = shim_enter(CALL_cuMemUnmap);
@@ -1737,7 +1737,7 @@ VCUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 }
 VCUDA_LOCAL(cuMemUnmap);
 
-/* cuda.api:199: local */
+/* cuda.api:200: local */
 VCUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
 		size_t count)
 {
@@ -1750,7 +1750,7 @@ VCUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAc
 }
 VCUDA_LOCAL(cuMemSetAccess);
 
-/* cuda.api:201: local */
+/* cuda.api:202: local */
 VCUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
 		CUdeviceptr ptr)
 {
@@ -1763,7 +1763,7 @@ VCUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocat
 }
 VCUDA_LOCAL(cuMemGetAccess);
 
-/* cuda.api:203: refused */
+/* cuda.api:204: refused */
 VCUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
 		CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
 		unsigned long long flags)
@@ -1777,7 +1777,7 @@ VCUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
 }
 VCUDA_LOCAL(cuMemExportToShareableHandle);
 
-/* cuda.api:206: refused */
+/* cuda.api:207: refused */
 VCUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
 		void *osHandle, CUmemAllocationHandleType shHandleType)
 {
@@ -1789,7 +1789,7 @@ VCUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandl
 }
 VCUDA_LOCAL(cuMemImportFromShareableHandle);
 
-/* cuda.api:209: local */
+/* cuda.api:210: local */
 VCUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 		const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
 {
@@ -1802,7 +1802,7 @@ VCUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 }
 VCUDA_LOCAL(cuMemGetAllocationGranularity);
 
-/* cuda.api:211: local */
+/* cuda.api:212: local */
 VCUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 		CUmemGenericAllocationHandle handle)
 {
@@ -1815,7 +1815,7 @@ VCUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp
 }
 VCUDA_LOCAL(cuMemGetAllocationPropertiesFromHandle);
 
-/* cuda.api:213: local */
+/* cuda.api:214: local */
 VCUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
 		void *addr)
 {
@@ -1828,7 +1828,7 @@ VCUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *
 }
 VCUDA_LOCAL(cuMemRetainAllocationHandle);
 
-/* cuda.api:215: local */
+/* cuda.api:216: local */
 VCUDA_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolTrimTo);
@@ -1840,7 +1840,7 @@ VCUDA_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 }
 VCUDA_LOCAL(cuMemPoolTrimTo);
 
-/* cuda.api:216: local */
+/* cuda.api:217: local */
 VCUDA_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		void *value)
 {
@@ -1853,7 +1853,7 @@ VCUDA_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
 }
 VCUDA_LOCAL(cuMemPoolSetAttribute);
 
-/* cuda.api:218: local */
+/* cuda.api:219: local */
 VCUDA_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		void *value)
 {
@@ -1866,7 +1866,7 @@ VCUDA_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribu
 }
 VCUDA_LOCAL(cuMemPoolGetAttribute);
 
-/* cuda.api:220: local */
+/* cuda.api:221: local */
 VCUDA_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map,
 		size_t count)
 {
@@ -1879,7 +1879,7 @@ VCUDA_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDes
 }
 VCUDA_LOCAL(cuMemPoolSetAccess);
 
-/* cuda.api:222: local */
+/* cuda.api:223: local */
 VCUDA_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
 		CUmemLocation *location)
 {
@@ -1892,7 +1892,7 @@ VCUDA_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool 
 }
 VCUDA_LOCAL(cuMemPoolGetAccess);
 
-/* cuda.api:224: local */
+/* cuda.api:225: local */
 VCUDA_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolCreate);
@@ -1904,7 +1904,7 @@ VCUDA_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
 }
 VCUDA_LOCAL(cuMemPoolCreate);
 
-/* cuda.api:225: local */
+/* cuda.api:226: local */
 VCUDA_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	CUresult entered = shim_enter(CALL_cuMemPoolDestroy);
@@ -1916,7 +1916,7 @@ VCUDA_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 }
 VCUDA_LOCAL(cuMemPoolDestroy);
 
-/* cuda.api:226: local */
+/* cuda.api:227: local */
 VCUDA_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
 		CUmemAllocationType type)
 {
@@ -1929,7 +1929,7 @@ VCUDA_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocati
 }
 VCUDA_LOCAL(cuMemGetDefaultMemPool);
 
-/* cuda.api:228: local */
+/* cuda.api:229: local */
 VCUDA_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
 		CUmemAllocationType type)
 {
@@ -1942,7 +1942,7 @@ VCUDA_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *locatio
 }
 VCUDA_LOCAL(cuMemGetMemPool);
 
-/* cuda.api:230: local */
+/* cuda.api:231: local */
 VCUDA_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
 		CUmemoryPool pool)
 {
@@ -1955,7 +1955,7 @@ VCUDA_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationTy
 }
 VCUDA_LOCAL(cuMemSetMemPool);
 
-/* cuda.api:232: refused */
+/* cuda.api:233: refused */
 VCUDA_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 		CUmemAllocationHandleType handleType, unsigned long long flags)
 {
@@ -1969,7 +1969,7 @@ VCUDA_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemor
 }
 VCUDA_LOCAL(cuMemPoolExportToShareableHandle);
 
-/* cuda.api:235: refused */
+/* cuda.api:236: refused */
 VCUDA_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 		CUmemAllocationHandleType handleType, unsigned long long flags)
 {
@@ -1983,7 +1983,7 @@ VCUDA_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out,
 }
 VCUDA_LOCAL(cuMemPoolImportFromShareableHandle);
 
-/* cuda.api:238: refused */
+/* cuda.api:239: refused */
 VCUDA_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out,
 		CUdeviceptr ptr)
 {
@@ -1994,7 +1994,7 @@ VCUDA_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_o
 }
 VCUDA_LOCAL(cuMemPoolExportPointer);
 
-/* cuda.api:240: refused */
+/* cuda.api:241: refused */
 VCUDA_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
 		CUmemPoolPtrExportData *shareData)
 {
@@ -2006,7 +2006,7 @@ VCUDA_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool 
 }
 VCUDA_LOCAL(cuMemPoolImportPointer);
 
-/* cuda.api:243: refused */
+/* cuda.api:244: refused */
 VCUDA_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
 		const CUmulticastObjectProp *prop)
 {
@@ -2017,7 +2017,7 @@ VCUDA_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
 }
 VCUDA_LOCAL(cuMulticastCreate);
 
-/* cuda.api:245: refused */
+/* cuda.api:246: refused */
 VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
 {
 	(void)mcHandle;
@@ -2027,7 +2027,7 @@ VCUDA_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle
 }
 VCUDA_LOCAL(cuMulticastAddDevice);
 
-/* cuda.api:247: refused */
+/* cuda.api:248: refused */
 VCUDA_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
 		CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
 		unsigned long long flags)
@@ -2044,7 +2044,7 @@ VCUDA_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, 
 VCUDA_LOCAL(cuMulticastBindMem);
 
 CUresult cuMulticastBindMem_v2(void);
-/* cuda.api:250: refused */
+/* cuda.api:251: refused */
 VCUDA_EXPORT CUresult cuMulticastBindMem_v2(void)
 {
 	return shim_refused(CALL_cuMulticastBindMem_v2, "cuMulticastBindMem_v2",
@@ -2052,7 +2052,7 @@ VCUDA_EXPORT CUresult cuMulticastBindMem_v2(void)
 }
 VCUDA_LOCAL(cuMulticastBindMem_v2);
 
-/* cuda.api:253: refused */
+/* cuda.api:254: refused */
 VCUDA_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
 		size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags)
 {
@@ -2067,7 +2067,7 @@ VCUDA_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle,
 VCUDA_LOCAL(cuMulticastBindAddr);
 
 CUresult cuMulticastBindAddr_v2(void);
-/* cuda.api:256: refused */
+/* cuda.api:257: refused */
 VCUDA_EXPORT CUresult cuMulticastBindAddr_v2(void)
 {
 	return shim_refused(CALL_cuMulticastBindAddr_v2, "cuMulticastBindAddr_v2",
@@ -2075,7 +2075,7 @@ VCUDA_EXPORT CUresult cuMulticastBindAddr_v2(void)
 }
 VCUDA_LOCAL(cuMulticastBindAddr_v2);
 
-/* cuda.api:259: refused */
+/* cuda.api:260: refused */
 VCUDA_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev,
 		size_t mcOffset, size_t size)
 {
@@ -2088,7 +2088,7 @@ VCUDA_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, C
 }
 VCUDA_LOCAL(cuMulticastUnbind);
 
-/* cuda.api:261: refused */
+/* cuda.api:262: refused */
 VCUDA_EXPORT CUresult cuMulticastGetGranularity(size_t *granularity,
 		const CUmulticastObjectProp *prop, CUmulticastGranularity_flags option)
 {
@@ -2101,7 +2101,7 @@ VCUDA_EXPORT CUresult cuMulticastGetGranularity(size_t *granularity,
 VCUDA_LOCAL(cuMulticastGetGranularity);
 
 CUresult cuDeviceGetFabricClusterUuid(void);
-/* cuda.api:263: refused */
+/* cuda.api:264: refused */
 VCUDA_EXPORT CUresult cuDeviceGetFabricClusterUuid(void)
 {
 	return shim_refused(CALL_cuDeviceGetFabricClusterUuid, "cuDeviceGetFabricClusterUuid",
@@ -2110,7 +2110,7 @@ VCUDA_EXPORT CUresult cuDeviceGetFabricClusterUuid(void)
 VCUDA_LOCAL(cuDeviceGetFabricClusterUuid);
 
 CUresult cuDeviceGetCliqueCount(void);
-/* cuda.api:265: refused */
+/* cuda.api:266: refused */
 VCUDA_EXPORT CUresult cuDeviceGetCliqueCount(void)
 {
 	return shim_refused(CALL_cuDeviceGetCliqueCount, "cuDeviceGetCliqueCount",
@@ -2119,7 +2119,7 @@ VCUDA_EXPORT CUresult cuDeviceGetCliqueCount(void)
 VCUDA_LOCAL(cuDeviceGetCliqueCount);
 
 CUresult cuDeviceGetCliqueInfo(void);
-/* cuda.api:267: refused */
+/* cuda.api:268: refused */
 VCUDA_EXPORT CUresult cuDeviceGetCliqueInfo(void)
 {
 	return shim_refused(CALL_cuDeviceGetCliqueInfo, "cuDeviceGetCliqueInfo",
@@ -2128,7 +2128,7 @@ VCUDA_EXPORT CUresult cuDeviceGetCliqueInfo(void)
 VCUDA_LOCAL(cuDeviceGetCliqueInfo);
 
 CUresult cuLogicalEndpointIdReserve(void);
-/* cuda.api:269: refused */
+/* cuda.api:270: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointIdReserve(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointIdReserve, "cuLogicalEndpointIdReserve",
@@ -2137,7 +2137,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointIdReserve(void)
 VCUDA_LOCAL(cuLogicalEndpointIdReserve);
 
 CUresult cuLogicalEndpointIdRelease(void);
-/* cuda.api:271: refused */
+/* cuda.api:272: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointIdRelease(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointIdRelease, "cuLogicalEndpointIdRelease",
@@ -2146,7 +2146,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointIdRelease(void)
 VCUDA_LOCAL(cuLogicalEndpointIdRelease);
 
 CUresult cuLogicalEndpointCreate(void);
-/* cuda.api:273: refused */
+/* cuda.api:274: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointCreate(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointCreate, "cuLogicalEndpointCreate",
@@ -2155,7 +2155,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointCreate(void)
 VCUDA_LOCAL(cuLogicalEndpointCreate);
 
 CUresult cuLogicalEndpointAddDevice(void);
-/* cuda.api:275: refused */
+/* cuda.api:276: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointAddDevice(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointAddDevice, "cuLogicalEndpointAddDevice",
@@ -2164,7 +2164,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointAddDevice(void)
 VCUDA_LOCAL(cuLogicalEndpointAddDevice);
 
 CUresult cuLogicalEndpointDestroy(void);
-/* cuda.api:277: refused */
+/* cuda.api:278: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointDestroy(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointDestroy, "cuLogicalEndpointDestroy",
@@ -2173,7 +2173,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointDestroy(void)
 VCUDA_LOCAL(cuLogicalEndpointDestroy);
 
 CUresult cuLogicalEndpointBindAddr(void);
-/* cuda.api:279: refused */
+/* cuda.api:280: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointBindAddr(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointBindAddr, "cuLogicalEndpointBindAddr",
@@ -2182,7 +2182,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointBindAddr(void)
 VCUDA_LOCAL(cuLogicalEndpointBindAddr);
 
 CUresult cuLogicalEndpointBindMem(void);
-/* cuda.api:282: refused */
+/* cuda.api:283: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointBindMem(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointBindMem, "cuLogicalEndpointBindMem",
@@ -2191,7 +2191,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointBindMem(void)
 VCUDA_LOCAL(cuLogicalEndpointBindMem);
 
 CUresult cuLogicalEndpointUnbind(void);
-/* cuda.api:285: refused */
+/* cuda.api:286: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointUnbind(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointUnbind, "cuLogicalEndpointUnbind",
@@ -2200,7 +2200,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointUnbind(void)
 VCUDA_LOCAL(cuLogicalEndpointUnbind);
 
 CUresult cuLogicalEndpointExport(void);
-/* cuda.api:287: refused */
+/* cuda.api:288: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointExport(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointExport, "cuLogicalEndpointExport",
@@ -2209,7 +2209,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointExport(void)
 VCUDA_LOCAL(cuLogicalEndpointExport);
 
 CUresult cuLogicalEndpointImport(void);
-/* cuda.api:289: refused */
+/* cuda.api:290: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointImport(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointImport, "cuLogicalEndpointImport",
@@ -2218,7 +2218,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointImport(void)
 VCUDA_LOCAL(cuLogicalEndpointImport);
 
 CUresult cuLogicalEndpointGetLimits(void);
-/* cuda.api:291: refused */
+/* cuda.api:292: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointGetLimits(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointGetLimits, "cuLogicalEndpointGetLimits",
@@ -2227,7 +2227,7 @@ VCUDA_EXPORT CUresult cuLogicalEndpointGetLimits(void)
 VCUDA_LOCAL(cuLogicalEndpointGetLimits);
 
 CUresult cuLogicalEndpointQuery(void);
-/* cuda.api:293: refused */
+/* cuda.api:294: refused */
 VCUDA_EXPORT CUresult cuLogicalEndpointQuery(void)
 {
 	return shim_refused(CALL_cuLogicalEndpointQuery, "cuLogicalEndpointQuery",
@@ -2235,11 +2235,11 @@ VCUDA_EXPORT CUresult cuLogicalEndpointQuery(void)
 }
 VCUDA_LOCAL(cuLogicalEndpointQuery);
 
-/* cuda.api:295: local */
+/* cuda.api:296: local */
 VCUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 		CUdeviceptr ptr)
 {
-	CUresult entered = shim_enter(CALL_cuPointerGetAttribute);
+	CUresult entered = shim_enter_lasting(CALL_cuPointerGetAttribute);
 
 	if (entered)
 		return entered;
@@ -2248,7 +2248,7 @@ VCUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attr
 }
 VCUDA_LOCAL(cuPointerGetAttribute);
 
-/* cuda.api:297: refused */
+/* cuda.api:298: refused */
 VCUDA_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUmemLocation location)
 {
@@ -2262,7 +2262,7 @@ VCUDA_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_adv
 VCUDA_LOCAL(cuMemAdvise_v2);
 
 CUresult cuMemGetLocationInfo(void);
-/* cuda.api:299: refused */
+/* cuda.api:300: refused */
 VCUDA_EXPORT CUresult cuMemGetLocationInfo(void)
 {
 	return shim_refused(CALL_cuMemGetLocationInfo, "cuMemGetLocationInfo",
@@ -2270,7 +2270,7 @@ VCUDA_EXPORT CUresult cuMemGetLocationInfo(void)
 }
 VCUDA_LOCAL(cuMemGetLocationInfo);
 
-/* cuda.api:302: refused */
+/* cuda.api:303: refused */
 VCUDA_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize,
 		CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
 {
@@ -2284,7 +2284,7 @@ VCUDA_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize,
 }
 VCUDA_LOCAL(cuMemRangeGetAttribute);
 
-/* cuda.api:304: refused */
+/* cuda.api:305: refused */
 VCUDA_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 		CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr,
 		size_t count)
@@ -2300,7 +2300,7 @@ VCUDA_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 }
 VCUDA_LOCAL(cuMemRangeGetAttributes);
 
-/* cuda.api:307: local */
+/* cuda.api:308: local */
 VCUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 		CUdeviceptr ptr)
 {
@@ -2313,11 +2313,11 @@ VCUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribu
 }
 VCUDA_LOCAL(cuPointerSetAttribute);
 
-/* cuda.api:309: local */
+/* cuda.api:310: local */
 VCUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
 		CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-	CUresult entered = shim_enter(CALL_cuPointerGetAttributes);
+	CUresult entered = shim_enter_lasting(CALL_cuPointerGetAttributes);
 
 	if (entered)
 		return entered;
@@ -2326,7 +2326,7 @@ VCUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
 }
 VCUDA_LOCAL(cuPointerGetAttributes);
 
-/* cuda.api:311: post */
+/* cuda.api:312: post */
 VCUDA_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCreate);
@@ -2338,7 +2338,7 @@ VCUDA_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 }
 VCUDA_LOCAL(cuStreamCreate);
 
-/* cuda.api:312: post */
+/* cuda.api:313: post */
 VCUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
 		int priority)
 {
@@ -2351,10 +2351,10 @@ VCUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned in
 }
 VCUDA_LOCAL(cuStreamCreateWithPriority);
 
-/* cuda.api:314: local */
+/* cuda.api:315: local */
 VCUDA_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	CUresult entered = shim_enter(CALL_cuThreadExchangeStreamCaptureMode);
+	CUresult entered = shim_enter_lasting(CALL_cuThreadExchangeStreamCaptureMode);
 
 	if (entered)
 		return entered;
@@ -2363,7 +2363,7 @@ VCUDA_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mod
 }
 VCUDA_LOCAL(cuThreadExchangeStreamCaptureMode);
 
-/* cuda.api:315: post */
+/* cuda.api:316: post */
 VCUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy_v2);
@@ -2375,7 +2375,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamDestroy_v2);
 
-/* cuda.api:316: post */
+/* cuda.api:317: post */
 VCUDA_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuEventCreate);
@@ -2387,7 +2387,7 @@ VCUDA_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 }
 VCUDA_LOCAL(cuEventCreate);
 
-/* cuda.api:317: call */
+/* cuda.api:318: call */
 VCUDA_EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventQuery);
@@ -2399,7 +2399,7 @@ VCUDA_EXPORT CUresult cuEventQuery(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventQuery);
 
-/* cuda.api:318: call */
+/* cuda.api:319: call */
 VCUDA_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventSynchronize);
@@ -2411,7 +2411,7 @@ VCUDA_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventSynchronize);
 
-/* cuda.api:319: post */
+/* cuda.api:320: post */
 VCUDA_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy_v2);
@@ -2442,7 +2442,7 @@ static CUresult send_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
 	return shim_end(&call);
 }
 
-/* cuda.api:320: call */
+/* cuda.api:321: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime_v2);
@@ -2454,7 +2454,7 @@ VCUDA_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart
 }
 VCUDA_LOCAL(cuEventElapsedTime_v2);
 
-/* cuda.api:322: refused */
+/* cuda.api:323: refused */
 VCUDA_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 		const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
 {
@@ -2465,7 +2465,7 @@ VCUDA_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 }
 VCUDA_LOCAL(cuImportExternalMemory);
 
-/* cuda.api:325: refused */
+/* cuda.api:326: refused */
 VCUDA_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr,
 		CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
 {
@@ -2478,7 +2478,7 @@ VCUDA_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr,
 }
 VCUDA_LOCAL(cuExternalMemoryGetMappedBuffer);
 
-/* cuda.api:328: refused */
+/* cuda.api:329: refused */
 VCUDA_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap,
 		CUexternalMemory extMem,
 		const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
@@ -2492,7 +2492,7 @@ VCUDA_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *
 }
 VCUDA_LOCAL(cuExternalMemoryGetMappedMipmappedArray);
 
-/* cuda.api:331: refused */
+/* cuda.api:332: refused */
 VCUDA_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
 {
 	(void)extMem;
@@ -2501,7 +2501,7 @@ VCUDA_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
 }
 VCUDA_LOCAL(cuDestroyExternalMemory);
 
-/* cuda.api:333: refused */
+/* cuda.api:334: refused */
 VCUDA_EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 		const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
 {
@@ -2512,7 +2512,7 @@ VCUDA_EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 }
 VCUDA_LOCAL(cuImportExternalSemaphore);
 
-/* cuda.api:336: refused */
+/* cuda.api:337: refused */
 VCUDA_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 {
 	(void)extSem;
@@ -2521,7 +2521,7 @@ VCUDA_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 }
 VCUDA_LOCAL(cuDestroyExternalSemaphore);
 
-/* cuda.api:338: local */
+/* cuda.api:339: local */
 VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetAttribute);
@@ -2533,7 +2533,7 @@ VCUDA_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, C
 }
 VCUDA_LOCAL(cuFuncGetAttribute);
 
-/* cuda.api:339: post */
+/* cuda.api:340: post */
 VCUDA_EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib,
 		int value)
 {
@@ -2558,7 +2558,7 @@ static CUresult send_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	return shim_learned(&call);
 }
 
-/* cuda.api:341: learned */
+/* cuda.api:342: learned */
 VCUDA_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetCacheConfig);
@@ -2570,7 +2570,7 @@ VCUDA_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config
 }
 VCUDA_LOCAL(cuFuncSetCacheConfig);
 
-/* cuda.api:342: local */
+/* cuda.api:343: local */
 VCUDA_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetModule);
@@ -2582,7 +2582,7 @@ VCUDA_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 }
 VCUDA_LOCAL(cuFuncGetModule);
 
-/* cuda.api:343: local */
+/* cuda.api:344: local */
 VCUDA_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 {
 	CUresult entered = shim_enter(CALL_cuFuncGetName);
@@ -2594,7 +2594,7 @@ VCUDA_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 }
 VCUDA_LOCAL(cuFuncGetName);
 
-/* cuda.api:344: local */
+/* cuda.api:345: local */
 VCUDA_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
 		size_t *paramOffset, size_t *paramSize)
 {
@@ -2608,7 +2608,7 @@ VCUDA_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
 VCUDA_LOCAL(cuFuncGetParamInfo);
 
 CUresult cuFuncGetParamCount(void);
-/* cuda.api:346: refused */
+/* cuda.api:347: refused */
 VCUDA_EXPORT CUresult cuFuncGetParamCount(void)
 {
 	return shim_refused(CALL_cuFuncGetParamCount, "cuFuncGetParamCount",
@@ -2616,7 +2616,7 @@ VCUDA_EXPORT CUresult cuFuncGetParamCount(void)
 }
 VCUDA_LOCAL(cuFuncGetParamCount);
 
-/* cuda.api:348: local */
+/* cuda.api:349: local */
 VCUDA_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
 	CUresult entered = shim_enter(CALL_cuFuncIsLoaded);
@@ -2628,7 +2628,7 @@ VCUDA_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction f
 }
 VCUDA_LOCAL(cuFuncIsLoaded);
 
-/* cuda.api:349: local */
+/* cuda.api:350: local */
 VCUDA_EXPORT CUresult cuFuncLoad(CUfunction function)
 {
 	CUresult entered = shim_enter(CALL_cuFuncLoad);
@@ -2640,7 +2640,7 @@ VCUDA_EXPORT CUresult cuFuncLoad(CUfunction function)
 }
 VCUDA_LOCAL(cuFuncLoad);
 
-/* cuda.api:350: refused */
+/* cuda.api:351: refused */
 VCUDA_EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 {
 	(void)hfunc;
@@ -2652,7 +2652,7 @@ VCUDA_EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 }
 VCUDA_LOCAL(cuFuncSetBlockShape);
 
-/* cuda.api:352: refused */
+/* cuda.api:353: refused */
 VCUDA_EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 {
 	(void)hfunc;
@@ -2662,7 +2662,7 @@ VCUDA_EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 }
 VCUDA_LOCAL(cuFuncSetSharedSize);
 
-/* cuda.api:354: refused */
+/* cuda.api:355: refused */
 VCUDA_EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 {
 	(void)hfunc;
@@ -2672,7 +2672,7 @@ VCUDA_EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 }
 VCUDA_LOCAL(cuParamSetSize);
 
-/* cuda.api:356: refused */
+/* cuda.api:357: refused */
 VCUDA_EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
 {
 	(void)hfunc;
@@ -2683,7 +2683,7 @@ VCUDA_EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int val
 }
 VCUDA_LOCAL(cuParamSeti);
 
-/* cuda.api:358: refused */
+/* cuda.api:359: refused */
 VCUDA_EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
 {
 	(void)hfunc;
@@ -2694,7 +2694,7 @@ VCUDA_EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
 }
 VCUDA_LOCAL(cuParamSetf);
 
-/* cuda.api:360: refused */
+/* cuda.api:361: refused */
 VCUDA_EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr,
 		unsigned int numbytes)
 {
@@ -2707,7 +2707,7 @@ VCUDA_EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr,
 }
 VCUDA_LOCAL(cuParamSetv);
 
-/* cuda.api:362: refused */
+/* cuda.api:363: refused */
 VCUDA_EXPORT CUresult cuLaunch(CUfunction f)
 {
 	(void)f;
@@ -2716,7 +2716,7 @@ VCUDA_EXPORT CUresult cuLaunch(CUfunction f)
 }
 VCUDA_LOCAL(cuLaunch);
 
-/* cuda.api:363: refused */
+/* cuda.api:364: refused */
 VCUDA_EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
 	(void)f;
@@ -2727,7 +2727,7 @@ VCUDA_EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height
 }
 VCUDA_LOCAL(cuLaunchGrid);
 
-/* cuda.api:365: refused */
+/* cuda.api:366: refused */
 VCUDA_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
 		CUstream hStream)
 {
@@ -2740,7 +2740,7 @@ VCUDA_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_h
 }
 VCUDA_LOCAL(cuLaunchGridAsync);
 
-/* cuda.api:367: refused */
+/* cuda.api:368: refused */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 		unsigned int numDevices, unsigned int flags)
 {
@@ -2753,7 +2753,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *l
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernelMultiDevice);
 
-/* cuda.api:370: refused */
+/* cuda.api:371: refused */
 VCUDA_EXPORT CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 {
 	(void)hfunc;
@@ -2776,7 +2776,7 @@ static CUresult send_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig c
 	return shim_learned(&call);
 }
 
-/* cuda.api:372: learned */
+/* cuda.api:373: learned */
 VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
 {
 	CUresult entered = shim_enter(CALL_cuFuncSetSharedMemConfig);
@@ -2788,7 +2788,7 @@ VCUDA_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig 
 }
 VCUDA_LOCAL(cuFuncSetSharedMemConfig);
 
-/* cuda.api:373: post */
+/* cuda.api:374: post */
 VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuGraphCreate);
@@ -2800,7 +2800,7 @@ VCUDA_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 }
 VCUDA_LOCAL(cuGraphCreate);
 
-/* cuda.api:374: post */
+/* cuda.api:375: post */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
@@ -2815,7 +2815,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph 
 }
 VCUDA_LOCAL(cuGraphAddKernelNode_v2);
 
-/* cuda.api:377: call */
+/* cuda.api:378: call */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -2828,7 +2828,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams_v2);
 
-/* cuda.api:379: post */
+/* cuda.api:380: post */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -2841,7 +2841,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams_v2);
 
-/* cuda.api:381: post */
+/* cuda.api:382: post */
 VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
@@ -2856,7 +2856,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddMemcpyNode);
 
-/* cuda.api:384: call */
+/* cuda.api:385: call */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
 	CUresult entered = shim_enter(CALL_cuGraphMemcpyNodeGetParams);
@@ -2868,7 +2868,7 @@ VCUDA_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeGetParams);
 
-/* cuda.api:386: post */
+/* cuda.api:387: post */
 VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMCPY3D *nodeParams)
 {
@@ -2881,7 +2881,7 @@ VCUDA_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemcpyNodeSetParams);
 
-/* cuda.api:388: post */
+/* cuda.api:389: post */
 VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
@@ -2896,7 +2896,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddMemsetNode);
 
-/* cuda.api:391: call */
+/* cuda.api:392: call */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 		CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
@@ -2909,7 +2909,7 @@ VCUDA_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemsetNodeGetParams);
 
-/* cuda.api:393: post */
+/* cuda.api:394: post */
 VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
@@ -2922,7 +2922,7 @@ VCUDA_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemsetNodeSetParams);
 
-/* cuda.api:395: post */
+/* cuda.api:396: post */
 VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
@@ -2937,7 +2937,7 @@ VCUDA_EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphAddHostNode);
 
-/* cuda.api:398: call */
+/* cuda.api:399: call */
 VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 		CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -2950,7 +2950,7 @@ VCUDA_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphHostNodeGetParams);
 
-/* cuda.api:400: post */
+/* cuda.api:401: post */
 VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -2963,7 +2963,7 @@ VCUDA_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphHostNodeSetParams);
 
-/* cuda.api:402: post */
+/* cuda.api:403: post */
 VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
@@ -2977,7 +2977,7 @@ VCUDA_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph
 }
 VCUDA_LOCAL(cuGraphAddChildGraphNode);
 
-/* cuda.api:404: call */
+/* cuda.api:405: call */
 VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuGraphChildGraphNodeGetGraph);
@@ -2989,7 +2989,7 @@ VCUDA_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *
 }
 VCUDA_LOCAL(cuGraphChildGraphNodeGetGraph);
 
-/* cuda.api:406: post */
+/* cuda.api:407: post */
 VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies)
 {
@@ -3002,7 +3002,7 @@ VCUDA_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGra
 }
 VCUDA_LOCAL(cuGraphAddEmptyNode);
 
-/* cuda.api:408: post */
+/* cuda.api:409: post */
 VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
@@ -3016,7 +3016,7 @@ VCUDA_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgrap
 }
 VCUDA_LOCAL(cuGraphAddEventRecordNode);
 
-/* cuda.api:410: call */
+/* cuda.api:411: call */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	CUresult entered = shim_enter(CALL_cuGraphEventRecordNodeGetEvent);
@@ -3028,7 +3028,7 @@ VCUDA_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent 
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeGetEvent);
 
-/* cuda.api:412: post */
+/* cuda.api:413: post */
 VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	CUresult entered = shim_enter(CALL_cuGraphEventRecordNodeSetEvent);
@@ -3040,7 +3040,7 @@ VCUDA_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent 
 }
 VCUDA_LOCAL(cuGraphEventRecordNodeSetEvent);
 
-/* cuda.api:413: post */
+/* cuda.api:414: post */
 VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
@@ -3054,7 +3054,7 @@ VCUDA_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph 
 }
 VCUDA_LOCAL(cuGraphAddEventWaitNode);
 
-/* cuda.api:415: call */
+/* cuda.api:416: call */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	CUresult entered = shim_enter(CALL_cuGraphEventWaitNodeGetEvent);
@@ -3066,7 +3066,7 @@ VCUDA_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *e
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeGetEvent);
 
-/* cuda.api:417: post */
+/* cuda.api:418: post */
 VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	CUresult entered = shim_enter(CALL_cuGraphEventWaitNodeSetEvent);
@@ -3078,7 +3078,7 @@ VCUDA_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent ev
 }
 VCUDA_LOCAL(cuGraphEventWaitNodeSetEvent);
 
-/* cuda.api:418: refused */
+/* cuda.api:419: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
@@ -3094,7 +3094,7 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGrap
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresSignalNode);
 
-/* cuda.api:422: refused */
+/* cuda.api:423: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out)
 {
@@ -3106,7 +3106,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode h
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeGetParams);
 
-/* cuda.api:425: refused */
+/* cuda.api:426: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -3118,7 +3118,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode h
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:428: refused */
+/* cuda.api:429: refused */
 VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode,
 		CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
@@ -3134,7 +3134,7 @@ VCUDA_EXPORT CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphN
 }
 VCUDA_LOCAL(cuGraphAddExternalSemaphoresWaitNode);
 
-/* cuda.api:432: refused */
+/* cuda.api:433: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out)
 {
@@ -3146,7 +3146,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNo
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeGetParams);
 
-/* cuda.api:435: refused */
+/* cuda.api:436: refused */
 VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -3158,7 +3158,7 @@ VCUDA_EXPORT CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNo
 }
 VCUDA_LOCAL(cuGraphExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:438: refused */
+/* cuda.api:439: refused */
 VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
@@ -3173,7 +3173,7 @@ VCUDA_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph
 }
 VCUDA_LOCAL(cuGraphAddBatchMemOpNode);
 
-/* cuda.api:442: refused */
+/* cuda.api:443: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
@@ -3185,7 +3185,7 @@ VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeGetParams);
 
-/* cuda.api:445: refused */
+/* cuda.api:446: refused */
 VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -3197,7 +3197,7 @@ VCUDA_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphBatchMemOpNodeSetParams);
 
-/* cuda.api:448: refused */
+/* cuda.api:449: refused */
 VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
@@ -3210,7 +3210,7 @@ VCUDA_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecBatchMemOpNodeSetParams);
 
-/* cuda.api:451: refused */
+/* cuda.api:452: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
@@ -3225,7 +3225,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph h
 }
 VCUDA_LOCAL(cuGraphAddMemAllocNode);
 
-/* cuda.api:455: refused */
+/* cuda.api:456: refused */
 VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 		CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
@@ -3236,7 +3236,7 @@ VCUDA_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphMemAllocNodeGetParams);
 
-/* cuda.api:458: refused */
+/* cuda.api:459: refused */
 VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
@@ -3250,7 +3250,7 @@ VCUDA_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hG
 }
 VCUDA_LOCAL(cuGraphAddMemFreeNode);
 
-/* cuda.api:461: refused */
+/* cuda.api:462: refused */
 VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 {
 	(void)hNode;
@@ -3260,7 +3260,7 @@ VCUDA_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr
 }
 VCUDA_LOCAL(cuGraphMemFreeNodeGetParams);
 
-/* cuda.api:463: local */
+/* cuda.api:464: local */
 VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
 	CUresult entered = shim_enter(CALL_cuDeviceGraphMemTrim);
@@ -3272,7 +3272,7 @@ VCUDA_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 }
 VCUDA_LOCAL(cuDeviceGraphMemTrim);
 
-/* cuda.api:464: local */
+/* cuda.api:465: local */
 VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
@@ -3285,7 +3285,7 @@ VCUDA_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_a
 }
 VCUDA_LOCAL(cuDeviceGetGraphMemAttribute);
 
-/* cuda.api:466: local */
+/* cuda.api:467: local */
 VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value)
 {
@@ -3298,7 +3298,7 @@ VCUDA_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_a
 }
 VCUDA_LOCAL(cuDeviceSetGraphMemAttribute);
 
-/* cuda.api:468: post */
+/* cuda.api:469: post */
 VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
 	CUresult entered = shim_enter(CALL_cuGraphClone);
@@ -3310,7 +3310,7 @@ VCUDA_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 }
 VCUDA_LOCAL(cuGraphClone);
 
-/* cuda.api:469: local */
+/* cuda.api:470: local */
 VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
 		CUgraph hClonedGraph)
 {
@@ -3323,7 +3323,7 @@ VCUDA_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hO
 }
 VCUDA_LOCAL(cuGraphNodeFindInClone);
 
-/* cuda.api:471: call */
+/* cuda.api:472: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 {
 	CUresult entered = shim_enter(CALL_cuGraphNodeGetType);
@@ -3336,7 +3336,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *typ
 VCUDA_LOCAL(cuGraphNodeGetType);
 
 CUresult cuGraphNodeGetContainingGraph(void);
-/* cuda.api:472: refused */
+/* cuda.api:473: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetContainingGraph, "cuGraphNodeGetContainingGraph",
@@ -3345,7 +3345,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetContainingGraph(void)
 VCUDA_LOCAL(cuGraphNodeGetContainingGraph);
 
 CUresult cuGraphNodeGetLocalId(void);
-/* cuda.api:474: refused */
+/* cuda.api:475: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetLocalId, "cuGraphNodeGetLocalId",
@@ -3354,7 +3354,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetLocalId(void)
 VCUDA_LOCAL(cuGraphNodeGetLocalId);
 
 CUresult cuGraphNodeGetToolsId(void);
-/* cuda.api:476: refused */
+/* cuda.api:477: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetToolsId, "cuGraphNodeGetToolsId",
@@ -3363,7 +3363,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetToolsId(void)
 VCUDA_LOCAL(cuGraphNodeGetToolsId);
 
 CUresult cuGraphGetId(void);
-/* cuda.api:478: refused */
+/* cuda.api:479: refused */
 VCUDA_EXPORT CUresult cuGraphGetId(void)
 {
 	return shim_refused(CALL_cuGraphGetId, "cuGraphGetId",
@@ -3372,7 +3372,7 @@ VCUDA_EXPORT CUresult cuGraphGetId(void)
 VCUDA_LOCAL(cuGraphGetId);
 
 CUresult cuGraphExecGetId(void);
-/* cuda.api:480: refused */
+/* cuda.api:481: refused */
 VCUDA_EXPORT CUresult cuGraphExecGetId(void)
 {
 	return shim_refused(CALL_cuGraphExecGetId, "cuGraphExecGetId",
@@ -3380,7 +3380,7 @@ VCUDA_EXPORT CUresult cuGraphExecGetId(void)
 }
 VCUDA_LOCAL(cuGraphExecGetId);
 
-/* cuda.api:482: call */
+/* cuda.api:483: call */
 VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 {
 	CUresult entered = shim_enter(CALL_cuGraphGetNodes);
@@ -3392,7 +3392,7 @@ VCUDA_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t
 }
 VCUDA_LOCAL(cuGraphGetNodes);
 
-/* cuda.api:484: call */
+/* cuda.api:485: call */
 VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes,
 		size_t *numRootNodes)
 {
@@ -3405,7 +3405,7 @@ VCUDA_EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes
 }
 VCUDA_LOCAL(cuGraphGetRootNodes);
 
-/* cuda.api:486: call */
+/* cuda.api:487: call */
 VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		CUgraphEdgeData *edgeData, size_t *numEdges)
 {
@@ -3418,7 +3418,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgr
 }
 VCUDA_LOCAL(cuGraphGetEdges_v2);
 
-/* cuda.api:488: call */
+/* cuda.api:489: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 		CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
@@ -3432,7 +3432,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies_v2);
 
-/* cuda.api:490: call */
+/* cuda.api:491: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
 		size_t *numDependentNodes)
@@ -3447,7 +3447,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes_v2);
 
-/* cuda.api:492: post */
+/* cuda.api:493: post */
 VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
@@ -3460,7 +3460,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNod
 }
 VCUDA_LOCAL(cuGraphAddDependencies_v2);
 
-/* cuda.api:494: post */
+/* cuda.api:495: post */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
@@ -3473,7 +3473,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraph
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies_v2);
 
-/* cuda.api:496: post */
+/* cuda.api:497: post */
 VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 {
 	CUresult entered = shim_enter(CALL_cuGraphDestroyNode);
@@ -3485,7 +3485,7 @@ VCUDA_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 }
 VCUDA_LOCAL(cuGraphDestroyNode);
 
-/* cuda.api:497: call */
+/* cuda.api:498: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
 		unsigned long long flags)
 {
@@ -3498,7 +3498,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgr
 }
 VCUDA_LOCAL(cuGraphInstantiateWithFlags);
 
-/* cuda.api:499: local */
+/* cuda.api:500: local */
 VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 {
 	CUresult entered = shim_enter(CALL_cuGraphExecGetFlags);
@@ -3510,7 +3510,7 @@ VCUDA_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *fl
 }
 VCUDA_LOCAL(cuGraphExecGetFlags);
 
-/* cuda.api:500: post */
+/* cuda.api:501: post */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -3523,7 +3523,7 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams_v2);
 
-/* cuda.api:502: post */
+/* cuda.api:503: post */
 VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
@@ -3536,7 +3536,7 @@ VCUDA_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecMemcpyNodeSetParams);
 
-/* cuda.api:504: post */
+/* cuda.api:505: post */
 VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
@@ -3549,7 +3549,7 @@ VCUDA_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecMemsetNodeSetParams);
 
-/* cuda.api:506: post */
+/* cuda.api:507: post */
 VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
@@ -3562,7 +3562,7 @@ VCUDA_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgra
 }
 VCUDA_LOCAL(cuGraphExecHostNodeSetParams);
 
-/* cuda.api:508: post */
+/* cuda.api:509: post */
 VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUgraph childGraph)
 {
@@ -3575,7 +3575,7 @@ VCUDA_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecChildGraphNodeSetParams);
 
-/* cuda.api:510: post */
+/* cuda.api:511: post */
 VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
@@ -3588,7 +3588,7 @@ VCUDA_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecEventRecordNodeSetEvent);
 
-/* cuda.api:512: post */
+/* cuda.api:513: post */
 VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 		CUgraphNode hNode, CUevent event)
 {
@@ -3601,7 +3601,7 @@ VCUDA_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec,
 }
 VCUDA_LOCAL(cuGraphExecEventWaitNodeSetEvent);
 
-/* cuda.api:514: refused */
+/* cuda.api:515: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
@@ -3614,7 +3614,7 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphEx
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresSignalNodeSetParams);
 
-/* cuda.api:517: refused */
+/* cuda.api:518: refused */
 VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec,
 		CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
@@ -3627,7 +3627,7 @@ VCUDA_EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec
 }
 VCUDA_LOCAL(cuGraphExecExternalSemaphoresWaitNodeSetParams);
 
-/* cuda.api:520: post */
+/* cuda.api:521: post */
 VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int isEnabled)
 {
@@ -3640,7 +3640,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeSetEnabled);
 
-/* cuda.api:522: local */
+/* cuda.api:523: local */
 VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int *isEnabled)
 {
@@ -3653,7 +3653,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeGetEnabled);
 
-/* cuda.api:524: post */
+/* cuda.api:525: post */
 VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	CUresult entered = shim_enter(CALL_cuGraphExecDestroy);
@@ -3665,7 +3665,7 @@ VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 }
 VCUDA_LOCAL(cuGraphExecDestroy);
 
-/* cuda.api:525: post */
+/* cuda.api:526: post */
 VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
 	CUresult entered = shim_enter(CALL_cuGraphDestroy);
@@ -3677,7 +3677,7 @@ VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 }
 VCUDA_LOCAL(cuGraphDestroy);
 
-/* cuda.api:526: call */
+/* cuda.api:527: call */
 VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo)
 {
@@ -3690,7 +3690,7 @@ VCUDA_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphExecUpdate_v2);
 
-/* cuda.api:528: refused */
+/* cuda.api:529: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
 	(void)dst;
@@ -3701,7 +3701,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNo
 }
 VCUDA_LOCAL(cuGraphKernelNodeCopyAttributes);
 
-/* cuda.api:530: refused */
+/* cuda.api:531: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		CUkernelNodeAttrValue *value_out)
 {
@@ -3713,7 +3713,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelN
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetAttribute);
 
-/* cuda.api:533: refused */
+/* cuda.api:534: refused */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		const CUkernelNodeAttrValue *value)
 {
@@ -3725,7 +3725,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelN
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetAttribute);
 
-/* cuda.api:536: call */
+/* cuda.api:537: call */
 VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
 	CUresult entered = shim_enter(CALL_cuGraphDebugDotPrint);
@@ -3737,7 +3737,7 @@ VCUDA_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, uns
 }
 VCUDA_LOCAL(cuGraphDebugDotPrint);
 
-/* cuda.api:538: refused */
+/* cuda.api:539: refused */
 VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
 		unsigned int initialRefcount, unsigned int flags)
 {
@@ -3751,7 +3751,7 @@ VCUDA_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CU
 }
 VCUDA_LOCAL(cuUserObjectCreate);
 
-/* cuda.api:541: refused */
+/* cuda.api:542: refused */
 VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3761,7 +3761,7 @@ VCUDA_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count
 }
 VCUDA_LOCAL(cuUserObjectRetain);
 
-/* cuda.api:543: refused */
+/* cuda.api:544: refused */
 VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
 	(void)object;
@@ -3771,7 +3771,7 @@ VCUDA_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int coun
 }
 VCUDA_LOCAL(cuUserObjectRelease);
 
-/* cuda.api:545: refused */
+/* cuda.api:546: refused */
 VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count, unsigned int flags)
 {
@@ -3784,7 +3784,7 @@ VCUDA_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object
 }
 VCUDA_LOCAL(cuGraphRetainUserObject);
 
-/* cuda.api:547: refused */
+/* cuda.api:548: refused */
 VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object,
 		unsigned int count)
 {
@@ -3796,7 +3796,7 @@ VCUDA_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject objec
 }
 VCUDA_LOCAL(cuGraphReleaseUserObject);
 
-/* cuda.api:549: post */
+/* cuda.api:550: post */
 VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
@@ -3812,7 +3812,7 @@ VCUDA_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph
 VCUDA_LOCAL(cuGraphAddNode_v2);
 
 CUresult cuGraphAddNode_v3(void);
-/* cuda.api:552: refused */
+/* cuda.api:553: refused */
 VCUDA_EXPORT CUresult cuGraphAddNode_v3(void)
 {
 	return shim_refused(CALL_cuGraphAddNode_v3, "cuGraphAddNode_v3",
@@ -3820,7 +3820,7 @@ VCUDA_EXPORT CUresult cuGraphAddNode_v3(void)
 }
 VCUDA_LOCAL(cuGraphAddNode_v3);
 
-/* cuda.api:556: post */
+/* cuda.api:557: post */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	CUresult entered = shim_enter(CALL_cuGraphNodeSetParams);
@@ -3833,7 +3833,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams 
 VCUDA_LOCAL(cuGraphNodeSetParams);
 
 CUresult cuGraphNodeSetParams_v2(void);
-/* cuda.api:558: refused */
+/* cuda.api:559: refused */
 VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 {
 	return shim_refused(CALL_cuGraphNodeSetParams_v2, "cuGraphNodeSetParams_v2",
@@ -3842,7 +3842,7 @@ VCUDA_EXPORT CUresult cuGraphNodeSetParams_v2(void)
 VCUDA_LOCAL(cuGraphNodeSetParams_v2);
 
 CUresult cuGraphNodeGetParams(void);
-/* cuda.api:560: refused */
+/* cuda.api:561: refused */
 VCUDA_EXPORT CUresult cuGraphNodeGetParams(void)
 {
 	return shim_refused(CALL_cuGraphNodeGetParams, "cuGraphNodeGetParams",
@@ -3850,7 +3850,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetParams(void)
 }
 VCUDA_LOCAL(cuGraphNodeGetParams);
 
-/* cuda.api:562: post */
+/* cuda.api:563: post */
 VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraphNodeParams *nodeParams)
 {
@@ -3863,7 +3863,7 @@ VCUDA_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
 }
 VCUDA_LOCAL(cuGraphExecNodeSetParams);
 
-/* cuda.api:564: refused */
+/* cuda.api:565: refused */
 VCUDA_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
 		CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
 		unsigned int flags)
@@ -3899,7 +3899,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 	return shim_end(&call);
 }
 
-/* cuda.api:567: cached */
+/* cuda.api:568: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize)
 {
@@ -3936,7 +3936,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 	return shim_end(&call);
 }
 
-/* cuda.api:569: cached */
+/* cuda.api:570: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
@@ -3951,7 +3951,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
 
-/* cuda.api:572: cached */
+/* cuda.api:573: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit)
@@ -3966,7 +3966,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bl
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialBlockSize);
 
-/* cuda.api:575: cached */
+/* cuda.api:576: cached */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize,
 		int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
@@ -4002,7 +4002,7 @@ static CUresult send_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmem
 	return shim_end(&call);
 }
 
-/* cuda.api:578: cached */
+/* cuda.api:579: cached */
 VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 		CUfunction func, int numBlocks, int blockSize)
 {
@@ -4016,7 +4016,7 @@ VCUDA_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSme
 }
 VCUDA_LOCAL(cuOccupancyAvailableDynamicSMemPerBlock);
 
-/* cuda.api:580: refused */
+/* cuda.api:581: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -4028,7 +4028,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfun
 }
 VCUDA_LOCAL(cuOccupancyMaxPotentialClusterSize);
 
-/* cuda.api:582: refused */
+/* cuda.api:583: refused */
 VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		const CUlaunchConfig *config)
 {
@@ -4040,7 +4040,7 @@ VCUDA_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction 
 }
 VCUDA_LOCAL(cuOccupancyMaxActiveClusters);
 
-/* cuda.api:584: refused */
+/* cuda.api:585: refused */
 VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -4051,7 +4051,7 @@ VCUDA_EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigne
 }
 VCUDA_LOCAL(cuTexRefSetArray);
 
-/* cuda.api:586: refused */
+/* cuda.api:587: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 		CUmipmappedArray hMipmappedArray, unsigned int Flags)
 {
@@ -4063,7 +4063,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetMipmappedArray);
 
-/* cuda.api:588: refused */
+/* cuda.api:589: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr dptr, size_t bytes)
 {
@@ -4076,7 +4076,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefSetAddress_v2);
 
-/* cuda.api:590: refused */
+/* cuda.api:591: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -4089,7 +4089,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v3);
 
-/* cuda.api:592: refused */
+/* cuda.api:593: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 		int NumPackedComponents)
 {
@@ -4101,7 +4101,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt,
 }
 VCUDA_LOCAL(cuTexRefSetFormat);
 
-/* cuda.api:594: refused */
+/* cuda.api:595: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 {
 	(void)hTexRef;
@@ -4112,7 +4112,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddres
 }
 VCUDA_LOCAL(cuTexRefSetAddressMode);
 
-/* cuda.api:596: refused */
+/* cuda.api:597: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4122,7 +4122,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 }
 VCUDA_LOCAL(cuTexRefSetFilterMode);
 
-/* cuda.api:598: refused */
+/* cuda.api:599: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
 	(void)hTexRef;
@@ -4132,7 +4132,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mod
 }
 VCUDA_LOCAL(cuTexRefSetMipmapFilterMode);
 
-/* cuda.api:600: refused */
+/* cuda.api:601: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 {
 	(void)hTexRef;
@@ -4142,7 +4142,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelBias);
 
-/* cuda.api:602: refused */
+/* cuda.api:603: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
 		float maxMipmapLevelClamp)
 {
@@ -4154,7 +4154,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMip
 }
 VCUDA_LOCAL(cuTexRefSetMipmapLevelClamp);
 
-/* cuda.api:604: refused */
+/* cuda.api:605: refused */
 VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
 {
 	(void)hTexRef;
@@ -4164,7 +4164,7 @@ VCUDA_EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int ma
 }
 VCUDA_LOCAL(cuTexRefSetMaxAnisotropy);
 
-/* cuda.api:606: refused */
+/* cuda.api:607: refused */
 VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
 {
 	(void)hTexRef;
@@ -4174,7 +4174,7 @@ VCUDA_EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderCol
 }
 VCUDA_LOCAL(cuTexRefSetBorderColor);
 
-/* cuda.api:608: refused */
+/* cuda.api:609: refused */
 VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 {
 	(void)hTexRef;
@@ -4184,7 +4184,7 @@ VCUDA_EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 }
 VCUDA_LOCAL(cuTexRefSetFlags);
 
-/* cuda.api:610: refused */
+/* cuda.api:611: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -4194,7 +4194,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress_v2);
 
-/* cuda.api:612: refused */
+/* cuda.api:613: refused */
 VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 {
 	(void)phArray;
@@ -4204,7 +4204,7 @@ VCUDA_EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetArray);
 
-/* cuda.api:614: refused */
+/* cuda.api:615: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray,
 		CUtexref hTexRef)
 {
@@ -4215,7 +4215,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArr
 }
 VCUDA_LOCAL(cuTexRefGetMipmappedArray);
 
-/* cuda.api:616: refused */
+/* cuda.api:617: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
 {
 	(void)pam;
@@ -4226,7 +4226,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetAddressMode);
 
-/* cuda.api:618: refused */
+/* cuda.api:619: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4236,7 +4236,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetFilterMode);
 
-/* cuda.api:620: refused */
+/* cuda.api:621: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels,
 		CUtexref hTexRef)
 {
@@ -4248,7 +4248,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChanne
 }
 VCUDA_LOCAL(cuTexRefGetFormat);
 
-/* cuda.api:622: refused */
+/* cuda.api:623: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
 {
 	(void)pfm;
@@ -4258,7 +4258,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref h
 }
 VCUDA_LOCAL(cuTexRefGetMipmapFilterMode);
 
-/* cuda.api:624: refused */
+/* cuda.api:625: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 {
 	(void)pbias;
@@ -4268,7 +4268,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelBias);
 
-/* cuda.api:626: refused */
+/* cuda.api:627: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 		float *pmaxMipmapLevelClamp, CUtexref hTexRef)
 {
@@ -4280,7 +4280,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
 }
 VCUDA_LOCAL(cuTexRefGetMipmapLevelClamp);
 
-/* cuda.api:629: refused */
+/* cuda.api:630: refused */
 VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 {
 	(void)pmaxAniso;
@@ -4290,7 +4290,7 @@ VCUDA_EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetMaxAnisotropy);
 
-/* cuda.api:631: refused */
+/* cuda.api:632: refused */
 VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
 {
 	(void)pBorderColor;
@@ -4300,7 +4300,7 @@ VCUDA_EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexR
 }
 VCUDA_LOCAL(cuTexRefGetBorderColor);
 
-/* cuda.api:633: refused */
+/* cuda.api:634: refused */
 VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 {
 	(void)pFlags;
@@ -4310,7 +4310,7 @@ VCUDA_EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefGetFlags);
 
-/* cuda.api:635: refused */
+/* cuda.api:636: refused */
 VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 {
 	(void)pTexRef;
@@ -4319,7 +4319,7 @@ VCUDA_EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
 }
 VCUDA_LOCAL(cuTexRefCreate);
 
-/* cuda.api:636: refused */
+/* cuda.api:637: refused */
 VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 {
 	(void)hTexRef;
@@ -4328,7 +4328,7 @@ VCUDA_EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 }
 VCUDA_LOCAL(cuTexRefDestroy);
 
-/* cuda.api:637: refused */
+/* cuda.api:638: refused */
 VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 {
 	(void)hSurfRef;
@@ -4339,7 +4339,7 @@ VCUDA_EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsi
 }
 VCUDA_LOCAL(cuSurfRefSetArray);
 
-/* cuda.api:639: refused */
+/* cuda.api:640: refused */
 VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 {
 	(void)phArray;
@@ -4349,7 +4349,7 @@ VCUDA_EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 }
 VCUDA_LOCAL(cuSurfRefGetArray);
 
-/* cuda.api:641: refused */
+/* cuda.api:642: refused */
 VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 		const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
 		const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
@@ -4363,7 +4363,7 @@ VCUDA_EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject,
 }
 VCUDA_LOCAL(cuTexObjectCreate);
 
-/* cuda.api:644: refused */
+/* cuda.api:645: refused */
 VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 {
 	(void)texObject;
@@ -4372,7 +4372,7 @@ VCUDA_EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 }
 VCUDA_LOCAL(cuTexObjectDestroy);
 
-/* cuda.api:646: refused */
+/* cuda.api:647: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUtexObject texObject)
 {
@@ -4383,7 +4383,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetResourceDesc);
 
-/* cuda.api:648: refused */
+/* cuda.api:649: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 		CUtexObject texObject)
 {
@@ -4394,7 +4394,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc,
 }
 VCUDA_LOCAL(cuTexObjectGetTextureDesc);
 
-/* cuda.api:650: refused */
+/* cuda.api:651: refused */
 VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
 		CUtexObject texObject)
 {
@@ -4405,7 +4405,7 @@ VCUDA_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pR
 }
 VCUDA_LOCAL(cuTexObjectGetResourceViewDesc);
 
-/* cuda.api:652: refused */
+/* cuda.api:653: refused */
 VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 		const CUDA_RESOURCE_DESC *pResDesc)
 {
@@ -4416,7 +4416,7 @@ VCUDA_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject,
 }
 VCUDA_LOCAL(cuSurfObjectCreate);
 
-/* cuda.api:654: refused */
+/* cuda.api:655: refused */
 VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 {
 	(void)surfObject;
@@ -4425,7 +4425,7 @@ VCUDA_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 }
 VCUDA_LOCAL(cuSurfObjectDestroy);
 
-/* cuda.api:656: refused */
+/* cuda.api:657: refused */
 VCUDA_EXPORT CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
 		CUsurfObject surfObject)
 {
@@ -4471,7 +4471,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:658: call */
+/* cuda.api:659: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4533,7 +4533,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:666: call */
+/* cuda.api:667: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4596,7 +4596,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	return shim_end(&call);
 }
 
-/* cuda.api:676: call */
+/* cuda.api:677: call */
 VCUDA_EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -4637,7 +4637,7 @@ static CUresult send_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *glo
 	return shim_end(&call);
 }
 
-/* cuda.api:685: call */
+/* cuda.api:686: call */
 VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
 	CUresult entered = shim_enter(CALL_cuTensorMapReplaceAddress);
@@ -4650,7 +4650,7 @@ VCUDA_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *gl
 VCUDA_LOCAL(cuTensorMapReplaceAddress);
 
 CUresult cuTensorMapSetAllocationClass(void);
-/* cuda.api:687: refused */
+/* cuda.api:688: refused */
 VCUDA_EXPORT CUresult cuTensorMapSetAllocationClass(void)
 {
 	return shim_refused(CALL_cuTensorMapSetAllocationClass, "cuTensorMapSetAllocationClass",
@@ -4658,10 +4658,10 @@ VCUDA_EXPORT CUresult cuTensorMapSetAllocationClass(void)
 }
 VCUDA_LOCAL(cuTensorMapSetAllocationClass);
 
-/* cuda.api:690: local */
+/* cuda.api:691: local */
 VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceCanAccessPeer);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceCanAccessPeer);
 
 	if (entered)
 		return entered;
@@ -4670,7 +4670,7 @@ VCUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CU
 }
 VCUDA_LOCAL(cuDeviceCanAccessPeer);
 
-/* cuda.api:691: local */
+/* cuda.api:693: local */
 VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuCtxEnablePeerAccess);
@@ -4682,7 +4682,7 @@ VCUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int 
 }
 VCUDA_LOCAL(cuCtxEnablePeerAccess);
 
-/* cuda.api:692: local */
+/* cuda.api:694: local */
 VCUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDisablePeerAccess);
@@ -4694,11 +4694,11 @@ VCUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 }
 VCUDA_LOCAL(cuCtxDisablePeerAccess);
 
-/* cuda.api:693: local */
+/* cuda.api:695: local */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
 		CUdevice srcDevice, CUdevice dstDevice)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetP2PAttribute);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetP2PAttribute);
 
 	if (entered)
 		return entered;
@@ -4707,7 +4707,7 @@ VCUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute 
 }
 VCUDA_LOCAL(cuDeviceGetP2PAttribute);
 
-/* cuda.api:695: local */
+/* cuda.api:697: local */
 VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
 		CUdevice dstDevice)
@@ -4722,7 +4722,7 @@ VCUDA_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilitie
 }
 VCUDA_LOCAL(cuDeviceGetP2PAtomicCapabilities);
 
-/* cuda.api:698: refused */
+/* cuda.api:700: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
 	(void)resource;
@@ -4731,7 +4731,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 }
 VCUDA_LOCAL(cuGraphicsUnregisterResource);
 
-/* cuda.api:700: refused */
+/* cuda.api:702: refused */
 VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 		CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
@@ -4744,7 +4744,7 @@ VCUDA_EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray,
 }
 VCUDA_LOCAL(cuGraphicsSubResourceGetMappedArray);
 
-/* cuda.api:703: refused */
+/* cuda.api:705: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 		CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
@@ -4755,7 +4755,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedMipmappedArray(
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedMipmappedArray);
 
-/* cuda.api:705: refused */
+/* cuda.api:707: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize,
 		CUgraphicsResource resource)
 {
@@ -4767,7 +4767,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer_v2);
 
-/* cuda.api:707: refused */
+/* cuda.api:709: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -4778,7 +4778,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resour
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags_v2);
 
-/* cuda.api:709: local */
+/* cuda.api:711: local */
 VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
@@ -4787,7 +4787,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cu
 }
 VCUDA_LOCAL(cuGetProcAddress_v2);
 
-/* cuda.api:711: refused */
+/* cuda.api:713: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4799,7 +4799,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpGetAttribute);
 
-/* cuda.api:713: refused */
+/* cuda.api:715: refused */
 VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4811,7 +4811,7 @@ VCUDA_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, vo
 }
 VCUDA_LOCAL(cuCoredumpGetAttributeGlobal);
 
-/* cuda.api:715: refused */
+/* cuda.api:717: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4823,7 +4823,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *va
 }
 VCUDA_LOCAL(cuCoredumpSetAttribute);
 
-/* cuda.api:717: refused */
+/* cuda.api:719: refused */
 VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size)
 {
@@ -4836,7 +4836,7 @@ VCUDA_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, vo
 VCUDA_LOCAL(cuCoredumpSetAttributeGlobal);
 
 CUresult cuCoredumpRegisterStartCallback(void);
-/* cuda.api:719: refused */
+/* cuda.api:721: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterStartCallback,
@@ -4845,7 +4845,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterStartCallback);
 
 CUresult cuCoredumpRegisterCompleteCallback(void);
-/* cuda.api:721: refused */
+/* cuda.api:723: refused */
 VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpRegisterCompleteCallback,
@@ -4854,7 +4854,7 @@ VCUDA_EXPORT CUresult cuCoredumpRegisterCompleteCallback(void)
 VCUDA_LOCAL(cuCoredumpRegisterCompleteCallback);
 
 CUresult cuCoredumpDeregisterStartCallback(void);
-/* cuda.api:724: refused */
+/* cuda.api:726: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterStartCallback,
@@ -4863,7 +4863,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterStartCallback(void)
 VCUDA_LOCAL(cuCoredumpDeregisterStartCallback);
 
 CUresult cuCoredumpDeregisterCompleteCallback(void);
-/* cuda.api:726: refused */
+/* cuda.api:728: refused */
 VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 {
 	return shim_refused(CALL_cuCoredumpDeregisterCompleteCallback,
@@ -4871,7 +4871,7 @@ VCUDA_EXPORT CUresult cuCoredumpDeregisterCompleteCallback(void)
 }
 VCUDA_LOCAL(cuCoredumpDeregisterCompleteCallback);
 
-/* cuda.api:728: local */
+/* cuda.api:730: local */
 VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	shim_count(CALL_cuGetExportTable);
@@ -4879,7 +4879,7 @@ VCUDA_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid 
 }
 VCUDA_LOCAL(cuGetExportTable);
 
-/* cuda.api:730: refused */
+/* cuda.api:732: refused */
 VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
 		unsigned int flags)
 {
@@ -4892,7 +4892,7 @@ VCUDA_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc
 }
 VCUDA_LOCAL(cuGreenCtxCreate);
 
-/* cuda.api:732: refused */
+/* cuda.api:734: refused */
 VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
 	(void)hCtx;
@@ -4901,7 +4901,7 @@ VCUDA_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuGreenCtxDestroy);
 
-/* cuda.api:733: refused */
+/* cuda.api:735: refused */
 VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
 	(void)pContext;
@@ -4911,7 +4911,7 @@ VCUDA_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 }
 VCUDA_LOCAL(cuCtxFromGreenCtx);
 
-/* cuda.api:735: refused */
+/* cuda.api:737: refused */
 VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4923,7 +4923,7 @@ VCUDA_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *res
 }
 VCUDA_LOCAL(cuDeviceGetDevResource);
 
-/* cuda.api:737: refused */
+/* cuda.api:739: refused */
 VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4935,7 +4935,7 @@ VCUDA_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resourc
 }
 VCUDA_LOCAL(cuCtxGetDevResource);
 
-/* cuda.api:739: refused */
+/* cuda.api:741: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource,
 		CUdevResourceType type)
 {
@@ -4947,7 +4947,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *r
 }
 VCUDA_LOCAL(cuGreenCtxGetDevResource);
 
-/* cuda.api:741: refused */
+/* cuda.api:743: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
 		const CUdevResource *input, CUdevResource *remainder, unsigned int flags,
 		unsigned int minCount)
@@ -4964,7 +4964,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigne
 VCUDA_LOCAL(cuDevSmResourceSplitByCount);
 
 CUresult cuDevSmResourceSplit(void);
-/* cuda.api:744: refused */
+/* cuda.api:746: refused */
 VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 {
 	return shim_refused(CALL_cuDevSmResourceSplit, "cuDevSmResourceSplit",
@@ -4972,7 +4972,7 @@ VCUDA_EXPORT CUresult cuDevSmResourceSplit(void)
 }
 VCUDA_LOCAL(cuDevSmResourceSplit);
 
-/* cuda.api:748: refused */
+/* cuda.api:750: refused */
 VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 		CUdevResource *resources, unsigned int nbResources)
 {
@@ -4984,7 +4984,7 @@ VCUDA_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc,
 }
 VCUDA_LOCAL(cuDevResourceGenerateDesc);
 
-/* cuda.api:750: refused */
+/* cuda.api:752: refused */
 VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -4994,7 +4994,7 @@ VCUDA_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxRecordEvent);
 
-/* cuda.api:752: refused */
+/* cuda.api:754: refused */
 VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
 	(void)hCtx;
@@ -5004,7 +5004,7 @@ VCUDA_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 }
 VCUDA_LOCAL(cuGreenCtxWaitEvent);
 
-/* cuda.api:754: refused */
+/* cuda.api:756: refused */
 VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 {
 	(void)hStream;
@@ -5014,7 +5014,7 @@ VCUDA_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 }
 VCUDA_LOCAL(cuStreamGetGreenCtx);
 
-/* cuda.api:756: refused */
+/* cuda.api:758: refused */
 VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 		unsigned int flags, int priority)
 {
@@ -5027,7 +5027,7 @@ VCUDA_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx gree
 }
 VCUDA_LOCAL(cuGreenCtxStreamCreate);
 
-/* cuda.api:758: refused */
+/* cuda.api:760: refused */
 VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
 {
 	(void)greenCtx;
@@ -5037,7 +5037,7 @@ VCUDA_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *g
 }
 VCUDA_LOCAL(cuGreenCtxGetId);
 
-/* cuda.api:760: refused */
+/* cuda.api:762: refused */
 VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 		CUlogsCallbackHandle *callback_out)
 {
@@ -5049,7 +5049,7 @@ VCUDA_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *
 }
 VCUDA_LOCAL(cuLogsRegisterCallback);
 
-/* cuda.api:762: refused */
+/* cuda.api:764: refused */
 VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	(void)callback;
@@ -5058,7 +5058,7 @@ VCUDA_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 }
 VCUDA_LOCAL(cuLogsUnregisterCallback);
 
-/* cuda.api:764: refused */
+/* cuda.api:766: refused */
 VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
 	(void)iterator_out;
@@ -5067,7 +5067,7 @@ VCUDA_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int fl
 }
 VCUDA_LOCAL(cuLogsCurrent);
 
-/* cuda.api:766: refused */
+/* cuda.api:768: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
 		unsigned int flags)
 {
@@ -5079,7 +5079,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path
 }
 VCUDA_LOCAL(cuLogsDumpToFile);
 
-/* cuda.api:768: refused */
+/* cuda.api:770: refused */
 VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 		unsigned int flags)
 {
@@ -5092,7 +5092,7 @@ VCUDA_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, 
 }
 VCUDA_LOCAL(cuLogsDumpToMemory);
 
-/* cuda.api:772: refused */
+/* cuda.api:774: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 		unsigned int flags)
 {
@@ -5103,7 +5103,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource,
 }
 VCUDA_LOCAL(cuGraphicsResourceSetMapFlags);
 
-/* cuda.api:782: refused */
+/* cuda.api:784: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
@@ -5116,7 +5116,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D_v2);
 
-/* cuda.api:784: refused */
+/* cuda.api:786: refused */
 VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 {
 	(void)bytes;
@@ -5126,7 +5126,7 @@ VCUDA_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceTotalMem);
 
-/* cuda.api:788: call */
+/* cuda.api:790: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate_v2);
@@ -5138,7 +5138,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevi
 }
 VCUDA_LOCAL(cuCtxCreate_v2);
 
-/* cuda.api:789: call */
+/* cuda.api:791: call */
 VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray,
 		int numParams, unsigned int flags, CUdevice dev)
 {
@@ -5151,7 +5151,7 @@ VCUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *param
 }
 VCUDA_LOCAL(cuCtxCreate_v3);
 
-/* cuda.api:791: refused */
+/* cuda.api:793: refused */
 VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes,
 		CUmodule hmod, const char *name)
 {
@@ -5164,7 +5164,7 @@ VCUDA_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *byte
 }
 VCUDA_LOCAL(cuModuleGetGlobal);
 
-/* cuda.api:794: refused */
+/* cuda.api:796: refused */
 VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
 	(void)free;
@@ -5174,7 +5174,7 @@ VCUDA_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 }
 VCUDA_LOCAL(cuMemGetInfo);
 
-/* cuda.api:796: refused */
+/* cuda.api:798: refused */
 VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
 	(void)dptr;
@@ -5184,7 +5184,7 @@ VCUDA_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAlloc);
 
-/* cuda.api:798: refused */
+/* cuda.api:800: refused */
 VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
 		unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
@@ -5198,7 +5198,7 @@ VCUDA_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch
 }
 VCUDA_LOCAL(cuMemAllocPitch);
 
-/* cuda.api:801: refused */
+/* cuda.api:803: refused */
 VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 {
 	(void)dptr;
@@ -5207,7 +5207,7 @@ VCUDA_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 }
 VCUDA_LOCAL(cuMemFree);
 
-/* cuda.api:803: refused */
+/* cuda.api:805: refused */
 VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize,
 		CUdeviceptr_v1 dptr)
 {
@@ -5219,7 +5219,7 @@ VCUDA_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *
 }
 VCUDA_LOCAL(cuMemGetAddressRange);
 
-/* cuda.api:806: refused */
+/* cuda.api:808: refused */
 VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 {
 	(void)pp;
@@ -5229,7 +5229,7 @@ VCUDA_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 }
 VCUDA_LOCAL(cuMemAllocHost);
 
-/* cuda.api:808: refused */
+/* cuda.api:810: refused */
 VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 		unsigned int Flags)
 {
@@ -5241,7 +5241,7 @@ VCUDA_EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p,
 }
 VCUDA_LOCAL(cuMemHostGetDevicePointer);
 
-/* cuda.api:810: refused */
+/* cuda.api:812: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount)
 {
@@ -5253,7 +5253,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD);
 
-/* cuda.api:812: refused */
+/* cuda.api:814: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5265,7 +5265,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH);
 
-/* cuda.api:814: refused */
+/* cuda.api:816: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount)
 {
@@ -5277,7 +5277,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcD
 }
 VCUDA_LOCAL(cuMemcpyDtoD);
 
-/* cuda.api:817: refused */
+/* cuda.api:819: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 		CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
@@ -5289,7 +5289,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA);
 
-/* cuda.api:819: refused */
+/* cuda.api:821: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5301,7 +5301,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoD);
 
-/* cuda.api:821: refused */
+/* cuda.api:823: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount)
 {
@@ -5313,7 +5313,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA);
 
-/* cuda.api:823: refused */
+/* cuda.api:825: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount)
 {
@@ -5325,7 +5325,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int
 }
 VCUDA_LOCAL(cuMemcpyAtoH);
 
-/* cuda.api:825: refused */
+/* cuda.api:827: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray,
 		unsigned int srcOffset, unsigned int ByteCount)
 {
@@ -5338,7 +5338,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUa
 }
 VCUDA_LOCAL(cuMemcpyAtoA);
 
-/* cuda.api:827: refused */
+/* cuda.api:829: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset,
 		const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
@@ -5352,7 +5352,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync);
 
-/* cuda.api:829: refused */
+/* cuda.api:831: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5366,7 +5366,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigne
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync);
 
-/* cuda.api:831: refused */
+/* cuda.api:833: refused */
 VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5375,7 +5375,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D);
 
-/* cuda.api:833: refused */
+/* cuda.api:835: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5384,7 +5384,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned);
 
-/* cuda.api:835: refused */
+/* cuda.api:837: refused */
 VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
 	(void)pCopy;
@@ -5393,7 +5393,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D);
 
-/* cuda.api:837: refused */
+/* cuda.api:839: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5406,7 +5406,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync);
 
-/* cuda.api:840: refused */
+/* cuda.api:842: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5419,7 +5419,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync);
 
-/* cuda.api:843: refused */
+/* cuda.api:845: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice,
 		unsigned int ByteCount, CUstream hStream)
 {
@@ -5432,7 +5432,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync);
 
-/* cuda.api:846: refused */
+/* cuda.api:848: refused */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5442,7 +5442,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync);
 
-/* cuda.api:848: refused */
+/* cuda.api:850: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
 	(void)pCopy;
@@ -5452,7 +5452,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync);
 
-/* cuda.api:850: refused */
+/* cuda.api:852: refused */
 VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
 	(void)dstDevice;
@@ -5463,7 +5463,7 @@ VCUDA_EXPORT CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, uns
 }
 VCUDA_LOCAL(cuMemsetD8);
 
-/* cuda.api:852: refused */
+/* cuda.api:854: refused */
 VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
 	(void)dstDevice;
@@ -5474,7 +5474,7 @@ VCUDA_EXPORT CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, u
 }
 VCUDA_LOCAL(cuMemsetD16);
 
-/* cuda.api:854: refused */
+/* cuda.api:856: refused */
 VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
 	(void)dstDevice;
@@ -5485,7 +5485,7 @@ VCUDA_EXPORT CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, uns
 }
 VCUDA_LOCAL(cuMemsetD32);
 
-/* cuda.api:856: refused */
+/* cuda.api:858: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned char uc, unsigned int Width, unsigned int Height)
 {
@@ -5499,7 +5499,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D8);
 
-/* cuda.api:859: refused */
+/* cuda.api:861: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned short us, unsigned int Width, unsigned int Height)
 {
@@ -5513,7 +5513,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D16);
 
-/* cuda.api:862: refused */
+/* cuda.api:864: refused */
 VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
 		unsigned int ui, unsigned int Width, unsigned int Height)
 {
@@ -5527,7 +5527,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D32);
 
-/* cuda.api:865: refused */
+/* cuda.api:867: refused */
 VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5537,7 +5537,7 @@ VCUDA_EXPORT CUresult cuArrayCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArrayCreate);
 
-/* cuda.api:867: refused */
+/* cuda.api:869: refused */
 VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5548,7 +5548,7 @@ VCUDA_EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescr
 }
 VCUDA_LOCAL(cuArrayGetDescriptor);
 
-/* cuda.api:869: refused */
+/* cuda.api:871: refused */
 VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 		const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
@@ -5558,7 +5558,7 @@ VCUDA_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 }
 VCUDA_LOCAL(cuArray3DCreate);
 
-/* cuda.api:871: refused */
+/* cuda.api:873: refused */
 VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray)
 {
@@ -5569,7 +5569,7 @@ VCUDA_EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayD
 }
 VCUDA_LOCAL(cuArray3DGetDescriptor);
 
-/* cuda.api:873: refused */
+/* cuda.api:875: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef,
 		CUdeviceptr_v1 dptr, unsigned int bytes)
 {
@@ -5582,7 +5582,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTex
 }
 VCUDA_LOCAL(cuTexRefSetAddress);
 
-/* cuda.api:875: refused */
+/* cuda.api:877: refused */
 VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 		const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr, unsigned int Pitch)
 {
@@ -5595,7 +5595,7 @@ VCUDA_EXPORT CUresult cuTexRefSetAddress2D(CUtexref hTexRef,
 }
 VCUDA_LOCAL(cuTexRefSetAddress2D);
 
-/* cuda.api:878: refused */
+/* cuda.api:880: refused */
 VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef)
 {
 	(void)pdptr;
@@ -5605,7 +5605,7 @@ VCUDA_EXPORT CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef
 }
 VCUDA_LOCAL(cuTexRefGetAddress);
 
-/* cuda.api:880: refused */
+/* cuda.api:882: refused */
 VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr,
 		unsigned int *pSize, CUgraphicsResource resource)
 {
@@ -5617,7 +5617,7 @@ VCUDA_EXPORT CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr
 }
 VCUDA_LOCAL(cuGraphicsResourceGetMappedPointer);
 
-/* cuda.api:894: post */
+/* cuda.api:896: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5630,7 +5630,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2);
 
-/* cuda.api:894: post */
+/* cuda.api:896: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5643,7 +5643,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoD_v2_ptds);
 
-/* cuda.api:896: call */
+/* cuda.api:898: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpyDtoH_v2);
@@ -5655,7 +5655,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2);
 
-/* cuda.api:896: call */
+/* cuda.api:898: call */
 VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5668,7 +5668,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoH_v2_ptds);
 
-/* cuda.api:898: post */
+/* cuda.api:900: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5681,7 +5681,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevi
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2);
 
-/* cuda.api:898: post */
+/* cuda.api:900: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5694,7 +5694,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoD_v2_ptds);
 
-/* cuda.api:900: refused */
+/* cuda.api:902: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
 		size_t ByteCount)
 {
@@ -5706,7 +5706,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevi
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2);
 
-/* cuda.api:900: refused */
+/* cuda.api:902: refused */
 VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		CUdeviceptr srcDevice, size_t ByteCount)
 {
@@ -5719,7 +5719,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyDtoA_v2_ptds);
 
-/* cuda.api:902: refused */
+/* cuda.api:904: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5731,7 +5731,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, s
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2);
 
-/* cuda.api:902: refused */
+/* cuda.api:904: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5744,7 +5744,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArr
 }
 VCUDA_LOCAL(cuMemcpyAtoD_v2_ptds);
 
-/* cuda.api:904: refused */
+/* cuda.api:906: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
 		size_t ByteCount)
 {
@@ -5756,7 +5756,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const 
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2);
 
-/* cuda.api:904: refused */
+/* cuda.api:906: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount)
 {
@@ -5769,7 +5769,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoA_v2_ptds);
 
-/* cuda.api:906: refused */
+/* cuda.api:908: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5781,7 +5781,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t sr
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2);
 
-/* cuda.api:906: refused */
+/* cuda.api:908: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount)
 {
@@ -5794,7 +5794,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoH_v2_ptds);
 
-/* cuda.api:908: refused */
+/* cuda.api:910: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5807,7 +5807,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarra
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2);
 
-/* cuda.api:908: refused */
+/* cuda.api:910: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount)
 {
@@ -5821,7 +5821,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, C
 }
 VCUDA_LOCAL(cuMemcpyAtoA_v2_ptds);
 
-/* cuda.api:910: refused */
+/* cuda.api:912: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5835,7 +5835,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset,
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2);
 
-/* cuda.api:910: refused */
+/* cuda.api:912: refused */
 VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset,
 		const void *srcHost, size_t ByteCount, CUstream hStream)
 {
@@ -5849,7 +5849,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffs
 }
 VCUDA_LOCAL(cuMemcpyHtoAAsync_v2_ptsz);
 
-/* cuda.api:912: refused */
+/* cuda.api:914: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5863,7 +5863,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2);
 
-/* cuda.api:912: refused */
+/* cuda.api:914: refused */
 VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 		size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
@@ -5877,7 +5877,7 @@ VCUDA_EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray,
 }
 VCUDA_LOCAL(cuMemcpyAtoHAsync_v2_ptsz);
 
-/* cuda.api:914: call */
+/* cuda.api:916: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2);
@@ -5889,7 +5889,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2);
 
-/* cuda.api:914: call */
+/* cuda.api:916: call */
 VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2D_v2_ptds);
@@ -5901,7 +5901,7 @@ VCUDA_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2D_v2_ptds);
 
-/* cuda.api:915: call */
+/* cuda.api:917: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2);
@@ -5913,7 +5913,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2);
 
-/* cuda.api:915: call */
+/* cuda.api:917: call */
 VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DUnaligned_v2_ptds);
@@ -5925,7 +5925,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy2DUnaligned_v2_ptds);
 
-/* cuda.api:916: call */
+/* cuda.api:918: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2);
@@ -5937,7 +5937,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2);
 
-/* cuda.api:916: call */
+/* cuda.api:918: call */
 VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3D_v2_ptds);
@@ -5949,7 +5949,7 @@ VCUDA_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3D_v2_ptds);
 
-/* cuda.api:917: post */
+/* cuda.api:919: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5962,7 +5962,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *sr
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2);
 
-/* cuda.api:917: post */
+/* cuda.api:919: post */
 VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5976,7 +5976,7 @@ VCUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const voi
 }
 VCUDA_LOCAL(cuMemcpyHtoDAsync_v2_ptsz);
 
-/* cuda.api:919: post */
+/* cuda.api:921: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -5989,7 +5989,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice,
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2);
 
-/* cuda.api:919: post */
+/* cuda.api:921: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6003,7 +6003,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDe
 }
 VCUDA_LOCAL(cuMemcpyDtoHAsync_v2_ptsz);
 
-/* cuda.api:921: post */
+/* cuda.api:923: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6016,7 +6016,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr sr
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2);
 
-/* cuda.api:921: post */
+/* cuda.api:923: post */
 VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 		size_t ByteCount, CUstream hStream)
 {
@@ -6030,7 +6030,7 @@ VCUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdevicep
 }
 VCUDA_LOCAL(cuMemcpyDtoDAsync_v2_ptsz);
 
-/* cuda.api:923: post */
+/* cuda.api:925: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2);
@@ -6042,7 +6042,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2);
 
-/* cuda.api:923: post */
+/* cuda.api:925: post */
 VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy2DAsync_v2_ptsz);
@@ -6054,7 +6054,7 @@ VCUDA_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy2DAsync_v2_ptsz);
 
-/* cuda.api:925: post */
+/* cuda.api:927: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2);
@@ -6066,7 +6066,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hS
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2);
 
-/* cuda.api:925: post */
+/* cuda.api:927: post */
 VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DAsync_v2_ptsz);
@@ -6078,7 +6078,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstre
 }
 VCUDA_LOCAL(cuMemcpy3DAsync_v2_ptsz);
 
-/* cuda.api:927: post */
+/* cuda.api:929: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2);
@@ -6090,7 +6090,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, siz
 }
 VCUDA_LOCAL(cuMemsetD8_v2);
 
-/* cuda.api:927: post */
+/* cuda.api:929: post */
 VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD8_v2_ptds);
@@ -6102,7 +6102,7 @@ VCUDA_EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc
 }
 VCUDA_LOCAL(cuMemsetD8_v2_ptds);
 
-/* cuda.api:929: post */
+/* cuda.api:931: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2);
@@ -6114,7 +6114,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, s
 }
 VCUDA_LOCAL(cuMemsetD16_v2);
 
-/* cuda.api:929: post */
+/* cuda.api:931: post */
 VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD16_v2_ptds);
@@ -6126,7 +6126,7 @@ VCUDA_EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short 
 }
 VCUDA_LOCAL(cuMemsetD16_v2_ptds);
 
-/* cuda.api:931: post */
+/* cuda.api:933: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2);
@@ -6138,7 +6138,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, siz
 }
 VCUDA_LOCAL(cuMemsetD32_v2);
 
-/* cuda.api:931: post */
+/* cuda.api:933: post */
 VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
 	CUresult entered = shim_enter(CALL_cuMemsetD32_v2_ptds);
@@ -6150,7 +6150,7 @@ VCUDA_EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui
 }
 VCUDA_LOCAL(cuMemsetD32_v2_ptds);
 
-/* cuda.api:933: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 		size_t Width, size_t Height)
 {
@@ -6163,7 +6163,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, un
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2);
 
-/* cuda.api:933: post */
+/* cuda.api:935: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height)
 {
@@ -6177,7 +6177,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
 }
 VCUDA_LOCAL(cuMemsetD2D8_v2_ptds);
 
-/* cuda.api:935: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6190,7 +6190,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2);
 
-/* cuda.api:935: post */
+/* cuda.api:937: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height)
 {
@@ -6204,7 +6204,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D16_v2_ptds);
 
-/* cuda.api:937: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 		size_t Width, size_t Height)
 {
@@ -6217,7 +6217,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, u
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2);
 
-/* cuda.api:937: post */
+/* cuda.api:939: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height)
 {
@@ -6231,7 +6231,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPit
 }
 VCUDA_LOCAL(cuMemsetD2D32_v2_ptds);
 
-/* cuda.api:939: call */
+/* cuda.api:941: call */
 VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy);
@@ -6243,7 +6243,7 @@ VCUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCoun
 }
 VCUDA_LOCAL(cuMemcpy);
 
-/* cuda.api:939: call */
+/* cuda.api:941: call */
 VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy_ptds);
@@ -6255,7 +6255,7 @@ VCUDA_EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpy_ptds);
 
-/* cuda.api:941: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6268,7 +6268,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t Byt
 }
 VCUDA_LOCAL(cuMemcpyAsync);
 
-/* cuda.api:941: post */
+/* cuda.api:943: post */
 VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 		CUstream hStream)
 {
@@ -6282,7 +6282,7 @@ VCUDA_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_
 }
 VCUDA_LOCAL(cuMemcpyAsync_ptsz);
 
-/* cuda.api:943: post */
+/* cuda.api:945: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6296,7 +6296,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
 }
 VCUDA_LOCAL(cuMemcpyPeer);
 
-/* cuda.api:943: post */
+/* cuda.api:945: post */
 VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
@@ -6310,7 +6310,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeer_ptds);
 
-/* cuda.api:945: post */
+/* cuda.api:947: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6324,7 +6324,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstCont
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync);
 
-/* cuda.api:945: post */
+/* cuda.api:947: post */
 VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
@@ -6338,7 +6338,7 @@ VCUDA_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext ds
 }
 VCUDA_LOCAL(cuMemcpyPeerAsync_ptsz);
 
-/* cuda.api:948: post */
+/* cuda.api:950: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer);
@@ -6350,7 +6350,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer);
 
-/* cuda.api:948: post */
+/* cuda.api:950: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeer_ptds);
@@ -6362,7 +6362,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 }
 VCUDA_LOCAL(cuMemcpy3DPeer_ptds);
 
-/* cuda.api:949: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemcpy3DPeerAsync);
@@ -6374,7 +6374,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstr
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync);
 
-/* cuda.api:949: post */
+/* cuda.api:951: post */
 VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 		CUstream hStream)
 {
@@ -6387,7 +6387,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy,
 }
 VCUDA_LOCAL(cuMemcpy3DPeerAsync_ptsz);
 
-/* cuda.api:951: refused */
+/* cuda.api:953: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		size_t *failIdx, CUstream hStream)
@@ -6406,7 +6406,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync);
 
-/* cuda.api:951: refused */
+/* cuda.api:953: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, size_t *failIdx, CUstream hStream)
@@ -6425,7 +6425,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *sr
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_ptsz);
 
-/* cuda.api:954: refused */
+/* cuda.api:956: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6439,7 +6439,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync);
 
-/* cuda.api:954: refused */
+/* cuda.api:956: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
@@ -6453,7 +6453,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BAT
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_ptsz);
 
-/* cuda.api:957: refused */
+/* cuda.api:959: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		CUstream hStream)
@@ -6471,7 +6471,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2);
 
-/* cuda.api:957: refused */
+/* cuda.api:959: refused */
 VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs,
 		size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 		size_t numAttrs, CUstream hStream)
@@ -6489,7 +6489,7 @@ VCUDA_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr 
 }
 VCUDA_LOCAL(cuMemcpyBatchAsync_v2_ptsz);
 
-/* cuda.api:960: refused */
+/* cuda.api:962: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		unsigned long long flags, CUstream hStream)
 {
@@ -6502,7 +6502,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH
 }
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2);
 
-/* cuda.api:960: refused */
+/* cuda.api:962: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 		CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
@@ -6516,7 +6516,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps,
 VCUDA_LOCAL(cuMemcpy3DBatchAsync_v2_ptsz);
 
 CUresult cuMemcpyWithAttributesAsync(void);
-/* cuda.api:963: refused */
+/* cuda.api:965: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync, "cuMemcpyWithAttributesAsync",
@@ -6525,7 +6525,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync);
 
 CUresult cuMemcpyWithAttributesAsync_ptsz(void);
-/* cuda.api:963: refused */
+/* cuda.api:965: refused */
 VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpyWithAttributesAsync_ptsz,
@@ -6534,7 +6534,7 @@ VCUDA_EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(void)
 VCUDA_LOCAL(cuMemcpyWithAttributesAsync_ptsz);
 
 CUresult cuMemcpy3DWithAttributesAsync(void);
-/* cuda.api:966: refused */
+/* cuda.api:968: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync, "cuMemcpy3DWithAttributesAsync",
@@ -6543,7 +6543,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync(void)
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync);
 
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(void);
-/* cuda.api:966: refused */
+/* cuda.api:968: refused */
 VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuMemcpy3DWithAttributesAsync_ptsz,
@@ -6551,7 +6551,7 @@ VCUDA_EXPORT CUresult cuMemcpy3DWithAttributesAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuMemcpy3DWithAttributesAsync_ptsz);
 
-/* cuda.api:968: post */
+/* cuda.api:970: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6564,7 +6564,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, s
 }
 VCUDA_LOCAL(cuMemsetD8Async);
 
-/* cuda.api:968: post */
+/* cuda.api:970: post */
 VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {
@@ -6577,7 +6577,7 @@ VCUDA_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char 
 }
 VCUDA_LOCAL(cuMemsetD8Async_ptsz);
 
-/* cuda.api:970: post */
+/* cuda.api:972: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6590,7 +6590,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us,
 }
 VCUDA_LOCAL(cuMemsetD16Async);
 
-/* cuda.api:970: post */
+/* cuda.api:972: post */
 VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream hStream)
 {
@@ -6604,7 +6604,7 @@ VCUDA_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned shor
 }
 VCUDA_LOCAL(cuMemsetD16Async_ptsz);
 
-/* cuda.api:972: post */
+/* cuda.api:974: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6617,7 +6617,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, s
 }
 VCUDA_LOCAL(cuMemsetD32Async);
 
-/* cuda.api:972: post */
+/* cuda.api:974: post */
 VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream hStream)
 {
@@ -6631,7 +6631,7 @@ VCUDA_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int 
 }
 VCUDA_LOCAL(cuMemsetD32Async_ptsz);
 
-/* cuda.api:974: post */
+/* cuda.api:976: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6644,7 +6644,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D8Async);
 
-/* cuda.api:974: post */
+/* cuda.api:976: post */
 VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6658,7 +6658,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
 }
 VCUDA_LOCAL(cuMemsetD2D8Async_ptsz);
 
-/* cuda.api:976: post */
+/* cuda.api:978: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6671,7 +6671,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D16Async);
 
-/* cuda.api:976: post */
+/* cuda.api:978: post */
 VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6685,7 +6685,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D16Async_ptsz);
 
-/* cuda.api:978: post */
+/* cuda.api:980: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6698,7 +6698,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
 }
 VCUDA_LOCAL(cuMemsetD2D32Async);
 
-/* cuda.api:978: post */
+/* cuda.api:980: post */
 VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
 		unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
@@ -6712,7 +6712,7 @@ VCUDA_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstP
 }
 VCUDA_LOCAL(cuMemsetD2D32Async_ptsz);
 
-/* cuda.api:980: local */
+/* cuda.api:982: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority);
@@ -6724,7 +6724,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority);
 
-/* cuda.api:980: local */
+/* cuda.api:982: local */
 VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetPriority_ptsz);
@@ -6736,7 +6736,7 @@ VCUDA_EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 }
 VCUDA_LOCAL(cuStreamGetPriority_ptsz);
 
-/* cuda.api:981: local */
+/* cuda.api:983: local */
 VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId);
@@ -6748,7 +6748,7 @@ VCUDA_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *stream
 }
 VCUDA_LOCAL(cuStreamGetId);
 
-/* cuda.api:981: local */
+/* cuda.api:983: local */
 VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetId_ptsz);
@@ -6760,7 +6760,7 @@ VCUDA_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *s
 }
 VCUDA_LOCAL(cuStreamGetId_ptsz);
 
-/* cuda.api:982: local */
+/* cuda.api:984: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags);
@@ -6772,7 +6772,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 }
 VCUDA_LOCAL(cuStreamGetFlags);
 
-/* cuda.api:982: local */
+/* cuda.api:984: local */
 VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetFlags_ptsz);
@@ -6784,7 +6784,7 @@ VCUDA_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flag
 }
 VCUDA_LOCAL(cuStreamGetFlags_ptsz);
 
-/* cuda.api:983: local */
+/* cuda.api:985: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice);
@@ -6796,7 +6796,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 }
 VCUDA_LOCAL(cuStreamGetDevice);
 
-/* cuda.api:983: local */
+/* cuda.api:985: local */
 VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetDevice_ptsz);
@@ -6809,7 +6809,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 VCUDA_LOCAL(cuStreamGetDevice_ptsz);
 
 CUresult cuStreamGetDevResource(void);
-/* cuda.api:984: refused */
+/* cuda.api:986: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource, "cuStreamGetDevResource",
@@ -6818,7 +6818,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource(void)
 VCUDA_LOCAL(cuStreamGetDevResource);
 
 CUresult cuStreamGetDevResource_ptsz(void);
-/* cuda.api:984: refused */
+/* cuda.api:986: refused */
 VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamGetDevResource_ptsz, "cuStreamGetDevResource_ptsz",
@@ -6826,7 +6826,7 @@ VCUDA_EXPORT CUresult cuStreamGetDevResource_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamGetDevResource_ptsz);
 
-/* cuda.api:986: local */
+/* cuda.api:988: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx);
@@ -6838,7 +6838,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx);
 
-/* cuda.api:986: local */
+/* cuda.api:988: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 {
 	CUresult entered = shim_enter(CALL_cuStreamGetCtx_ptsz);
@@ -6850,7 +6850,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 }
 VCUDA_LOCAL(cuStreamGetCtx_ptsz);
 
-/* cuda.api:987: local */
+/* cuda.api:989: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6863,7 +6863,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2);
 
-/* cuda.api:987: local */
+/* cuda.api:989: local */
 VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 		CUgreenCtx *pGreenCtx)
 {
@@ -6877,7 +6877,7 @@ VCUDA_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx,
 }
 VCUDA_LOCAL(cuStreamGetCtx_v2_ptsz);
 
-/* cuda.api:989: post */
+/* cuda.api:991: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuStreamWaitEvent);
@@ -6889,7 +6889,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsign
 }
 VCUDA_LOCAL(cuStreamWaitEvent);
 
-/* cuda.api:989: post */
+/* cuda.api:991: post */
 VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 		unsigned int Flags)
 {
@@ -6902,7 +6902,7 @@ VCUDA_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent,
 }
 VCUDA_LOCAL(cuStreamWaitEvent_ptsz);
 
-/* cuda.api:991: post */
+/* cuda.api:993: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6915,7 +6915,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback cal
 }
 VCUDA_LOCAL(cuStreamAddCallback);
 
-/* cuda.api:991: post */
+/* cuda.api:993: post */
 VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback,
 		void *userData, unsigned int flags)
 {
@@ -6929,7 +6929,7 @@ VCUDA_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallbac
 }
 VCUDA_LOCAL(cuStreamAddCallback_ptsz);
 
-/* cuda.api:993: refused */
+/* cuda.api:995: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
 		unsigned int flags)
 {
@@ -6942,7 +6942,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr,
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync);
 
-/* cuda.api:993: refused */
+/* cuda.api:995: refused */
 VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr,
 		size_t length, unsigned int flags)
 {
@@ -6955,7 +6955,7 @@ VCUDA_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr 
 }
 VCUDA_LOCAL(cuStreamAttachMemAsync_ptsz);
 
-/* cuda.api:995: call */
+/* cuda.api:997: call */
 VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery);
@@ -6967,7 +6967,7 @@ VCUDA_EXPORT CUresult cuStreamQuery(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery);
 
-/* cuda.api:995: call */
+/* cuda.api:997: call */
 VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamQuery_ptsz);
@@ -6979,7 +6979,7 @@ VCUDA_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamQuery_ptsz);
 
-/* cuda.api:996: call */
+/* cuda.api:998: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize);
@@ -6991,7 +6991,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize);
 
-/* cuda.api:996: call */
+/* cuda.api:998: call */
 VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamSynchronize_ptsz);
@@ -7003,7 +7003,7 @@ VCUDA_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamSynchronize_ptsz);
 
-/* cuda.api:997: post */
+/* cuda.api:999: post */
 VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord);
@@ -7015,7 +7015,7 @@ VCUDA_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord);
 
-/* cuda.api:997: post */
+/* cuda.api:999: post */
 VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuEventRecord_ptsz);
@@ -7027,7 +7027,7 @@ VCUDA_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 }
 VCUDA_LOCAL(cuEventRecord_ptsz);
 
-/* cuda.api:998: post */
+/* cuda.api:1000: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7040,7 +7040,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
 }
 VCUDA_LOCAL(cuEventRecordWithFlags);
 
-/* cuda.api:998: post */
+/* cuda.api:1000: post */
 VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream,
 		unsigned int flags)
 {
@@ -7054,7 +7054,7 @@ VCUDA_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStre
 }
 VCUDA_LOCAL(cuEventRecordWithFlags_ptsz);
 
-/* cuda.api:1000: post */
+/* cuda.api:1002: post */
 VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 		unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 		unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
@@ -7070,7 +7070,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsign
 }
 VCUDA_LOCAL(cuLaunchKernel);
 
-/* cuda.api:1000: post */
+/* cuda.api:1002: post */
 VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7087,7 +7087,7 @@ VCUDA_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX,
 }
 VCUDA_LOCAL(cuLaunchKernel_ptsz);
 
-/* cuda.api:1004: post */
+/* cuda.api:1006: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7100,7 +7100,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction 
 }
 VCUDA_LOCAL(cuLaunchKernelEx);
 
-/* cuda.api:1004: post */
+/* cuda.api:1006: post */
 VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
 		void **kernelParams, void **extra)
 {
@@ -7113,7 +7113,7 @@ VCUDA_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunc
 }
 VCUDA_LOCAL(cuLaunchKernelEx_ptsz);
 
-/* cuda.api:1006: post */
+/* cuda.api:1008: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc);
@@ -7125,7 +7125,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *user
 }
 VCUDA_LOCAL(cuLaunchHostFunc);
 
-/* cuda.api:1006: post */
+/* cuda.api:1008: post */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
 	CUresult entered = shim_enter(CALL_cuLaunchHostFunc_ptsz);
@@ -7138,7 +7138,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void 
 VCUDA_LOCAL(cuLaunchHostFunc_ptsz);
 
 CUresult cuLaunchHostFunc_v2(void);
-/* cuda.api:1008: refused */
+/* cuda.api:1010: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2, "cuLaunchHostFunc_v2",
@@ -7147,7 +7147,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2(void)
 VCUDA_LOCAL(cuLaunchHostFunc_v2);
 
 CUresult cuLaunchHostFunc_v2_ptsz(void);
-/* cuda.api:1008: refused */
+/* cuda.api:1010: refused */
 VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 {
 	return shim_refused(CALL_cuLaunchHostFunc_v2_ptsz, "cuLaunchHostFunc_v2_ptsz",
@@ -7155,7 +7155,7 @@ VCUDA_EXPORT CUresult cuLaunchHostFunc_v2_ptsz(void)
 }
 VCUDA_LOCAL(cuLaunchHostFunc_v2_ptsz);
 
-/* cuda.api:1010: refused */
+/* cuda.api:1012: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources,
 		CUstream hStream)
 {
@@ -7167,7 +7167,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResou
 }
 VCUDA_LOCAL(cuGraphicsMapResources);
 
-/* cuda.api:1010: refused */
+/* cuda.api:1012: refused */
 VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7179,7 +7179,7 @@ VCUDA_EXPORT CUresult cuGraphicsMapResources_ptsz(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsMapResources_ptsz);
 
-/* cuda.api:1012: refused */
+/* cuda.api:1014: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7191,7 +7191,7 @@ VCUDA_EXPORT CUresult cuGraphicsUnmapResources(unsigned int count,
 }
 VCUDA_LOCAL(cuGraphicsUnmapResources);
 
-/* cuda.api:1012: refused */
+/* cuda.api:1014: refused */
 VCUDA_EXPORT CUresult cuGraphicsUnmapResources_ptsz(unsigned int count,
 		CUgraphicsResource *resources, CUstream hStream)
 {
@@ -7218,7 +7218,7 @@ static CUresult send_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1025: post */
+/* cuda.api:1027: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7231,7 +7231,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue32_v2);
 
-/* cuda.api:1025: post */
+/* cuda.api:1027: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7260,7 +7260,7 @@ static CUresult send_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1027: post */
+/* cuda.api:1029: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7273,7 +7273,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue32_v2);
 
-/* cuda.api:1027: post */
+/* cuda.api:1029: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -7302,7 +7302,7 @@ static CUresult send_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 	return shim_post(&call);
 }
 
-/* cuda.api:1029: post */
+/* cuda.api:1031: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7315,7 +7315,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWriteValue64_v2);
 
-/* cuda.api:1029: post */
+/* cuda.api:1031: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7344,7 +7344,7 @@ static CUresult send_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, c
 	return shim_post(&call);
 }
 
-/* cuda.api:1031: post */
+/* cuda.api:1033: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7357,7 +7357,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr,
 }
 VCUDA_LOCAL(cuStreamWaitValue64_v2);
 
-/* cuda.api:1031: post */
+/* cuda.api:1033: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -7389,7 +7389,7 @@ static CUresult send_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	return shim_post(&call);
 }
 
-/* cuda.api:1033: post */
+/* cuda.api:1035: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7402,7 +7402,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2);
 
-/* cuda.api:1033: post */
+/* cuda.api:1035: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -7416,7 +7416,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int c
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_v2_ptsz);
 
-/* cuda.api:1036: refused */
+/* cuda.api:1038: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 		CUstream hStream)
 {
@@ -7429,7 +7429,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdev
 }
 VCUDA_LOCAL(cuMemPrefetchAsync);
 
-/* cuda.api:1036: refused */
+/* cuda.api:1038: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 		CUdevice dstDevice, CUstream hStream)
 {
@@ -7442,7 +7442,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_ptsz);
 
-/* cuda.api:1038: refused */
+/* cuda.api:1040: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7456,7 +7456,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2);
 
-/* cuda.api:1038: refused */
+/* cuda.api:1040: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count,
 		CUmemLocation location, unsigned int flags, CUstream hStream)
 {
@@ -7470,7 +7470,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t coun
 }
 VCUDA_LOCAL(cuMemPrefetchAsync_v2_ptsz);
 
-/* cuda.api:1041: refused */
+/* cuda.api:1043: refused */
 VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUdevice device)
 {
@@ -7482,7 +7482,7 @@ VCUDA_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise
 }
 VCUDA_LOCAL(cuMemAdvise);
 
-/* cuda.api:1043: refused */
+/* cuda.api:1045: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 		unsigned long long flags, CUstream hStream)
@@ -7500,7 +7500,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync);
 
-/* cuda.api:1043: refused */
+/* cuda.api:1045: refused */
 VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7518,7 +7518,7 @@ VCUDA_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *s
 }
 VCUDA_LOCAL(cuMemPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1047: refused */
+/* cuda.api:1049: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		unsigned long long flags, CUstream hStream)
 {
@@ -7532,7 +7532,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, 
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync);
 
-/* cuda.api:1047: refused */
+/* cuda.api:1049: refused */
 VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, unsigned long long flags, CUstream hStream)
 {
@@ -7546,7 +7546,7 @@ VCUDA_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *si
 }
 VCUDA_LOCAL(cuMemDiscardBatchAsync_ptsz);
 
-/* cuda.api:1050: refused */
+/* cuda.api:1052: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7564,7 +7564,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync);
 
-/* cuda.api:1050: refused */
+/* cuda.api:1052: refused */
 VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 		size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
@@ -7582,7 +7582,7 @@ VCUDA_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs,
 }
 VCUDA_LOCAL(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 
-/* cuda.api:1054: post */
+/* cuda.api:1056: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7598,7 +7598,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridD
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel);
 
-/* cuda.api:1054: post */
+/* cuda.api:1056: post */
 VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
@@ -7615,7 +7615,7 @@ VCUDA_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int 
 }
 VCUDA_LOCAL(cuLaunchCooperativeKernel_ptsz);
 
-/* cuda.api:1058: refused */
+/* cuda.api:1060: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
@@ -7630,7 +7630,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore 
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync);
 
-/* cuda.api:1058: refused */
+/* cuda.api:1060: refused */
 VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 		const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
@@ -7646,7 +7646,7 @@ VCUDA_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(
 }
 VCUDA_LOCAL(cuSignalExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1061: refused */
+/* cuda.api:1063: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7660,7 +7660,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *e
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync);
 
-/* cuda.api:1061: refused */
+/* cuda.api:1063: refused */
 VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
 		CUstream stream)
@@ -7675,7 +7675,7 @@ VCUDA_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemapho
 }
 VCUDA_LOCAL(cuWaitExternalSemaphoresAsync_ptsz);
 
-/* cuda.api:1064: refused */
+/* cuda.api:1066: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	(void)hStream;
@@ -7684,7 +7684,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamBeginCapture);
 
-/* cuda.api:1064: refused */
+/* cuda.api:1066: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
 	(void)hStream;
@@ -7693,7 +7693,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamBeginCapture_ptsz);
 
-/* cuda.api:1066: post */
+/* cuda.api:1068: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
 	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2);
@@ -7705,7 +7705,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureM
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2);
 
-/* cuda.api:1066: post */
+/* cuda.api:1068: post */
 VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
 	CUresult entered = shim_enter(CALL_cuStreamBeginCapture_v2_ptsz);
@@ -7717,7 +7717,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCap
 }
 VCUDA_LOCAL(cuStreamBeginCapture_v2_ptsz);
 
-/* cuda.api:1068: post */
+/* cuda.api:1070: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7732,7 +7732,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGra
 }
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph);
 
-/* cuda.api:1068: post */
+/* cuda.api:1070: post */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode)
@@ -7748,7 +7748,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph
 VCUDA_LOCAL(cuStreamBeginCaptureToGraph_ptsz);
 
 CUresult cuStreamBeginRecaptureToGraph(void);
-/* cuda.api:1071: refused */
+/* cuda.api:1073: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph, "cuStreamBeginRecaptureToGraph",
@@ -7757,7 +7757,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph);
 
 CUresult cuStreamBeginRecaptureToGraph_ptsz(void);
-/* cuda.api:1071: refused */
+/* cuda.api:1073: refused */
 VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginRecaptureToGraph_ptsz,
@@ -7766,7 +7766,7 @@ VCUDA_EXPORT CUresult cuStreamBeginRecaptureToGraph_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginRecaptureToGraph_ptsz);
 
 CUresult cuFabricCpyBatchAsync(void);
-/* cuda.api:1074: refused */
+/* cuda.api:1076: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync",
@@ -7775,7 +7775,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync(void)
 VCUDA_LOCAL(cuFabricCpyBatchAsync);
 
 CUresult cuFabricCpyBatchAsync_ptsz(void);
-/* cuda.api:1074: refused */
+/* cuda.api:1076: refused */
 VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 {
 	return shim_refused(CALL_cuFabricCpyBatchAsync_ptsz, "cuFabricCpyBatchAsync_ptsz",
@@ -7783,7 +7783,7 @@ VCUDA_EXPORT CUresult cuFabricCpyBatchAsync_ptsz(void)
 }
 VCUDA_LOCAL(cuFabricCpyBatchAsync_ptsz);
 
-/* cuda.api:1077: call */
+/* cuda.api:1079: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuStreamEndCapture);
@@ -7795,7 +7795,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 }
 VCUDA_LOCAL(cuStreamEndCapture);
 
-/* cuda.api:1077: call */
+/* cuda.api:1079: call */
 VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
 	CUresult entered = shim_enter(CALL_cuStreamEndCapture_ptsz);
@@ -7807,7 +7807,7 @@ VCUDA_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph
 }
 VCUDA_LOCAL(cuStreamEndCapture_ptsz);
 
-/* cuda.api:1078: local */
+/* cuda.api:1080: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7820,7 +7820,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing);
 
-/* cuda.api:1078: local */
+/* cuda.api:1080: local */
 VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus)
 {
@@ -7834,7 +7834,7 @@ VCUDA_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamIsCapturing_ptsz);
 
-/* cuda.api:1080: local */
+/* cuda.api:1082: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7847,7 +7847,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo);
 
-/* cuda.api:1080: local */
+/* cuda.api:1082: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -7861,7 +7861,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_ptsz);
 
-/* cuda.api:1082: local */
+/* cuda.api:1084: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7877,7 +7877,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2);
 
-/* cuda.api:1082: local */
+/* cuda.api:1084: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7894,7 +7894,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v2_ptsz);
 
-/* cuda.api:1085: local */
+/* cuda.api:1087: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7910,7 +7910,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3);
 
-/* cuda.api:1085: local */
+/* cuda.api:1087: local */
 VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -7927,7 +7927,7 @@ VCUDA_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamGetCaptureInfo_v3_ptsz);
 
-/* cuda.api:1088: post */
+/* cuda.api:1090: post */
 VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
@@ -7942,7 +7942,7 @@ VCUDA_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGr
 }
 VCUDA_LOCAL(cuGraphAddKernelNode);
 
-/* cuda.api:1091: call */
+/* cuda.api:1093: call */
 VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 		CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7955,7 +7955,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeGetParams);
 
-/* cuda.api:1093: post */
+/* cuda.api:1095: post */
 VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7968,7 +7968,7 @@ VCUDA_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphKernelNodeSetParams);
 
-/* cuda.api:1095: post */
+/* cuda.api:1097: post */
 VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -7981,7 +7981,7 @@ VCUDA_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphExecKernelNodeSetParams);
 
-/* cuda.api:1097: call */
+/* cuda.api:1099: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -7995,7 +7995,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUg
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams);
 
-/* cuda.api:1097: call */
+/* cuda.api:1099: call */
 VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec,
 		CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
@@ -8009,7 +8009,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec
 }
 VCUDA_LOCAL(cuGraphInstantiateWithParams_ptsz);
 
-/* cuda.api:1099: call */
+/* cuda.api:1101: call */
 VCUDA_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
@@ -8034,7 +8034,7 @@ static CUresult send_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 	return shim_post(&call);
 }
 
-/* cuda.api:1101: post */
+/* cuda.api:1103: post */
 VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphUpload);
@@ -8046,7 +8046,7 @@ VCUDA_EXPORT CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload);
 
-/* cuda.api:1101: post */
+/* cuda.api:1103: post */
 VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphUpload_ptsz);
@@ -8058,7 +8058,7 @@ VCUDA_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphUpload_ptsz);
 
-/* cuda.api:1102: post */
+/* cuda.api:1104: post */
 VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphLaunch);
@@ -8070,7 +8070,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch);
 
-/* cuda.api:1102: post */
+/* cuda.api:1104: post */
 VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuGraphLaunch_ptsz);
@@ -8082,7 +8082,7 @@ VCUDA_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 }
 VCUDA_LOCAL(cuGraphLaunch_ptsz);
 
-/* cuda.api:1103: call */
+/* cuda.api:1105: call */
 VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		size_t *numEdges)
 {
@@ -8095,7 +8095,7 @@ VCUDA_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraph
 }
 VCUDA_LOCAL(cuGraphGetEdges);
 
-/* cuda.api:1105: call */
+/* cuda.api:1107: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
 		size_t *numDependencies)
 {
@@ -8108,7 +8108,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode 
 }
 VCUDA_LOCAL(cuGraphNodeGetDependencies);
 
-/* cuda.api:1107: call */
+/* cuda.api:1109: call */
 VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 		CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
@@ -8121,7 +8121,7 @@ VCUDA_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 }
 VCUDA_LOCAL(cuGraphNodeGetDependentNodes);
 
-/* cuda.api:1109: post */
+/* cuda.api:1111: post */
 VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8134,7 +8134,7 @@ VCUDA_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *
 }
 VCUDA_LOCAL(cuGraphAddDependencies);
 
-/* cuda.api:1111: post */
+/* cuda.api:1113: post */
 VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies)
 {
@@ -8147,7 +8147,7 @@ VCUDA_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNod
 }
 VCUDA_LOCAL(cuGraphRemoveDependencies);
 
-/* cuda.api:1113: post */
+/* cuda.api:1115: post */
 VCUDA_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUgraphNodeParams *nodeParams)
@@ -8174,7 +8174,7 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 	return shim_post(&call);
 }
 
-/* cuda.api:1115: post */
+/* cuda.api:1117: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes);
@@ -8186,7 +8186,7 @@ VCUDA_EXPORT CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStr
 }
 VCUDA_LOCAL(cuStreamCopyAttributes);
 
-/* cuda.api:1115: post */
+/* cuda.api:1117: post */
 VCUDA_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dstStream, CUstream srcStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamCopyAttributes_ptsz);
@@ -8219,7 +8219,7 @@ static CUresult send_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_end(&call);
 }
 
-/* cuda.api:1116: call */
+/* cuda.api:1118: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8232,7 +8232,7 @@ VCUDA_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamGetAttribute);
 
-/* cuda.api:1116: call */
+/* cuda.api:1118: call */
 VCUDA_EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value)
 {
@@ -8262,7 +8262,7 @@ static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	return shim_learned(&call);
 }
 
-/* cuda.api:1118: learned */
+/* cuda.api:1120: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8275,7 +8275,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr
 }
 VCUDA_LOCAL(cuStreamSetAttribute);
 
-/* cuda.api:1118: learned */
+/* cuda.api:1120: learned */
 VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param)
 {
@@ -8288,7 +8288,7 @@ VCUDA_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID
 }
 VCUDA_LOCAL(cuStreamSetAttribute_ptsz);
 
-/* cuda.api:1121: call */
+/* cuda.api:1123: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8301,7 +8301,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGrap
 }
 VCUDA_LOCAL(cuGraphInstantiate);
 
-/* cuda.api:1123: call */
+/* cuda.api:1125: call */
 VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
@@ -8315,7 +8315,7 @@ VCUDA_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hG
 }
 VCUDA_LOCAL(cuGraphInstantiate_v2);
 
-/* cuda.api:1125: refused */
+/* cuda.api:1127: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8327,7 +8327,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned i
 }
 VCUDA_LOCAL(cuMemMapArrayAsync);
 
-/* cuda.api:1125: refused */
+/* cuda.api:1127: refused */
 VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count,
 		CUstream hStream)
 {
@@ -8339,7 +8339,7 @@ VCUDA_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsig
 }
 VCUDA_LOCAL(cuMemMapArrayAsync_ptsz);
 
-/* cuda.api:1127: post */
+/* cuda.api:1129: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync);
@@ -8351,7 +8351,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync);
 
-/* cuda.api:1127: post */
+/* cuda.api:1129: post */
 VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemFreeAsync_ptsz);
@@ -8363,7 +8363,7 @@ VCUDA_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 }
 VCUDA_LOCAL(cuMemFreeAsync_ptsz);
 
-/* cuda.api:1128: post */
+/* cuda.api:1130: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync);
@@ -8375,7 +8375,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstre
 }
 VCUDA_LOCAL(cuMemAllocAsync);
 
-/* cuda.api:1128: post */
+/* cuda.api:1130: post */
 VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuMemAllocAsync_ptsz);
@@ -8387,7 +8387,7 @@ VCUDA_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, C
 }
 VCUDA_LOCAL(cuMemAllocAsync_ptsz);
 
-/* cuda.api:1130: post */
+/* cuda.api:1132: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8400,7 +8400,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync);
 
-/* cuda.api:1130: post */
+/* cuda.api:1132: post */
 VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
 		CUmemoryPool pool, CUstream hStream)
 {
@@ -8414,7 +8414,7 @@ VCUDA_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t byt
 }
 VCUDA_LOCAL(cuMemAllocFromPoolAsync_ptsz);
 
-/* cuda.api:1132: post */
+/* cuda.api:1134: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8428,7 +8428,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies);
 
-/* cuda.api:1132: post */
+/* cuda.api:1134: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
@@ -8442,7 +8442,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_ptsz);
 
-/* cuda.api:1134: post */
+/* cuda.api:1136: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8457,7 +8457,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 }
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2);
 
-/* cuda.api:1134: post */
+/* cuda.api:1136: post */
 VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream,
 		CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, unsigned int flags)
@@ -8474,7 +8474,7 @@ VCUDA_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream
 VCUDA_LOCAL(cuStreamUpdateCaptureDependencies_v2_ptsz);
 
 CUresult cuStreamBeginCaptureToCig(void);
-/* cuda.api:1137: refused */
+/* cuda.api:1139: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig, "cuStreamBeginCaptureToCig",
@@ -8483,7 +8483,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig);
 
 CUresult cuStreamBeginCaptureToCig_ptsz(void);
-/* cuda.api:1137: refused */
+/* cuda.api:1139: refused */
 VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamBeginCaptureToCig_ptsz,
@@ -8492,7 +8492,7 @@ VCUDA_EXPORT CUresult cuStreamBeginCaptureToCig_ptsz(void)
 VCUDA_LOCAL(cuStreamBeginCaptureToCig_ptsz);
 
 CUresult cuStreamEndCaptureToCig(void);
-/* cuda.api:1140: refused */
+/* cuda.api:1142: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig, "cuStreamEndCaptureToCig",
@@ -8501,7 +8501,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig(void)
 VCUDA_LOCAL(cuStreamEndCaptureToCig);
 
 CUresult cuStreamEndCaptureToCig_ptsz(void);
-/* cuda.api:1140: refused */
+/* cuda.api:1142: refused */
 VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 {
 	return shim_refused(CALL_cuStreamEndCaptureToCig_ptsz, "cuStreamEndCaptureToCig_ptsz",
@@ -8509,7 +8509,7 @@ VCUDA_EXPORT CUresult cuStreamEndCaptureToCig_ptsz(void)
 }
 VCUDA_LOCAL(cuStreamEndCaptureToCig_ptsz);
 
-/* cuda.api:1142: refused */
+/* cuda.api:1144: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8523,7 +8523,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArr
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync);
 
-/* cuda.api:1142: refused */
+/* cuda.api:1144: refused */
 VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray,
 		size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
@@ -8537,7 +8537,7 @@ VCUDA_EXPORT CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *para
 }
 VCUDA_LOCAL(cuMemBatchDecompressAsync_ptsz);
 
-/* cuda.api:1145: local */
+/* cuda.api:1147: local */
 VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags)
 {
@@ -8546,7 +8546,7 @@ VCUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaV
 }
 VCUDA_LOCAL(cuGetProcAddress);
 
-/* cuda.api:1147: refused */
+/* cuda.api:1149: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
 	(void)pid;
@@ -8556,7 +8556,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 }
 VCUDA_LOCAL(cuCheckpointProcessGetRestoreThreadId);
 
-/* cuda.api:1149: refused */
+/* cuda.api:1151: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
 	(void)pid;
@@ -8566,7 +8566,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state
 }
 VCUDA_LOCAL(cuCheckpointProcessGetState);
 
-/* cuda.api:1151: refused */
+/* cuda.api:1153: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
 	(void)pid;
@@ -8576,7 +8576,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arg
 }
 VCUDA_LOCAL(cuCheckpointProcessLock);
 
-/* cuda.api:1153: refused */
+/* cuda.api:1155: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	(void)pid;
@@ -8586,7 +8586,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpo
 }
 VCUDA_LOCAL(cuCheckpointProcessCheckpoint);
 
-/* cuda.api:1155: refused */
+/* cuda.api:1157: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
 	(void)pid;
@@ -8597,7 +8597,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArg
 VCUDA_LOCAL(cuCheckpointProcessRestore);
 
 CUresult cuCheckpointOperationComplete(void);
-/* cuda.api:1157: refused */
+/* cuda.api:1159: refused */
 VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 {
 	return shim_refused(CALL_cuCheckpointOperationComplete, "cuCheckpointOperationComplete",
@@ -8605,7 +8605,7 @@ VCUDA_EXPORT CUresult cuCheckpointOperationComplete(void)
 }
 VCUDA_LOCAL(cuCheckpointOperationComplete);
 
-/* cuda.api:1159: refused */
+/* cuda.api:1161: refused */
 VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
 	(void)pid;
@@ -8616,7 +8616,7 @@ VCUDA_EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs 
 VCUDA_LOCAL(cuCheckpointProcessUnlock);
 
 CUresult cuProfilerInitialize(void);
-/* cuda.api:1163: refused */
+/* cuda.api:1165: refused */
 VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 {
 	return shim_refused(CALL_cuProfilerInitialize, "cuProfilerInitialize",
@@ -8625,7 +8625,7 @@ VCUDA_EXPORT CUresult cuProfilerInitialize(void)
 VCUDA_LOCAL(cuProfilerInitialize);
 
 CUresult cuProfilerStart(void);
-/* cuda.api:1165: refused */
+/* cuda.api:1167: refused */
 VCUDA_EXPORT CUresult cuProfilerStart(void)
 {
 	return shim_refused(CALL_cuProfilerStart, "cuProfilerStart",
@@ -8634,14 +8634,14 @@ VCUDA_EXPORT CUresult cuProfilerStart(void)
 VCUDA_LOCAL(cuProfilerStart);
 
 CUresult cuProfilerStop(void);
-/* cuda.api:1166: refused */
+/* cuda.api:1168: refused */
 VCUDA_EXPORT CUresult cuProfilerStop(void)
 {
 	return shim_refused(CALL_cuProfilerStop, "cuProfilerStop", "profiling: not served yet");
 }
 VCUDA_LOCAL(cuProfilerStop);
 
-/* cuda.api:770: local */
+/* cuda.api:772: local */
 VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUresult entered = shim_enter(CALL_cuMemHostRegister);
@@ -8653,7 +8653,7 @@ VCUDA_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int F
 }
 VCUDA_LOCAL(cuMemHostRegister);
 
-/* cuda.api:774: call */
+/* cuda.api:776: call */
 VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options,
 		void **optionValues, CUlinkState *stateOut)
 {
@@ -8666,7 +8666,7 @@ VCUDA_EXPORT CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *option
 }
 VCUDA_LOCAL(cuLinkCreate);
 
-/* cuda.api:776: call */
+/* cuda.api:778: call */
 VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data,
 		size_t size, const char *name, unsigned int numOptions, CUjit_option *options,
 		void **optionValues)
@@ -8681,7 +8681,7 @@ VCUDA_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void
 }
 VCUDA_LOCAL(cuLinkAddData);
 
-/* cuda.api:779: call */
+/* cuda.api:781: call */
 VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -8694,7 +8694,7 @@ VCUDA_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, cons
 }
 VCUDA_LOCAL(cuLinkAddFile);
 
-/* cuda.api:786: call */
+/* cuda.api:788: call */
 VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuCtxCreate);
@@ -8706,7 +8706,7 @@ VCUDA_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice 
 }
 VCUDA_LOCAL(cuCtxCreate);
 
-/* cuda.api:882: post */
+/* cuda.api:884: post */
 VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
 	CUresult entered = shim_enter(CALL_cuCtxDestroy);
@@ -8718,10 +8718,10 @@ VCUDA_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxDestroy);
 
-/* cuda.api:883: local */
+/* cuda.api:885: local */
 VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 {
-	CUresult entered = shim_enter(CALL_cuCtxPopCurrent);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxPopCurrent);
 
 	if (entered)
 		return entered;
@@ -8730,10 +8730,10 @@ VCUDA_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx)
 }
 VCUDA_LOCAL(cuCtxPopCurrent);
 
-/* cuda.api:884: local */
+/* cuda.api:886: local */
 VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 {
-	CUresult entered = shim_enter(CALL_cuCtxPushCurrent);
+	CUresult entered = shim_enter_lasting(CALL_cuCtxPushCurrent);
 
 	if (entered)
 		return entered;
@@ -8742,7 +8742,7 @@ VCUDA_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 }
 VCUDA_LOCAL(cuCtxPushCurrent);
 
-/* cuda.api:885: post */
+/* cuda.api:887: post */
 VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 {
 	CUresult entered = shim_enter(CALL_cuStreamDestroy);
@@ -8754,7 +8754,7 @@ VCUDA_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 }
 VCUDA_LOCAL(cuStreamDestroy);
 
-/* cuda.api:886: post */
+/* cuda.api:888: post */
 VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 {
 	CUresult entered = shim_enter(CALL_cuEventDestroy);
@@ -8766,7 +8766,7 @@ VCUDA_EXPORT CUresult cuEventDestroy(CUevent hEvent)
 }
 VCUDA_LOCAL(cuEventDestroy);
 
-/* cuda.api:887: call */
+/* cuda.api:889: call */
 VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult entered = shim_enter(CALL_cuEventElapsedTime);
@@ -8778,10 +8778,10 @@ VCUDA_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, C
 }
 VCUDA_LOCAL(cuEventElapsedTime);
 
-/* cuda.api:889: local */
+/* cuda.api:891: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxRelease);
+	CUresult entered = shim_enter_lasting(CALL_cuDevicePrimaryCtxRelease);
 
 	if (entered)
 		return entered;
@@ -8790,7 +8790,7 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxRelease);
 
-/* cuda.api:890: call */
+/* cuda.api:892: call */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
 	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxReset);
@@ -8802,10 +8802,10 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxReset);
 
-/* cuda.api:891: local */
+/* cuda.api:893: local */
 VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-	CUresult entered = shim_enter(CALL_cuDevicePrimaryCtxSetFlags);
+	CUresult entered = shim_enter_lasting(CALL_cuDevicePrimaryCtxSetFlags);
 
 	if (entered)
 		return entered;
@@ -8814,10 +8814,10 @@ VCUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flag
 }
 VCUDA_LOCAL(cuDevicePrimaryCtxSetFlags);
 
-/* cuda.api:893: local */
+/* cuda.api:895: local */
 VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
-	CUresult entered = shim_enter(CALL_cuDeviceGetUuid);
+	CUresult entered = shim_enter_lasting(CALL_cuDeviceGetUuid);
 
 	if (entered)
 		return entered;
@@ -8826,7 +8826,7 @@ VCUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 }
 VCUDA_LOCAL(cuDeviceGetUuid);
 
-/* cuda.api:1014: post */
+/* cuda.api:1016: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8839,7 +8839,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue32);
 
-/* cuda.api:1014: post */
+/* cuda.api:1016: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8853,7 +8853,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue32_ptsz);
 
-/* cuda.api:1016: post */
+/* cuda.api:1018: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags)
 {
@@ -8866,7 +8866,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue32);
 
-/* cuda.api:1016: post */
+/* cuda.api:1018: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint32_t value, unsigned int flags)
 {
@@ -8880,7 +8880,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue32_ptsz);
 
-/* cuda.api:1018: post */
+/* cuda.api:1020: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8893,7 +8893,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cu
 }
 VCUDA_LOCAL(cuStreamWriteValue64);
 
-/* cuda.api:1018: post */
+/* cuda.api:1020: post */
 VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8907,7 +8907,7 @@ VCUDA_EXPORT CUresult cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr add
 }
 VCUDA_LOCAL(cuStreamWriteValue64_ptsz);
 
-/* cuda.api:1020: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags)
 {
@@ -8920,7 +8920,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuu
 }
 VCUDA_LOCAL(cuStreamWaitValue64);
 
-/* cuda.api:1020: post */
+/* cuda.api:1022: post */
 VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr,
 		cuuint64_t value, unsigned int flags)
 {
@@ -8934,7 +8934,7 @@ VCUDA_EXPORT CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr
 }
 VCUDA_LOCAL(cuStreamWaitValue64_ptsz);
 
-/* cuda.api:1022: post */
+/* cuda.api:1024: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -8947,7 +8947,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
 }
 VCUDA_LOCAL(cuStreamBatchMemOp);
 
-/* cuda.api:1022: post */
+/* cuda.api:1024: post */
 VCUDA_EXPORT CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -8961,7 +8961,7 @@ VCUDA_EXPORT CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int coun
 }
 VCUDA_LOCAL(cuStreamBatchMemOp_ptsz);
 
-/* cuda.api:1120: call */
+/* cuda.api:1122: call */
 VCUDA_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
 		unsigned int Flags)
 {

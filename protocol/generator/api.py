@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf")
-OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "forgets", "same", "since", "abi",
+OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
            "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits")
 
 

@@ -162,7 +162,8 @@ def opening(entry, name):
     """Counting and, unless the call may come early, the look whether calls are possible."""
     if entry.has("early"):
         return f"\tshim_count(CALL_{name});\n"
-    enter = text.wrap("\tCUresult entered =", [f"shim_enter(CALL_{name})"], ";")
+    look = "shim_enter_lasting" if entry.has("lasting") else "shim_enter"
+    enter = text.wrap("\tCUresult entered =", [f"{look}(CALL_{name})"], ";")
     return f"{enter}\n\n\tif (entered)\n\t\treturn entered;\n"
 
 

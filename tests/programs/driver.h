@@ -12,12 +12,12 @@
 
 #include <cuda.h>
 
-template <typename F> inline F driver_entry(const char *name)
+template <typename F> inline F driver_entry(const char *name, unsigned version = CUDA_VERSION)
 {
 	cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 	void *entry = NULL;
 	cudaError_t status = cudaGetDriverEntryPointByVersion(
-		name, &entry, CUDA_VERSION, cudaEnableDefault, &found);
+		name, &entry, version, cudaEnableDefault, &found);
 
 	if (status != cudaSuccess || found != cudaDriverEntryPointSuccess || !entry)
 		fail_at(__FILE__, __LINE__, "no entry point %s: %s, query result %d", name,
