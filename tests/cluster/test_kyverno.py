@@ -54,7 +54,7 @@ def install():
 
 def injected_by(engine):
     """The chart with that engine, and a pod that computes."""
-    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set", "injector.engine=" + engine)
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set", "injector.engine=" + engine)
     api = Api()
 
     def names(wanted):
@@ -125,7 +125,7 @@ def installed():
 
 def test_kyverno_goes_and_kubernetes_own_policy_injects_again():
     installed()
-    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set", "injector.engine=map")
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set", "injector.engine=map")
     subprocess.run([HELM, "-n", "kyverno", "uninstall", "kyverno", "--wait", "--timeout", "60s"],
                    env=environment(), capture_output=True, timeout=90)
     kubectl("delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-l",

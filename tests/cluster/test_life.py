@@ -70,7 +70,7 @@ def test_an_upgrade_lets_running_sessions_end_first():
     app = start("running", "/tmp/app", "bystander", "4096")
     assert "started" in app.stdout.readline()
     old = get("pods", space=SYSTEM)["items"][0]["metadata"]["name"]
-    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set", "agent.logLevel=debug")
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set", "agent.logLevel=debug")
     eventually(lambda: get("pod", old, SYSTEM)["metadata"].get("deletionTimestamp"), 20,
                "the old agent is asked to end")
     time.sleep(2)

@@ -63,7 +63,7 @@ def test_t5_in_a_pod_of_the_guide():
         agent_with(cuda_libraries(), node.path("agent.tar"))
         archive = node.path("agent.tar")
     node.load(archive)
-    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set", "agent.image.suffix=-cuda13")
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set", "agent.image.suffix=-cuda13")
     kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=120s", seconds=130)
 
     # The node's /usr, without what is mounted in it (the driver): all that the pod has.

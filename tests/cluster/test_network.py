@@ -63,7 +63,7 @@ def dropped(address, direction="in"):
 
 
 def policy(**values):
-    helm("upgrade", "vcuda", CHART, "--reuse-values", values={"networkPolicy": values})
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", values={"networkPolicy": values})
 
 
 def listener(name, **more):

@@ -29,7 +29,7 @@ def test_the_chart_comes_from_it_by_one_value():
         archive = os.path.join(BUILD, "images", name + ".tar")
         digests[name] = node.push(archive, f"{PLACE}/{name}:mirrored")
     secret(SYSTEM)
-    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set",
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set",
          f"image.registry={PLACE},image.tag=mirrored,image.pullSecrets={{mirror}},image.pullPolicy=Always")
     kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=90s", seconds=100)
     agent = [p["metadata"]["name"] for p in get("pods", space=SYSTEM)["items"]
@@ -54,7 +54,7 @@ def test_a_namespace_without_the_pull_secret_is_told_and_with_it_computes():
 def test_digests_pin():
     if not digests:
         raise Skip("there is no registry")
-    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set",
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set",
          f"agent.image.digest={digests['gpu-agent']},injector.image.digest={digests['client']}")
     kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=90s", seconds=100)
     apply(pod("pinned", wanted=annotations()))

@@ -20,7 +20,7 @@ def agents():
 
 
 def test_of_two_agents_the_freer_one_is_taken():
-    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set", "agent.kind=Deployment,agent.replicas=2")
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set", "agent.kind=Deployment,agent.replicas=2")
     kubectl("-n", SYSTEM, "rollout", "status", "deployment", "--timeout=60s")
     eventually(lambda: len(agents()) == 2, 60, "only the two are there")
     holders = []
@@ -37,7 +37,7 @@ def test_of_two_agents_the_freer_one_is_taken():
 
 
 def test_with_a_token_only_those_who_have_it_compute():
-    helm("upgrade", "vcuda", CHART, "--reuse-values", "--set",
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set",
          f"auth.enabled=true,auth.token=sesame-{'x' * 24},auth.namespaces={{{SPACE}}}")
     kubectl("-n", SYSTEM, "rollout", "status", "deployment", "--timeout=60s")
     apply(pod("token", wanted=annotations()))
