@@ -313,6 +313,20 @@ def check_restarts(checks):
     checks.check("a change of something else", sums[0] != sums[2] and "starts agents anew")
 
 
+def check_alerts(checks):
+    """Each alert says where to read on, and no single refusal fires one."""
+    done = template(["metrics.prometheusRule.runbooks=https://wiki.example/vcuda"], [MAP, MONITORING],
+                    "-s", "templates/prometheusrule.yaml")
+    runbooks = set(re.findall(r"^## (\w+)$", (ROOT / "docs/ALERTS.md").read_text(), re.M))
+    rules = yaml.safe_load(done.stdout)["spec"]["groups"][0]["rules"]
+    for rule in rules:
+        link = f"https://wiki.example/vcuda#{rule['alert'].lower()}"
+        checks.check(f"the runbook of {rule['alert']}", rule["annotations"].get("runbook_url") != link and rule["annotations"])
+        counted = re.search(r"increase\(vcuda_agent_(handshakes_refused|leases_refused)_total.*> (\d+)", rule["expr"])
+        checks.check(f"the threshold of {rule['alert']}", counted and int(counted[2]) < 5 and rule["expr"])
+    checks.check("runbooks", runbooks ^ {rule["alert"] for rule in rules})
+
+
 def check_names(checks):
     """Names that other parts of the project own."""
     source = (ROOT / "gpu-agent/metrics.c").read_text()
@@ -321,12 +335,16 @@ def check_names(checks):
     metrics |= {f"vcuda_agent_device_memory_{kind}_bytes" for kind in re.findall(r'^\t\t\{"([a-z]+)", "', source, re.M)}
     for file in ("dashboard.json", "alerts.yaml"):
         used = set(re.findall(r"vcuda_agent_[a-z_]+", (CHART / "files" / file).read_text()))
+        used = {re.sub("_(bucket|sum|count)$", "", name) for name in used}  # of a histogram
         checks.check(f"metrics of {file}", not used and "none" or used - metrics)
+    check_alerts(checks)
     labels = {"gpu", "UUID", "modelName", "state", "reason", "direction", "version", "protocol", "driver"}
     given = set(re.findall(r'([A-Za-z]+)=\\"', source)) | set(re.findall(r'"(state|reason|direction)"', source))
     checks.check("labels of metrics.c", labels - given)
     used = set(re.findall(r"by \(([^)]*)\)", (CHART / "files/dashboard.json").read_text()))
     used = {word.strip() for group in used for word in group.split(",")} - {"pod", "node"}
+    # What an exporter calls pod is exported_pod where Prometheus has put its own pod beside it.
+    used = {word.removeprefix("exported_") for word in used} - {"pod", "namespace"}
     checks.check("labels of dashboard.json", used - given)
 
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
