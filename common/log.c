@@ -2,6 +2,7 @@
 #include "common/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,43 @@ enum log_level log_level = LOG_INFO;
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static char log_program[32] = "vcuda";
 static int log_fd = STDERR_FILENO;
+
+/* log_limit: lines that may still be written, and since when. */
+static struct {
+	pthread_mutex_t lock;
+	unsigned a_second; /* 0: no limit */
+	unsigned left, dropped;
+	time_t since;
+} log_may = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void log_limit(unsigned a_second)
+{
+	log_may.a_second = a_second;
+}
+
+/* Whether one more line may be written; *dropped: how many were not, since the last. */
+static int log_take(time_t now, unsigned *dropped)
+{
+	int may;
+
+	*dropped = 0;
+	if (!log_may.a_second)
+		return 1;
+	pthread_mutex_lock(&log_may.lock);
+	if (now != log_may.since) {
+		log_may.since = now;
+		log_may.left = log_may.a_second;
+		*dropped = log_may.dropped;
+		log_may.dropped = 0;
+	}
+	may = log_may.left > 0;
+	if (may)
+		log_may.left--;
+	else
+		log_may.dropped++;
+	pthread_mutex_unlock(&log_may.lock);
+	return may;
+}
 
 void log_to(int fd)
 {
@@ -36,6 +74,7 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 	int saved = errno;
 	struct timespec now;
 	struct tm tm;
+	unsigned dropped;
 	va_list args;
 	size_t at;
 	int n;
@@ -43,6 +82,10 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 	if (level > log_level)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
+	if (!log_take(now.tv_sec, &dropped))
+		return;
+	if (dropped)
+		log_event(LOG_WARN, "log.dropped", "lines=%u", dropped);
 	gmtime_r(&now.tv_sec, &tm);
 	at = strftime(line, sizeof(line), "t=%Y-%m-%dT%H:%M:%S", &tm);
 	n = snprintf(line + at, sizeof(line) - at, ".%03ldZ level=%s part=%s pid=%d event=%s ",

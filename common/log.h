@@ -19,6 +19,10 @@ void log_to(int fd);
 /* Reads $VCUDA_LOG; `program` is the part= of every line. */
 void log_open(const char *program);
 
+/* At most so many lines a second; the rest are counted, and that is said. Before other threads.
+ */
+void log_limit(unsigned a_second);
+
 void log_event(enum log_level level, const char *event, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -93,11 +93,12 @@ struct agent_config {
 	uint16_t gpus[HANDOFF_DEVICES]; /* shows these only, so a worker takes all it sees */
 	char cache_dir[AGENT_PATH];	/* modules by SHA-256 */
 	char compiled[AGENT_PATH];	/* compiled.h; "" = none. The supervisor fills it in */
-	uint64_t cache_bytes;		/* the cache's limit */
-	uint32_t launch_timeout_ms;	/* 0 = none */
-	bool sandbox_off;		/* sandbox.h */
-	uint32_t log_level;		/* enum log_level; set before worker_main */
-	bool pinned;			/* worker_cpus counts; set before worker_main */
+	uint64_t host_memory;	    /* that a worker may have of the machine, 0 = no limit */
+	uint64_t cache_bytes;	    /* the cache's limit */
+	uint32_t launch_timeout_ms; /* 0 = none */
+	bool sandbox_off;	    /* sandbox.h */
+	uint32_t log_level;	    /* enum log_level; set before worker_main */
+	bool pinned;		    /* worker_cpus counts; set before worker_main */
 	cpu_set_t worker_cpus;
 };
 #define AGENT_CONFIG_MAGIC 0x47464341u /* "ACFG" */

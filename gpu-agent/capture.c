@@ -129,6 +129,8 @@ static CUresult capture_new(
 		object->origin = stream;
 	}
 	if (status) {
+		if (object)
+			graph_discharge(1);
 		free(object);
 		capture_drop(w, stream);
 		return status;

@@ -77,6 +77,7 @@ CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 		!w->contexts[req->number])
 		return CUDA_ERROR_INVALID_CONTEXT;
 	context_forget(w, (uint16_t)req->number);
+	limits_stream_gone(w, &w->legacy[req->number]);
 	free(w->event_pool[req->number]); /* the events go with the context */
 	w->event_pool[req->number] = NULL;
 	w->event_count[req->number] = 0;

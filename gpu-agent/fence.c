@@ -172,6 +172,7 @@ void fence_push(struct worker *w, struct pending *p)
 	p->next = NULL;
 	*w->pending_tail = p;
 	w->pending_tail = &p->next;
+	w->pending_count++;
 }
 
 /* SUCCESS: all its events are done; NOT_READY; or the error that the driver reports. */
@@ -300,6 +301,7 @@ static bool fence_walk(struct worker *w, bool copies_only, bool *progress)
 		*at = p->next;
 		if (w->pending_tail == &p->next)
 			w->pending_tail = at;
+		w->pending_count--;
 		fence_finish(w, p, status);
 		fence_free(w, p);
 		*progress = true;

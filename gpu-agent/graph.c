@@ -13,7 +13,24 @@
 /* The text of a graph for people: beyond this it is cut off. */
 #define DOT_MAX (64u << 20)
 
+#define GRAPH_SESSION_NODES (1u << 20)
+
 /* ---- the table of nodes ---- */
+
+static uint32_t graph_held; /* this process's: one session */
+
+bool graph_charge(uint32_t count)
+{
+	if (count > GRAPH_SESSION_NODES - graph_held)
+		return false;
+	graph_held += count;
+	return true;
+}
+
+void graph_discharge(uint32_t count)
+{
+	graph_held -= count;
+}
 
 static uint32_t graph_slot(const struct worker_graph *graph, CUgraphNode node)
 {
@@ -83,7 +100,7 @@ bool graph_add_number(struct worker_graph *graph, CUgraphNode node)
 {
 	uint32_t at;
 
-	if (graph->count == graph->room && !graph_grow(graph))
+	if ((graph->count == graph->room && !graph_grow(graph)) || !graph_charge(1))
 		return false;
 	graph->nodes[graph->count++] = node;
 	if (!node)
@@ -157,7 +174,7 @@ CUgraphNode *graph_nodes_in(
 
 struct worker_graph *graph_new_object(CUgraph graph, uint64_t handle)
 {
-	struct worker_graph *object = calloc(1, sizeof(*object));
+	struct worker_graph *object = graph_charge(1) ? calloc(1, sizeof(*object)) : NULL;
 
 	if (object) {
 		object->graph = graph;
@@ -186,6 +203,7 @@ void graph_drop_object(struct worker *w, struct worker_graph *graph)
 			at = &(*at)->sibling;
 		*at = graph->sibling;
 	}
+	graph_discharge(graph->count + 1);
 	free(graph->nodes);
 	free(graph->slots);
 	free(graph);
@@ -213,6 +231,7 @@ static CUresult graph_bind(
 		worker_bind(w, r, handle, KIND_CUgraph, object);
 		if (!r->refused)
 			return CUDA_SUCCESS;
+		graph_discharge(1);
 		free(object);
 	}
 	if (owned)
@@ -364,9 +383,14 @@ CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 		return r->refused;
 	if (!w->cuda.cuGraphInstantiateWithParams)
 		return worker_lacks(w, "cuGraphInstantiateWithParams");
-	exec = calloc(1, sizeof(*exec));
-	if (!exec)
+	if (!graph_charge(graph->count + 1))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	exec = calloc(1, sizeof(*exec));
+	if (!exec) {
+		graph_discharge(graph->count + 1);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	exec->count = graph->count + 1;
 	status = graph_host_nodes(w, graph->graph, 0, &exec->host_nodes);
 	if (!status)
 		status = w->cuda.cuGraphInstantiateWithParams(
@@ -379,8 +403,10 @@ CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 		if (r->refused)
 			w->cuda.cuGraphExecDestroy(exec->exec);
 	}
-	if (status || r->refused)
+	if (status || r->refused) {
+		graph_discharge(exec->count);
 		free(exec);
+	}
 	/* What is wrong with the graph goes with the answer. */
 	answer->status = (uint32_t)status;
 	return r->refused;
@@ -463,6 +489,7 @@ static CUresult graph_close_exec(struct worker *w, void *object)
 	struct worker_exec *exec = object;
 	CUresult status = w->cuda.cuGraphExecDestroy(exec->exec);
 
+	graph_discharge(exec->count);
 	free(exec);
 	return status;
 }

@@ -30,6 +30,7 @@ struct worker_graph {
 struct worker_exec {
 	CUgraphExec exec;
 	uint32_t host_nodes; /* host functions that a launch runs */
+	uint32_t count;	     /* nodes, as graph_charge has counted them */
 };
 
 /* The graph behind a handle; refuses. */
@@ -46,6 +47,10 @@ uint32_t graph_number_of(const struct worker_graph *graph, CUgraphNode node);
 /* Node numbers as the driver's nodes, malloc'ed; NULL where there are none, or refused. */
 CUgraphNode *graph_nodes_in(
 	struct request *r, struct worker_graph *graph, const uint32_t *numbers, uint32_t count);
+/* Counts so many more nodes of graphs and executable graphs, of which a session may have
+ * GRAPH_SESSION_NODES; a graph is one itself. false: too many, and none was counted. */
+bool graph_charge(uint32_t count);
+void graph_discharge(uint32_t count);
 struct worker_graph *graph_new_object(CUgraph graph, uint64_t handle);
 /* The table alone: the driver's graph is gone, or belongs to another. */
 void graph_drop_object(struct worker *w, struct worker_graph *graph);

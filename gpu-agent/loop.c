@@ -30,10 +30,10 @@ static bool loop_marked(
 
 /* Whether the frame must be kept for later. Behind a fault host functions never run, and the
  * driver waits for nothing. */
-static bool loop_holds(const struct worker *w, const struct frame_header *h)
+static bool loop_holds(struct worker *w, const struct frame_header *h)
 {
 	return w->host_funcs && !w->sticky &&
-	       (w->issued_behind >= HOST_FUNC_FRAMES ||
+	       (w->issued_behind >= HOST_FUNC_FRAMES || limits_full(w) ||
 		       loop_marked(serve_find(h->op), h, SERVE_WAITS));
 }
 
@@ -246,7 +246,7 @@ static bool loop_serve_stashed(struct worker *w)
 
 	memcpy(&w->frame, at, sizeof(w->frame));
 	memcpy(w->frame_body, at + sizeof(w->frame), w->frame.body);
-	if (loop_holds(w, &w->frame) || !loop_can_serve(w))
+	if (loop_holds(w, &w->frame) || limits_full(w) || !loop_can_serve(w))
 		return false;
 	payload = w->frame.length - w->frame.body;
 	w->frame_range = NULL;
@@ -299,9 +299,12 @@ static bool loop_take(struct worker *w)
 		if (w->frame.op == OP_vcudaHostFuncDone) {
 			loop_serve(w); /* overtakes: it is what the stream waits for */
 		} else if (behind && !loop_overtakes(w)) {
+			/* Nothing has to come through to here: the client's sends may wait. */
+			if (!w->host_funcs)
+				return false;
 			loop_stash(w);
 		} else {
-			if (!loop_can_serve(w))
+			if ((!behind && limits_full(w)) || !loop_can_serve(w))
 				return false;
 			loop_serve(w);
 			if (w->host_funcs)
@@ -470,6 +473,7 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 		return;
 	w->stats_at = now;
 	nvml_sample(w, now);
+	limits_look(w);
 	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
 	w->stats.version = HANDOFF_VERSION;
 	w->stats.what = HANDOFF_STATS;
@@ -571,6 +575,8 @@ void loop_run(struct worker *w)
 			loop_tell_stats(w, now);
 			loop_tell_alive(w, now);
 			staging_reap(w, &w->in);
+			if (w->pending)
+				output_limit(w);
 			pulse_leave(w);
 			looked = now;
 		}

@@ -90,7 +90,7 @@ struct worker_stream *worker_stream_object(struct worker *w, struct request *r, 
 		stream = worker_handle(w, r, handle, KIND_CUstream);
 	}
 	if (stream)
-		stream->work++;
+		limits_work(w, stream);
 	return stream;
 }
 

@@ -6,6 +6,7 @@
  *
  * - sends the answers that are ready, and each second a PONG nobody asked for: the sidecar need
  *   not guess whether a silent worker is busy or gone, silence is death;
+ * - keeps what kernels print within its limit;
  * - tells the front each second that this process lives, where the loop cannot;
  * - ends the process where the client is gone and the loop does not notice, or where the client
  *   takes nothing.  The kernel takes the GPU's memory back with the process.
@@ -83,6 +84,7 @@ static void pulse_speak(struct worker *w, struct pulse *p, uint64_t now)
 	static struct handoff alive = {.version = HANDOFF_VERSION, .what = HANDOFF_ALIVE};
 	bool due = now - p->said_at >= PULSE_IDLE_MS * MS;
 
+	output_limit(w);
 	if (reply_flush_beside(w, due))
 		pulse_end(w, CUDA_SUCCESS, "the client is gone, during a call");
 	if (!due)

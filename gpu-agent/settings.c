@@ -48,6 +48,7 @@ void settings_defaults(struct agent_config *config)
 	config->start_timeout_ms = 30000;
 	config->worker_silence_ms = 30000;
 	config->drain_ms = 30000;
+	config->host_memory = 8ull << 30;
 	config->cache_bytes = 8ull << 30;
 	config->log_level = LOG_INFO;
 }
@@ -210,6 +211,8 @@ static const struct setting settings[] = {
 	{"worker_silence", TIME, AT(worker_silence_ms), 1000, 3600000, NULL,
 		"a time from 1s to 1h, like 30s"},
 	{"drain_seconds", TIME, AT(drain_ms), 0, 86400000, NULL, "seconds, 0-86400"},
+	{"host_memory", BYTES, AT(host_memory), 0, 1ull << 50, NULL,
+		"bytes like 8GiB (0 = no limit)"},
 	{"cache_dir", PATH(cache_dir)},
 	{"cache_bytes", BYTES, AT(cache_bytes), 0, AGENT_BYTES_MAX, NULL, "bytes like 8GiB"},
 	{"worker_cpus", SPECIAL, 0, 0, 0, set_cpus, "all or a list like [0, 2-5]"},

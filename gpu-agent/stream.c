@@ -36,6 +36,7 @@ CUresult stream_drop(struct worker *w, struct worker_stream *stream)
 	capture_stream_gone(w, stream);
 	if (stream->before && !fence_adopt(w, stream->before))
 		fence_event_give(w, stream->context, stream->before);
+	limits_stream_gone(w, stream);
 	stream_forget(w, stream);
 	if (!status)
 		status = w->cuda.cuStreamDestroy(stream->stream);

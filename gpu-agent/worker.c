@@ -24,6 +24,9 @@
 #include "gpu-agent/sandbox.h"
 #include "gpu-agent/worker_state.h"
 
+/* A second, as long as the session lasts: what it says is its client's doing. */
+#define LOG_LINES 100
+
 const struct cuda_driver *worker_driver(const struct worker *w)
 {
 	return &w->cuda;
@@ -428,6 +431,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 
 	log_open("worker");
 	output_log();
+	log_limit(LOG_LINES);
 	w->config = config;
 	w->handoff = handoff_fd;
 	w->spin_ns = wait_spin_budget();

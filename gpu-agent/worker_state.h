@@ -96,6 +96,8 @@ struct worker_stream {
 	struct worker_graph *capture; /* that it began */
 	CUevent before; /* while it captures: behind what it had to do until then */
 	uint64_t before_work;
+	CUevent mark; /* behind the first `marked` pieces of work (limits.c) */
+	uint64_t marked;
 	struct worker_stream *next, **link;
 };
 
@@ -183,6 +185,7 @@ struct worker {
 	struct worker_stream legacy[CONTEXT_MAX];
 	uint16_t current; /* the driver's current context, by number */
 	struct worker_stream *streams;
+	struct worker_stream *deep; /* has more work than it may, as far as is known */
 
 	struct name *names;
 	uint32_t name_count;
@@ -239,6 +242,7 @@ struct worker {
 	struct staging in, out;
 	struct pending *pending, **pending_tail;
 	struct pending *pending_free;
+	uint32_t pending_count;
 	CUevent *event_pool[CONTEXT_MAX];
 	uint32_t event_count[CONTEXT_MAX];
 
@@ -271,6 +275,9 @@ struct worker {
 	struct output_text { /* what kernels print, by enum output */
 		int fd;	     /* memfd that stands for stdout, stderr */
 		uint64_t told, fetched;
+		uint64_t dropped; /* the app has not read so yet */
+		uint64_t skipped; /* dropped ever, less the notices of it */
+		uint64_t word;	  /* what the app knows there is: told - skipped */
 	} outputs[OUTPUTS];
 
 	/* memory that other sessions may have, and what was asked of the front (ipc.c) */
@@ -430,6 +437,18 @@ int output_open(struct worker *w);
 void output_log(void);
 /* Tells the app how much there is, where that has grown. */
 void output_tell(struct worker *w);
+
+/* Drops the oldest where more is there than a program may leave unread; any thread. */
+void output_limit(struct worker *w);
+
+/* limits.c: how much of the machine a session may take. */
+/* No frame that makes work is to be served now. */
+bool limits_full(struct worker *w);
+/* One more piece of work is put on the stream. */
+void limits_work(struct worker *w, struct worker_stream *stream);
+void limits_stream_gone(struct worker *w, struct worker_stream *stream);
+/* Ends the session where it has too much memory; once a second. */
+void limits_look(struct worker *w);
 
 /* nvml.c */
 /* Looks at the software GPU's load; once a second. */

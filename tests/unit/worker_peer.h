@@ -45,6 +45,9 @@ struct peer {
 /* The driver of the workers that start next; NULL: the software GPU. */
 static const char *peer_driver;
 
+/* host_memory of the workers that start next. */
+static uint64_t peer_host_memory;
+
 /* The worker's next frames fill its socket at once. */
 static bool peer_small;
 
@@ -61,6 +64,7 @@ static void peer_start(struct peer *p)
 	snprintf(config.cache_dir, sizeof(config.cache_dir), "/tmp/vcuda-test-cache-%d",
 		(int)getpid());
 	config.cache_bytes = 1 << 20;
+	config.host_memory = peer_host_memory;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handoff), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, replies), 0);
