@@ -3,6 +3,7 @@
 """The chart without a cluster: many combinations of values rendered and held against schemas, what
 must be refused refused, the generated files up to date, and names that other parts of the project own.
 """
+import base64
 import json
 import os
 import pathlib
@@ -83,6 +84,11 @@ REFUSED = [
     (["agent.config.driver=software"], [MAP], "the chart sets this key itself"),
     (["auth.token=x"], [MAP], "auth.enabled is false"),
     (["auth.enabled=true", "auth.existing=true", "auth.token=x"], [MAP], "auth.token is of no use"),
+    (["auth.limits.a.memory=1Gi"], [], "auth.enabled is false"),
+    (["auth.enabled=true", "auth.limits.a.memory=1Gi"], [], "auth.limits.a: only a namespace"),
+    (["auth.enabled=true", "auth.namespaces={a}", "auth.limits.a.memory=lots"], [], "auth/limits/a/memory"),
+    (["auth.enabled=true", "auth.namespaces={a}", "auth.limits.a.sessions=5000"], [], "auth/limits/a/sessions"),
+    (["auth.enabled=true", "auth.existing=true", "auth.limits.a.memory=1Gi"], [], "auth.limits is of no use"),
     (["auth.enabled=true", "auth.existing=true", "auth.namespaces={a}"], [MAP], "auth.namespaces is of no use"),
     (["agent.kinds=DaemonSet"], [MAP], "additional properties 'kinds' not allowed"),
     (["injector.env.LD_LIBRARY_PATH=/x"], [MAP], "at '/injector/env/LD_LIBRARY_PATH'"),
@@ -327,6 +333,24 @@ def check_alerts(checks):
     checks.check("runbooks", runbooks ^ {rule["alert"] for rule in rules})
 
 
+def check_tokens(checks, folder):
+    """The agent takes the token file, and no two namespaces have the same token."""
+    agent = pathlib.Path(os.environ.get("BUILD", "build")) / "bin/gpu-agent"
+    done = template(["auth.enabled=true", "auth.namespaces={a,b,default}", "auth.limits.a.memory=40Gi",
+                     "auth.limits.b.sessions=16", "injector.enabled=false"], [], "-s", "templates/auth-secret.yaml")
+    secrets = [thing for thing in yaml.safe_load_all(done.stdout) if thing]
+    tokens = [base64.b64decode(s["data"]["token"]).decode() for s in secrets if "token" in s["data"]]
+    checks.check("a token for each namespace", len(set(tokens)) != 4 and tokens)
+    file = folder / "tokens"
+    file.write_bytes(b"".join(base64.b64decode(s["data"]["tokens"]) for s in secrets if "tokens" in s["data"]))
+    lines = [line.split() for line in file.read_text().splitlines()]
+    checks.check("lines of the tenants", [line[0] for line in lines] != tokens and lines
+                 or [line[1:] for line in lines] != [["vcuda/vcuda"], ["a", "40Gi", "0"], ["b", "0", "16"],
+                                                     ["default", "0", "0"]] and lines)
+    done = run(agent, "--check-config", "--token-file", file)
+    checks.check("the agent takes them", done.returncode and done.stderr)
+
+
 def check_names(checks):
     """Names that other parts of the project own."""
     source = (ROOT / "gpu-agent/metrics.c").read_text()
@@ -434,6 +458,8 @@ def main():
     checks.check("helm unittest", done.returncode and done.stdout + done.stderr)
     with tempfile.TemporaryDirectory(prefix="vcuda-chart-") as folder:
         check_matrix(checks, pathlib.Path(folder))
+    with tempfile.TemporaryDirectory(prefix="vcuda-chart-") as folder:
+        check_tokens(checks, pathlib.Path(folder))
     check_refusals(checks)
     check_schema(checks)
     check_config_keys(checks)

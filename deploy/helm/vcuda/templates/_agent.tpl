@@ -10,7 +10,7 @@ drain_seconds: {{ .Values.agent.drainSeconds }}
 cache_dir: /var/cache/vcuda/modules
 log: {{ .Values.agent.logLevel }}
 {{- if .Values.auth.enabled }}
-token_file: /etc/vcuda/token/token
+token_file: /etc/vcuda/token/{{ ternary "token" "tokens" .Values.auth.existing }}
 {{- else }}
 insecure: true
 {{- end }}
@@ -183,7 +183,7 @@ spec:
     {{- if .Values.auth.enabled }}
     - name: token
       secret:
-        secretName: {{ .Values.auth.secretName }}
+        secretName: {{ .Values.auth.secretName }}{{ if not .Values.auth.existing }}-tenants{{ end }}
         defaultMode: 0440
     {{- end }}
     {{- with $agent.extraVolumes }}

@@ -170,6 +170,25 @@ host, pod or auto, which is left where native sidecars are not: there each pod i
 {{- .Values.auth._token -}}
 {{- end -}}
 
+{{/* A namespace's own token, made of the release's: who has it knows no other one. Agents of another release know
+     the one that they were given. */}}
+{{- define "vcuda.token.of" -}}
+{{- if and .root.Values.agent.enabled (ne .namespace .root.Release.Namespace) -}}
+{{- printf "%s/%s" (include "vcuda.token" .root) .namespace | sha256sum | trunc 40 -}}
+{{- else -}}
+{{- include "vcuda.token" .root -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The agents' token file: TOKEN NAME DEVICE-BYTES SESSIONS. No namespace is called like the release's own tenant. */}}
+{{- define "vcuda.tenants" -}}
+{{ include "vcuda.token" . }} {{ printf "%s/%s" .Release.Namespace .Release.Name | trunc 63 }}
+{{ range $namespace := without .Values.auth.namespaces .Release.Namespace -}}
+{{- $limits := get $.Values.auth.limits $namespace | default dict -}}
+{{ include "vcuda.token.of" (dict "root" $ "namespace" $namespace) }} {{ $namespace }} {{ $limits.memory | default 0 }} {{ $limits.sessions | default 0 | int }}
+{{ end -}}
+{{- end -}}
+
 {{/* Fits Pod Security "restricted". */}}
 {{- define "vcuda.restricted" -}}
 allowPrivilegeEscalation: false
