@@ -103,6 +103,8 @@ lint: ## layout of the C files, syntax of the scripts, layers between the folder
 		xargs $(CLANG_FORMAT) --dry-run -Werror
 	$(Q)$(PYTHON) -m py_compile $$(git ls-files '*.py')
 	$(Q)for script in .ci/run $$(git ls-files '*.sh'); do bash -n $$script || exit 1; done
+	$(Q)! git ls-files -s '*.py' '*.sh' | grep ^100644 | cut -f 2 | xargs -r grep -lm1 '^#!' || \
+		{ echo "lint: these have a #! line: chmod +x" >&2; exit 1; }
 	$(Q)tools/layers.py
 	$(Q)$(MAKE) --no-print-directory check
 

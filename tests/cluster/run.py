@@ -12,7 +12,7 @@ import traceback
 import node
 from cluster import BUILD, Skip
 
-FILES = ("test_pods", "test_limits", "test_life", "test_seed", "test_model", "test_kyverno", "test_network",
+FILES = ("test_pods", "test_limits", "test_shapes", "test_life", "test_seed", "test_model", "test_kyverno", "test_network",
          "test_registry", "test_release")
 ARCHIVES = [os.path.join(BUILD, "images", name + ".tar")
             for name in ("client", "client-slim", "gpu-agent", "demo")]

@@ -2,9 +2,10 @@
 """A registry of one's own, with a password: what docs/KUBERNETES.md says of clusters without the
 internet.  Nothing of it can be had otherwise: the tag is one that the node has not."""
 import os
+import tempfile
 
 import node
-from cluster import (BUILD, CHART, SPACE, SYSTEM, VALUES, Skip, annotations, apply, eventually, execute, get,
+from cluster import (BUILD, CHART, HELM, SPACE, SYSTEM, VALUES, VERSION, Skip, annotations, apply, eventually, execute, get,
                      helm, k, kubectl, pod, ready, why)
 
 RIGHT = "sums are right"
@@ -49,6 +50,18 @@ def test_a_namespace_without_the_pull_secret_is_told_and_with_it_computes():
     assert image_of("mirrored", "vcuda-client") == f"{PLACE}/client:mirrored"
     _, out = execute("mirrored", "vectorAdd")
     assert RIGHT in out, out
+
+
+def test_the_chart_itself_comes_from_it():
+    if not digests:
+        raise Skip("there is no registry")
+    with tempfile.TemporaryDirectory() as folder:
+        node.run(HELM, "package", CHART, "--destination", folder)
+        archive = os.path.join(folder, os.listdir(folder)[0])
+        login = ("--plain-http", "--username", node.REGISTRY_USER, "--password", node.REGISTRY_PASSWORD)
+        node.run(*node.inside(HELM, "push", archive, f"oci://{node.REGISTRY}/charts", *login))
+        shown = node.run(*node.inside(HELM, "show", "chart", f"oci://{node.REGISTRY}/charts/vcuda", *login))
+    assert f"version: {VERSION}" in shown, shown
 
 
 def test_digests_pin():

@@ -285,6 +285,19 @@ def check_agent(checks):
         checks.check("and not a wrong one", (not wrong.returncode or "memory_reserve" not in wrong.stderr) and wrong.stderr)
 
 
+def check_package(checks):
+    """The archive that `make chart` makes is the chart, and only that."""
+    with tempfile.TemporaryDirectory(prefix="vcuda-chart-") as folder:
+        done = run(HELM, "package", CHART, "--destination", folder)
+        archive = next(pathlib.Path(folder).glob("*.tgz"), None)
+        checks.check("helm package", not archive and done.stderr)
+        names = run("tar", "-tzf", archive).stdout.split()
+        checks.check("files of the archive", [name for name in names if "/tests/" in name and "/templates/tests/" not in name
+                                              or name.endswith(".in")] or "vcuda/files/preload" not in names and names)
+        made = run(HELM, "template", "vcuda", archive, "-n", "vcuda", "-a", MAP, "-a", MONITORING)
+        checks.check("what the archive makes", made.stdout != template([], [MAP, MONITORING]).stdout and (made.stderr or "differs"))
+
+
 def check_ipc(checks):
     """hostIPC only where it is asked for, and before native sidecars; hostPID only where the chart says so."""
     for values, version, wanted in (([], "1.34.0", ("'pod'", False)), ([], "1.29.0", ("'pod'", False)),
@@ -464,6 +477,7 @@ def main():
     check_schema(checks)
     check_config_keys(checks)
     check_agent(checks)
+    check_package(checks)
     check_ipc(checks)
     check_domain(checks)
     check_restarts(checks)

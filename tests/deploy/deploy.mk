@@ -1,7 +1,7 @@
 # deploy/: chart and policies.  `make test-deploy`: without a cluster.  `make test-apiserver`: injection
 # by a real kube-apiserver (of `make test-cluster`'s build; etcd from Debian).  `make test-kyverno`: by
 # Kyverno's engine, whose CLI takes minutes to build once.  `make golden`: what that writes for readers.
-.PHONY: policies golden test-deploy test-apiserver test-kyverno
+.PHONY: chart policies golden test-deploy test-apiserver test-kyverno
 DEPLOY := tests/deploy
 DEPLOY_PYTHON = env BUILD=$(BUILD) $(CACHE)/venv/bin/python -B
 
@@ -20,6 +20,10 @@ test-kyverno: ## the same by Kyverno's MutatingPolicy and ClusterPolicy
 	$(Q)$(DEPLOY)/tools.sh yaml helm kyverno
 	$(Q)timeout 900 $(DEPLOY_PYTHON) $(DEPLOY)/injection.py mutatingpolicy clusterpolicy
 	$(Q)timeout 300 $(DEPLOY_PYTHON) $(DEPLOY)/golden.py
+
+chart: ## the chart as an archive, for `helm push` into an OCI registry: build/charts
+	$(Q)$(DEPLOY)/tools.sh helm
+	$(Q)$(CACHE)/go-bin/helm package deploy/helm/vcuda --destination $(BUILD)/charts
 
 policies: all ## deploy/kyverno/, the chart's README and its list of libraries, from the chart
 	$(Q)$(DEPLOY)/tools.sh yaml helm
