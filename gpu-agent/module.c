@@ -47,7 +47,8 @@ CUresult serve_vcudaModuleData(struct worker *w, struct request *r)
 		module_upload_drop(w);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	memcpy(w->upload + req->offset, r->payload, r->payload_bytes);
+	if (r->payload_bytes)
+		memcpy(w->upload + req->offset, r->payload, r->payload_bytes);
 	w->upload_have += r->payload_bytes;
 	return CUDA_SUCCESS;
 }
