@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fuzzers' seeds, made from the description: a well-formed conversation for each operation.
 
-    tests/fuzz/seeds.py worker|handoff FOLDER
+    tests/fuzz/seeds.py worker|handoff|socket FOLDER
 
 Fields of a frame are found in the generated headers, and get values that mean something in the
 session that every seed begins with: device memory, a module, and one of each kind of handle.
@@ -293,8 +293,53 @@ def handoff_seeds():
         yield f"gone-{worker}", record(0, kind=3, lane=worker) + told("alive", worker)
 
 
+# The target `socket`: what an app and an agent say to the sidecar.
+ASKS = ["attach", "pin", "unpin", "status", "held", "zero", "six", "all"]
+(ASK, APP_FRAME, APP_RING, APP_PAGE, APP_TAIL, AGENT_FRAME, AGENT_BYTES, AGENT_GONE,
+ ASK_RAW) = range(9)
+FRAMES = {"post": 1, "call": 2, "reply": 16, "data": 17, "update": 18, "upcall": 19, "ack": 20,
+          "lost": 21, "pad": 31, "ping": 32, "pong": 33, "bye": 34}
+
+
+def ask(what, segment=0, size=0, fds=0, welcome=0, status=0):
+    body = struct.pack("<IQQiI", segment, size, 0, 1, 0) + b"seed".ljust(64, b"\0")
+    return record(ASKS.index(what), body, kind=ASK, lane=welcome, context=status or fds)
+
+
+def socket_seeds():
+    attach = ask("attach")
+    yield "attach", attach
+    for name, kind in FRAMES.items():
+        yield "app-" + name, attach + record(kind, bytes(16), kind=APP_FRAME) * 2
+        yield "app-long-" + name, attach + record(kind, bytes(3000), kind=APP_FRAME, context=127)
+        call = record(FRAMES["call"], bytes(16), kind=APP_FRAME, context=3)
+        for body in (0, 8, 16, 24, 2016):
+            yield f"agent-{name}-{body}", attach + call + \
+                record(kind, bytes(body), kind=AGENT_FRAME, context=3)
+        yield "agent-payload-" + name, attach + call + \
+            record(kind, struct.pack("<IIQ", 0, 0, 70000), bytes(64), kind=AGENT_FRAME, context=3)
+    for what in ASKS:
+        yield "first-" + what, ask(what) * 2
+        yield "second-" + what, attach + ask(what, 1, 4096) + ask(what, 1)
+        yield "fds-" + what, attach + ask(what, 0, 1 << 20, fds=2)
+    for size in MEMORY:
+        yield f"pin-{size}", attach + ask("pin", 0, size) * 3 + ask("unpin", 1) + ask("unpin", 1)
+    for welcome in range(8):
+        yield f"welcome-{welcome}", ask("attach", welcome=welcome, status=802)
+    for at in range(0, 900, 24):
+        yield f"page-{at}", attach + record(0, b"\xff" * 8, kind=APP_PAGE, context=at) + \
+            record(2, bytes(16), kind=APP_FRAME)
+    for move in (1, 16, 32, 4096, 32767, 32768, 65535):
+        yield f"tail-{move}", attach + record(0, kind=APP_TAIL, context=move) * 3
+    yield "ring", attach + record(0, b"\xa5" * 512, kind=APP_RING) + \
+        record(0, kind=APP_TAIL, context=512)
+    yield "gone", attach + record(2, kind=APP_FRAME) + record(0, kind=AGENT_GONE)
+    yield "bytes", attach + record(0, b"not a frame" * 10, kind=AGENT_BYTES)
+    yield "raw", record(0, b"short", kind=ASK_RAW)
+
+
 def main(target, folder):
-    makers = {"worker": worker_seeds, "handoff": handoff_seeds}
+    makers = {"worker": worker_seeds, "handoff": handoff_seeds, "socket": socket_seeds}
     os.makedirs(folder, exist_ok=True)
     count = 0
     for name, data in makers[target]():

@@ -3,8 +3,8 @@
 .PHONY: fuzz-sidecar replay-sidecar
 FUZZ_SECONDS ?= 30
 
-SIDECAR_FUZZ := ring frame yaml elf
-SIDECAR_FUZZ_SRCS := command/elf.c $(filter-out sidecar/main.c,$(SIDECAR_SRCS)) \
+SIDECAR_FUZZ := ring frame yaml elf socket
+SIDECAR_FUZZ_SRCS := tests/fuzz/records.c command/elf.c $(filter-out sidecar/main.c,$(SIDECAR_SRCS)) \
 	$(wildcard common/*.c transport/*.c)
 SIDECAR_REPLAYS := $(foreach t,$(SIDECAR_FUZZ),$(BUILD)/tests/fuzz/sidecar-$(t)-replay)
 
@@ -19,15 +19,23 @@ $(BUILD)/tests/fuzz/sidecar-%-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/%.o $(call fuzz_
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lcjson
 
+# What the description makes (seeds.py); a target without has its corpus alone.
+SIDECAR_SEEDS := $(BUILD)/tests/fuzz/seeds-socket
+$(SIDECAR_SEEDS)/.made: tests/fuzz/seeds.py
+	$(Q)rm -rf $(@D)
+	$(Q)$(PYTHON) tests/fuzz/seeds.py socket $(@D)
+	$(Q)touch $@
+
 test: replay-sidecar
-replay-sidecar: $(SIDECAR_REPLAYS)
+replay-sidecar: $(SIDECAR_REPLAYS) $(SIDECAR_SEEDS)/.made
+	$(Q)FUZZ_CUTS=0 timeout 60 $(BUILD)/tests/fuzz/sidecar-socket-replay $(SIDECAR_SEEDS)
 	$(Q)for t in $(SIDECAR_FUZZ); do \
 		timeout 60 $(BUILD)/tests/fuzz/sidecar-$$t-replay tests/fuzz/corpus/$$t || exit 1; done
 
 fuzz: fuzz-sidecar
-fuzz-sidecar: $(foreach t,$(SIDECAR_FUZZ),$(BUILD)/tests/fuzz/sidecar-$(t)-libfuzzer)
+fuzz-sidecar: $(foreach t,$(SIDECAR_FUZZ),$(BUILD)/tests/fuzz/sidecar-$(t)-libfuzzer) $(SIDECAR_SEEDS)/.made
 	$(Q)for t in $(SIDECAR_FUZZ); do mkdir -p $(BUILD)/tests/fuzz/found-$$t; \
 		$(BUILD)/tests/fuzz/sidecar-$$t-libfuzzer -max_total_time=$(FUZZ_SECONDS) \
 		-max_len=8192 -timeout=10 -verbosity=0 -print_final_stats=1 \
 		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-$$t \
-		tests/fuzz/corpus/$$t || exit 1; done
+		tests/fuzz/corpus/$$t $$(ls -d $(BUILD)/tests/fuzz/seeds-$$t 2>/dev/null) || exit 1; done
