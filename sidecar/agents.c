@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "transport/resolve.h"
 
 #define ASK_NS 1500000000ull /* for all of them to answer */
 #define ASK_STACK (256u * 1024)
@@ -92,10 +93,9 @@ static int add_host(struct candidates *all, const char *entry, struct error *err
 
 	if (ret < 0)
 		return ret;
-	ret = getaddrinfo(host, NULL, &hints, &list);
-	if (ret)
-		return error_set(error, 0, "agent %s: cannot find the host: %s", host,
-			gai_strerror(ret));
+	ret = resolve_host(host, NULL, &hints, &list, error);
+	if (ret < 0)
+		return ret;
 	for (const struct addrinfo *to = list; to; to = to->ai_next) {
 		if (getnameinfo(to->ai_addr, to->ai_addrlen, number, sizeof(number), NULL, 0,
 			    NI_NUMERICHOST))
@@ -128,6 +128,8 @@ static int expand(const char *list, struct candidates *all, struct error *error)
 	}
 	if (entries == 1 && all->count == 1)
 		memcpy(all->at[0].address, first, sizeof(first));
+	if (!all->count && ret < 0 && entries > 1)
+		error_wrap(error, ret, "none of %zu names is found; the last", entries);
 	return all->count ? 0 : ret < 0 ? ret : error_set(error, 0, "no agent is named");
 }
 

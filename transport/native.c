@@ -18,6 +18,7 @@
 
 #include "common/cleanup.h"
 #include "common/wait.h"
+#include "transport/resolve.h"
 #include "transport/stream.h"
 
 /* An address that swallows packets must leave time for the others of a list.  A SYN that got
@@ -94,10 +95,9 @@ static int dial_connect(struct dial *dial, uint16_t port)
 	int ret, fd = -EHOSTUNREACH;
 
 	snprintf(service, sizeof(service), "%u", port);
-	ret = getaddrinfo(dial->host, service, &hints, &list);
-	if (ret)
-		return error_set(dial->error, 0, "agent %s: cannot find the host: %s",
-			dial->host, gai_strerror(ret));
+	ret = resolve_host(dial->host, service, &hints, &list, dial->error);
+	if (ret < 0)
+		return ret;
 	for (to = list; to; to = to->ai_next) {
 		fd = dial_connect_one(dial, to);
 		if (fd >= 0)

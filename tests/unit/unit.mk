@@ -10,6 +10,7 @@
 UNIT_COMMON = $(call objects,$(wildcard common/*.c transport/*.c))
 
 UNIT_PREFIXES += common transport ring sidecar
+transport_resolve_LIBS = -Wl,--wrap=getaddrinfo
 UNIT_OBJS_ring = $(SIDECAR_PARTS)
 UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
 UNIT_LIBS_ring = -lcjson
