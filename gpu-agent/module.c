@@ -157,17 +157,38 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 	return r->refused;
 }
 
+struct module_closing {
+	CUmodule module;
+	uint16_t context;
+};
+
+/* Kernels of it may be running: the driver waits for them. */
+static CUresult module_close(struct worker *w, void *object)
+{
+	struct module_closing *closing = object;
+	CUresult status = worker_use(w, closing->context);
+
+	if (!status)
+		status = w->cuda.cuModuleUnload(closing->module);
+	free(closing);
+	return status;
+}
+
 CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaModuleUnload *req = (const void *)r->body;
 	CUmodule module = worker_handle(w, r, req->module, KIND_CUmodule);
+	struct module_closing *closing;
 
 	worker_unbind(w, r, req->module, KIND_CUmodule);
 	if (worker_refused(r))
 		return r->refused;
 	names_drop_owned(w, req->module);
-	/* Kernels of it may be running. The driver waits for them, and so must the loop. */
-	return w->cuda.cuModuleUnload(module);
+	closing = malloc(sizeof(*closing));
+	if (!closing)
+		return CUDA_ERROR_OUT_OF_MEMORY; /* it stays until the session ends */
+	*closing = (struct module_closing){module, r->header.context};
+	return closing_do(w, module_close, closing);
 }
 
 static void module_function_info(struct worker *w, struct request *r, CUfunction function,

@@ -201,6 +201,45 @@ static void it_ends_with_a_client_that_never_read(void **state)
 	gate_close();
 }
 
+/* A module goes while a host function is outstanding: what comes behind does not wait. */
+static void a_module_that_goes_holds_nothing_up(void **state)
+{
+	struct wire_vcudaHostFunc func = {.ticket = 1};
+	struct wire_vcudaHostFuncDone done = {.ticket = 1};
+	struct wire_vcudaModuleUnload unload;
+	struct wire_vcudaOutput output = {.which = OUTPUT_STDOUT};
+	struct frame_header h;
+	struct load_call f;
+	struct peer p;
+	bool lost;
+
+	(void)state;
+	gate_start(&p);
+	gate_open();
+	send_image(&p);
+	f = load_call(&p);
+	send_all(&p, &f, sizeof(f));
+	assert_int_equal(peer_reply(&p, &h, &lost), 0);
+	assert_int_equal(h.status, CUDA_SUCCESS);
+	h = call_header(&p, OP_vcudaHostFunc, sizeof(func));
+	h.kind = FRAME_POST;
+	peer_send(&p, &h, &func);
+	while (next_frame(&p, &h) != FRAME_UPCALL)
+		; /* it runs: before that, its end would be nobody's */
+	unload.module = f.load.module;
+	h = call_header(&p, OP_vcudaModuleUnload, sizeof(unload));
+	h.kind = FRAME_POST;
+	peer_send(&p, &h, &unload);
+	CALL(OP_vcudaOutput, output, CUDA_SUCCESS);
+	CALL(OP_vcudaModuleUnload, unload, CUDA_ERROR_INVALID_HANDLE);
+	h = call_header(&p, OP_vcudaHostFuncDone, sizeof(done));
+	h.kind = FRAME_POST;
+	peer_send(&p, &h, &done);
+	expect_alive(&p);
+	peer_stop(&p);
+	gate_close();
+}
+
 /* Its memory comes when the driver gives it; the loop goes on meanwhile. */
 static void the_loop_does_not_wait_for_the_memory_of_a_lane(void **state)
 {
@@ -247,6 +286,7 @@ int main(void)
 		cmocka_unit_test(what_is_ready_is_answered_before_a_call_that_lasts),
 		cmocka_unit_test(the_front_hears_of_a_worker_in_a_call),
 		cmocka_unit_test(it_ends_with_its_client_during_a_call),
+		cmocka_unit_test(a_module_that_goes_holds_nothing_up),
 		cmocka_unit_test(the_loop_does_not_wait_for_the_memory_of_a_lane),
 		cmocka_unit_test(it_ends_with_a_client_that_never_read),
 	};
