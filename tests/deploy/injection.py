@@ -401,13 +401,13 @@ def by_apiserver(cases):
             yield bad, told if "'second-refuse'" in told else "let in by the second policy", bad.pod, None
 
 
-def by_kyverno(engine, cases):
-    """The same from Kyverno's CLI, asked for all pods at once."""
+def by_kyverno(engine, cases, *more):
+    """The same from Kyverno's CLI, asked for all pods at once.  more: what helm is told."""
     with tempfile.TemporaryDirectory(prefix="vcuda-kyverno-") as folder:
         folder = pathlib.Path(folder)
         (folder / "pods").mkdir()
         (folder / "made").mkdir()
-        (folder / "policy.yaml").write_text(yaml.safe_dump_all(render(engine), width=10000))
+        (folder / "policy.yaml").write_text(yaml.safe_dump_all(render(engine, *more), width=10000))
         (folder / "values.yaml").write_text(yaml.safe_dump({
             "apiVersion": "cli.kyverno.io/v1alpha1", "kind": "Values", "metadata": {"name": "values"},
             "namespaceSelector": [{"name": name, "labels": labels} for name, labels in NAMESPACES.items()]}))
@@ -440,6 +440,22 @@ def by_kyverno(engine, cases):
                 documents = yaml.safe_load_all(made.read_text()) if made.exists() else []
                 outcome = ([d for d in documents if d and d["kind"] == "Pod"] or [pods[case.name]])[-1]
             yield case, outcome, pods[case.name], golden(case)
+
+
+def old_cluster_by_kyverno(pods):
+    """Before native sidecars auto is host, but where that would be refused; and hostPID is nobody's."""
+    wanted = {"one-container": "host", "baseline": "pod", "restricted": "pod", "user-namespace": "pod", "own-sysctls": "pod",
+              "own-host-ipc": "pod", "host-ipc": "host"}
+    cases = [case for case in pods if case.name in wanted]
+    for case, outcome, _, _ in by_kyverno("clusterpolicy", cases, "--kube-version", "1.28.0"):
+        if isinstance(outcome, str):
+            raise AssertionError(f"{case.name}: {outcome}")
+        own = case.pod["spec"].get("hostIPC", False)
+        same(f"{case.name} in an old cluster", (annotations(outcome)[P + "ipc-mode"], outcome["spec"]["hostIPC"],
+                                                outcome["spec"]["hostPID"]),
+             (wanted[case.name], own or wanted[case.name] == "host", False))
+        same(f"the sidecar of {case.name}", outcome["spec"]["containers"][-1]["name"], "vcuda-client")
+    same("pods for an old cluster", len(cases), len(wanted))
 
 
 def seed_by_kyverno():
@@ -482,7 +498,8 @@ def main():
                 print(f"FAIL {engine} {case.name}: {type(problem).__name__} {problem}")
     if "clusterpolicy" in engines and not only:
         seed_by_kyverno()
-        passed += 1
+        old_cluster_by_kyverno(pods)
+        passed += 2
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed != 0 or not passed)
 
