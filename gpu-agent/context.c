@@ -19,11 +19,16 @@ CUresult serve_vcudaContextCreate(struct worker *w, struct request *r)
 	if (req->number < CONTEXT_CREATED || req->number >= CONTEXT_MAX ||
 		w->contexts[req->number])
 		return CUDA_ERROR_INVALID_VALUE;
+	status = extra_context(w, (uint16_t)req->number, (uint32_t)req->device);
+	if (status)
+		return status;
 	status =
 		w->cuda.cuCtxCreate(&context, NULL, req->flags, w->devices[req->device].device);
 	w->current = CONTEXT_NONE; /* it became current */
-	if (status)
+	if (status) {
+		extra_context_gone(w, (uint16_t)req->number);
 		return status;
+	}
 	w->contexts[req->number] = context;
 	context_stream_init(w, (uint16_t)req->number);
 	return CUDA_SUCCESS;
@@ -86,6 +91,7 @@ CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 	if (legacy->next)
 		legacy->next->link = legacy->link;
 	status = w->cuda.cuCtxDestroy(w->contexts[req->number]);
+	extra_context_gone(w, (uint16_t)req->number);
 	w->contexts[req->number] = NULL;
 	w->current = CONTEXT_NONE;
 	return status;

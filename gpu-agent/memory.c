@@ -188,6 +188,12 @@ CUresult serve_vcudaLease(struct worker *w, struct request *r)
 		return r->refused;
 	if (w->lease_tag[req->device] >= 0)
 		return CUDA_ERROR_NOT_READY; /* the shim asks one at a time */
+	if (d->lease > d->told && d->lease - d->told >= req->bytes && req->bytes) {
+		/* What a context gave back, or the front gave beyond a wish. */
+		((struct wire_vcudaLease_reply *)(void *)r->answer)->granted = d->told =
+			d->lease;
+		return CUDA_SUCCESS;
+	}
 	ask = &w->stats;
 	ask->version = HANDOFF_VERSION;
 	ask->what = HANDOFF_LEASE;
@@ -226,11 +232,14 @@ void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult 
 		return;
 	tag = w->lease_tag[device];
 	w->lease_tag[device] = -1;
+	lease -= lease < w->devices[device].extra ? lease : w->devices[device].extra;
 	if (!status)
 		lease = memory_there(w, device, lease);
 	if (!status && lease > w->devices[device].lease)
 		w->devices[device].lease = lease;
-	reply.granted = w->devices[device].lease;
+	if (tag == LEASE_TAG_EXTRA)
+		return;
+	reply.granted = w->devices[device].told = w->devices[device].lease;
 	reply_send(w, (uint16_t)tag, status, &reply, sizeof(reply));
 }
 
@@ -246,6 +255,7 @@ void memory_limited(
 		*total = left;
 	left -= left < d->others ? left : d->others;
 	left -= left < d->used ? left : d->used;
+	left -= left < d->extra ? left : d->extra;
 	if (*free_bytes > left)
 		*free_bytes = left;
 }

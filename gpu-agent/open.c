@@ -34,7 +34,7 @@ CUresult serve_vcudaOpen(struct worker *w, struct request *r)
 	for (uint32_t i = 0; i < w->device_count; i++) {
 		struct worker_device *d = &w->devices[i];
 
-		d->open.lease = d->lease;
+		d->open.lease = d->told = d->lease;
 		memcpy(bytes + sizeof(*info) + i * sizeof(d->open), &d->open, sizeof(d->open));
 	}
 	reply_payload(w, FRAME_REPLY, r->header.tag, CUDA_SUCCESS, &req->landing, bytes,

@@ -250,6 +250,7 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 		ready->status = CUDA_ERROR_SYSTEM_NOT_READY;
 		return -1;
 	}
+	extra_open(w);
 	step = "cuInit";
 	status = w->cuda.cuInit(0);
 	if (!status) {

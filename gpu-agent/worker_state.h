@@ -149,6 +149,8 @@ struct worker_device {
 	CUcontext primary;
 	uint64_t window, window_bytes, granularity;
 	uint64_t lease, used;
+	uint64_t told;		  /* of the lease: what the shim knows of */
+	uint64_t extra;		  /* what is the session's beside the lease (extra.c) */
 	uint64_t others;	  /* what the pod's other sessions have of the limit */
 	uint64_t *mapped;	  /* a bit a granule */
 	struct mapping *mappings; /* by first granule */
@@ -296,6 +298,7 @@ struct worker {
 
 	/* leases asked for and not granted yet: the tag that waits, by device */
 	int lease_tag[HANDOFF_DEVICES];
+#define LEASE_TAG_EXTRA CHANNEL_SLOTS /* nobody's: the worker's own wish */
 
 	struct handoff stats;
 	uint64_t stats_at;
@@ -310,6 +313,11 @@ void worker_control(struct worker *w); /* one message of the front's, if there i
 /* Tells the front why and ends the process. Whoever owns the link calls it. */
 _Noreturn void worker_leave(struct worker *w);
 bool worker_is_sticky(CUresult status);
+
+/* extra.c: device memory of a session that no mapping shows. */
+void extra_open(struct worker *w); /* after the driver */
+CUresult extra_context(struct worker *w, uint16_t context, uint32_t device);
+void extra_context_gone(struct worker *w, uint16_t context);
 
 /* loop.c */
 void loop_run(struct worker *w);
