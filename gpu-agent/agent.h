@@ -96,6 +96,7 @@ struct agent_config {
 	uint64_t host_memory;	    /* that a worker may have of the machine, 0 = no limit */
 	uint64_t cache_bytes;	    /* the cache's limit */
 	uint32_t launch_timeout_ms; /* 0 = none */
+	uint32_t warm_libraries;    /* what a worker opens before its session (library.h) */
 	bool sandbox_off;	    /* sandbox.h */
 	uint32_t log_level;	    /* enum log_level; set before worker_main */
 	bool pinned;		    /* worker_cpus counts; set before worker_main */

@@ -10,8 +10,9 @@
 
 enum control_what {
 	/* front -> supervisor */
-	CONTROL_START = 1,  /* a worker, please; `number` comes back */
-	CONTROL_KILL = 2,   /* SIGKILL `pid` if it still lives after `ms` */
+	CONTROL_START = 1, /* a worker, please; `number` comes back. `libraries`: which it makes
+			      ready (library.h) */
+	CONTROL_KILL = 2,  /* SIGKILL `pid` if it still lives after `ms` */
 	CONTROL_TENANT = 4, /* `pid` begins a session of the tenant `text` */
 	CONTROL_STATE = 3,  /* ready (status 0) or not (text): for the ready file */
 	/* supervisor -> front */
@@ -42,6 +43,7 @@ struct control {
 	int32_t pid;
 	int32_t status;
 	uint32_t ms;
+	uint32_t libraries;
 	char text[240];
 };
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "gpu-agent/library.h"
+#include "gpu-agent/warm.h"
 #include "gpu-agent/worker_state.h"
 
 struct cublas_served {
@@ -46,6 +47,11 @@ static const struct cublas_library *cublas_library_of(const struct worker *w, ui
 {
 	return library_once(
 		w->config, LIBRARY_CUBLAS, major, cublas_open, sizeof(struct cublas_library));
+}
+
+void cublas_warm(const struct worker *w, uint32_t major)
+{
+	cublas_library_of(w, major);
 }
 
 CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r)

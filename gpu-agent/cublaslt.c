@@ -12,6 +12,7 @@
 
 #include "gpu-agent/cublas.h"
 #include "gpu-agent/library.h"
+#include "gpu-agent/warm.h"
 #include "gpu-agent/worker_state.h"
 
 /* What an address is told as where only its alignment matters: never looked at. */
@@ -32,6 +33,11 @@ static const struct cublaslt_library *cublaslt_library_of(
 {
 	return library_once(w->config, LIBRARY_CUBLASLT, major, cublaslt_open,
 		sizeof(struct cublaslt_library));
+}
+
+void cublaslt_warm(const struct worker *w, uint32_t major)
+{
+	cublaslt_library_of(w, major);
 }
 
 /* The library and its handle in the frame's context; NULL, and the request is refused, where

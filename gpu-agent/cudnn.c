@@ -52,6 +52,13 @@ static const struct cudnn_library *cudnn_library_of(
 	return library;
 }
 
+void cudnn_prepare(const struct worker *w, uint32_t major, CUcontext context)
+{
+	uint32_t found;
+
+	cudnn_warm(cudnn_library_of(w, major, &found), context);
+}
+
 CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCudnnVersion *req = (const void *)r->body;
@@ -91,7 +98,8 @@ CUresult serve_vcudaCudnnOpen(struct worker *w, struct request *r)
 		return CUDA_SUCCESS;
 	}
 	served->context = r->header.context;
-	status = cudnn_nine(served, served->library->cudnnCreate(&served->handle));
+	status = cudnn_nine(served, cudnn_handle_new(served->library,
+					    w->contexts[r->header.context], &served->handle));
 	if (!status) {
 		worker_bind(w, r, req->handle, KIND_cudnnHandle, served);
 		if (r->refused)
@@ -158,6 +166,7 @@ struct cudnn_served *cudnn_use(
 
 void cudnn_forget(uint16_t context)
 {
+	cudnn_warm_forget(); /* of which context does not matter: there are two at most */
 	cudnn_graph_forget(context);
 	cudnn_descriptors_forget(context);
 }

@@ -60,6 +60,16 @@ CUresult cudnn_result(cudnnStatus_t status);
 /* A context is going: what was kept for it goes. It is current. */
 void cudnn_forget(uint16_t context);
 
+/* A worker that has no session yet: opens the library of that major and makes it ready for the
+ * context, which is current (cudnn_warm.c). */
+void cudnn_prepare(const struct worker *w, uint32_t major, CUcontext context);
+void cudnn_warm(const struct cudnn_library *library, CUcontext context);
+/* One of those that were made then, or a new one; the library's status. */
+cudnnStatus_t cudnn_handle_new(
+	const struct cudnn_library *library, CUcontext context, cudnnHandle_t *handle);
+/* They go. */
+void cudnn_warm_forget(void);
+
 /* Serves every opcode of cudnn.api. */
 CUresult cudnn_serve(struct worker *w, struct request *r);
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker_state.h"
+
 #define BUCKETS 1024
 /* A plan of attention has a hundred descriptors; a model some hundred plans. */
 #define MADE_MAX 16384
@@ -137,7 +139,7 @@ static cudnnHandle_t graph_handle(struct cudnn_frame *f)
 		return NULL;
 	b->library = f->library;
 	b->context = f->r->header.context;
-	if (f->library->cudnnCreate(&b->handle)) {
+	if (cudnn_handle_new(f->library, f->w->contexts[f->r->header.context], &b->handle)) {
 		free(b);
 		return NULL;
 	}

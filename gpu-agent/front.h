@@ -167,6 +167,7 @@ struct pool {
 	char driver_release[32]; /* the driver's own version */
 	char driver[192];	 /* what READY called it */
 	uint32_t sandbox;	 /* what keeps the last one in (sandbox.h) */
+	uint32_t libraries;	 /* that sessions used: new workers make them ready */
 };
 
 /* Of times; the bounds are metrics.c's. */

@@ -72,8 +72,9 @@ struct handoff {
 	uint64_t copies_out_bytes;
 	uint64_t errors; /* refused frames and sticky errors */
 	char text[192];
-	char release[32]; /* READY: the driver's own version, "580.95.05"; "" = not known */
-	uint32_t sandbox; /* READY: what keeps the worker in (sandbox.h) */
+	char release[32];   /* READY: the driver's own version, "580.95.05"; "" = not known */
+	uint32_t libraries; /* STATS: which were used (library.h) */
+	uint32_t sandbox;   /* READY: what keeps the worker in (sandbox.h) */
 	struct handoff_device devices[HANDOFF_DEVICES];
 };
 

@@ -91,6 +91,13 @@ static int library_open(const struct agent_config *config, enum agent_library fa
 	return -ENOENT;
 }
 
+static uint32_t used;
+
+uint32_t library_used(void)
+{
+	return used;
+}
+
 const void *library_once(const struct agent_config *config, enum agent_library family,
 	uint32_t major, int (*open)(void *library, const char *path, struct error *error),
 	size_t bytes)
@@ -107,10 +114,12 @@ const void *library_once(const struct agent_config *config, enum agent_library f
 		void *library = calloc(1, bytes);
 
 		once->tried = true;
-		if (library && !library_open(config, family, major, open, library))
+		if (library && !library_open(config, family, major, open, library)) {
 			once->library = library;
-		else
+			used |= LIBRARY_BIT(family, major - families[family].oldest);
+		} else {
 			free(library);
+		}
 	}
 	return once->library;
 }

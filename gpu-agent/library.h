@@ -35,6 +35,11 @@ const void *library_once(const struct agent_config *config, enum agent_library f
 	uint32_t major, int (*open)(void *library, const char *path, struct error *error),
 	size_t bytes);
 
+/* Those that library_once() found, a bit each: LIBRARY_BIT(family, major). */
+uint32_t library_used(void);
+#define LIBRARY_BIT(family, row) (1u << ((family) * LIBRARY_MAJORS + (row)))
+#define LIBRARY_BITS (1u << (AGENT_LIBRARIES * LIBRARY_MAJORS))
+
 /* Opens exactly MAJOR, without a line in the log. 0, or -errno with *error. */
 int library_try(const struct agent_config *config, enum agent_library family, uint32_t major,
 	int (*open)(void *library, const char *path, struct error *error), void *library,

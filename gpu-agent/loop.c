@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "common/log.h"
+#include "gpu-agent/library.h"
 #include "gpu-agent/worker_state.h"
 
 /* Frames a turn serves before it looks at the GPU and the socket again. */
@@ -477,6 +478,7 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
 	w->stats.version = HANDOFF_VERSION;
 	w->stats.what = HANDOFF_STATS;
+	w->stats.libraries = library_used();
 	w->stats.device_count = w->device_count;
 	for (uint32_t i = 0; i < w->device_count; i++)
 		w->stats.devices[i].used = w->devices[i].used;

@@ -20,6 +20,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/library.h"
 #include "gpu-agent/pods.h"
 #include "gpu-agent/sandbox.h"
 #include "gpu-agent/tenants.h"
@@ -93,6 +94,7 @@ static void fail(struct front *front, const char *text)
 	struct pool *pool = &front->pool;
 
 	pool->failing = true;
+	pool->libraries = 0; /* whatever failed, that is left out */
 	snprintf(pool->text, sizeof(pool->text), "%s", text);
 	if (strcmp(pool->logged, text)) {
 		snprintf(pool->logged, sizeof(pool->logged), "%s", text);
@@ -253,6 +255,13 @@ static void worker_failed(
 	fail(front, text[0] ? text : "the worker failed and does not say why");
 }
 
+/* The libraries are all that outlives the session: a worker that lies has others opened. */
+static void note_stats(struct front *front, struct pool_worker *worker, const struct handoff *h)
+{
+	front->pool.libraries |= h->libraries & (LIBRARY_BITS - 1);
+	session_stats(front, worker->session, h);
+}
+
 static void worker_says_ended(
 	struct front *front, struct pool_worker *worker, const struct handoff *h)
 {
@@ -260,7 +269,7 @@ static void worker_says_ended(
 
 	front_clean(text, sizeof(text), h->text, sizeof(h->text));
 	if (worker->session) {
-		session_stats(front, worker->session, h);
+		note_stats(front, worker, h);
 		log_info("session.ended", "session=%" PRIu64 " worker=%d status=%u text=\"%s\"",
 			worker->session->number, worker->pid, h->status, text);
 	}
@@ -284,7 +293,7 @@ static void handle(struct front *front, struct pool_worker *worker, struct hando
 	case HANDOFF_ENDED: worker_says_ended(front, worker, h); return;
 	case HANDOFF_STATS:
 		if (has_session)
-			session_stats(front, worker->session, h);
+			note_stats(front, worker, h);
 		else
 			pool_fault(front, worker, "STATS without a session");
 		return;
@@ -471,7 +480,7 @@ static uint32_t starts_at_once(const struct front *front)
 static bool ask_for_worker(struct front *front)
 {
 	struct pool_worker *worker = find_state(front, WORKER_FREE);
-	struct control c = {.what = CONTROL_START};
+	struct control c = {.what = CONTROL_START, .libraries = front->pool.libraries};
 
 	if (!worker)
 		return false;

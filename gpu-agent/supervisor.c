@@ -145,7 +145,7 @@ static void handle_probe(struct supervisor *s)
 	}
 }
 
-static void start_worker(struct supervisor *s, uint32_t number)
+static void start_worker(struct supervisor *s, uint32_t number, uint32_t libraries)
 {
 	struct control c = {.what = CONTROL_REFUSED, .number = number};
 	struct child *child = find_child(s, 0);
@@ -158,6 +158,7 @@ static void start_worker(struct supervisor *s, uint32_t number)
 		tell(s, &c, -1);
 		return;
 	}
+	s->config->warm_libraries = libraries;
 	pid = spawn_worker(s->config, &fd, &error);
 	if (pid < 0) {
 		snprintf(c.text, sizeof(c.text), "%s", error.text);
@@ -191,7 +192,7 @@ static void handle_front(struct supervisor *s)
 
 	while ((n = recv(s->control, &c, sizeof(c), MSG_DONTWAIT)) == (ssize_t)sizeof(c)) {
 		switch (c.what) {
-		case CONTROL_START: start_worker(s, c.number); break;
+		case CONTROL_START: start_worker(s, c.number, c.libraries); break;
 		case CONTROL_KILL:
 			child = c.pid > 0 ? find_child(s, c.pid) : NULL;
 			if (child)

@@ -21,7 +21,9 @@
 
 #include "common/descriptors.h"
 #include "common/log.h"
+#include "gpu-agent/library.h"
 #include "gpu-agent/sandbox.h"
+#include "gpu-agent/warm.h"
 #include "gpu-agent/worker_state.h"
 
 /* A second, as long as the session lasts: what it says is its client's doing. */
@@ -416,6 +418,7 @@ _Noreturn void worker_leave(struct worker *w)
 	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
 	message = w->stats; /* the last of them: what came since the last second counts too */
 	message.what = HANDOFF_ENDED;
+	message.libraries = library_used();
 	message.status = w->end_status;
 	memcpy(message.text, w->end_text, sizeof(message.text));
 	worker_say(w, &message);
@@ -449,6 +452,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 		worker_say(w, &message);
 		return 1;
 	}
+	warm_libraries(w);
 	message.sandbox = sandbox_seal();
 	if (worker_say(w, &message) || worker_session(w, &message))
 		return 0;

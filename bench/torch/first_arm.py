@@ -90,23 +90,28 @@ def generate(_):
     return [one], value["tokens"].sum().item()
 
 
-def step(name):
-    """One training step of a model of torchvision."""
+def step(options):
+    """One training step of a model of torchvision; NAME+half: in bf16, channels last."""
     import torch
     import torchvision
+    name, _, half = options.partition("+")
     torch.manual_seed(0)
     side = 299 if name == "inception_v3" else 64 if SMALL else 224
-    options = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    more = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
     with torch.device(DEVICE):
-        model = getattr(torchvision.models, name)(weights=None, **options)
+        model = getattr(torchvision.models, name)(weights=None, **more)
         images = torch.randn(2 if SMALL else 8, 3, side, side)
         labels = torch.arange(len(images))
+    if half:
+        model = model.to(memory_format=torch.channels_last)
+        images = images.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 
     def once():
-        out = model(images)
-        out = getattr(out, "logits", out)
-        loss = torch.nn.functional.cross_entropy(out, labels)
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=bool(half)):
+            out = model(images)
+            out = getattr(out, "logits", out)
+            loss = torch.nn.functional.cross_entropy(out, labels)
         loss.backward()
         optimizer.step()
         return loss.detach()

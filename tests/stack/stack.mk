@@ -32,5 +32,5 @@ STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/13/stripped $(ad
 
 .PHONY: test-stack
 test: test-stack
-test-stack: all $(STACK_PROGRAMS) $(BUILD)/cublas/12/products $(BUILD)/cublas/13/products ## kills, crowds, bad input, ways in, faults: real processes
+test-stack: all $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products $(BUILD)/cublas/13/products ## kills, crowds, bad input, ways in, faults: real processes
 	$(Q)BUILD=$(BUILD) timeout 300 tests/stack/run.py

@@ -153,6 +153,12 @@ CUresult worker_lacks(struct worker *w, const char *name)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+CUresult closing_do(
+	struct worker *w, CUresult (*close)(struct worker *w, void *object), void *object)
+{
+	return close(w, object);
+}
+
 CUresult worker_use(struct worker *w, uint16_t context)
 {
 	(void)w, (void)context;
