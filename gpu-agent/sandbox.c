@@ -147,7 +147,7 @@ static int count_gpus(void)
 /* `nvidia-modprobe -u -c=0 -c=1 …`, as the driver calls it. */
 static void make_device_files(int gpus)
 {
-	char program[] = "nvidia-modprobe", uvm[] = "-u", minors[GPUS_MAX][8];
+	char program[] = "nvidia-modprobe", uvm[] = "-u", minors[GPUS_MAX][16];
 	char *argv[GPUS_MAX + 3] = {program, uvm};
 	pid_t pid;
 
