@@ -96,7 +96,7 @@ static const struct place {
 	{"/proc/sys/vm", READ},
 	{"/proc/version", READ_FILE},
 	{"/proc/self", READ},
-	{"/proc/self/task", READ | WRITE_FILE}, /* names of threads */
+	{"/proc/self/task", READ | WRITE_FILE | FS_TRUNCATE}, /* names of threads */
 	/* Devices. */
 	{"/dev/null", DEVICE},
 	{"/dev/zero", DEVICE},
