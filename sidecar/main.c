@@ -72,10 +72,9 @@ static int do_probe(const struct options *options)
 	if (ask_probe(options, &agents, text, &took, &error) < 0)
 		return complain(&error, 1);
 	agents_chosen(&agents, who);
-	printf(options->json
-			? "{\"agent\": \"%s\", \"granted\": true, \"text\": \"%s\", "
-			  "\"seconds\": %.6f}\n"
-			: "agent %s would grant a session: %s (asked and answered in %.6f s)\n",
+	printf(options->json ? "{\"agent\": \"%s\", \"granted\": true, \"text\": \"%s\", "
+			       "\"seconds\": %.6f}\n"
+			     : "agent %s answers: %s (asked and answered in %.6f s)\n",
 		who, text, (double)took / 1e9);
 	return 0;
 }
