@@ -6,7 +6,6 @@
 #include "tests/unit/softgpu_test.h"
 
 #include <semaphore.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 /* The libraries' own names, as far as they are used here. */
