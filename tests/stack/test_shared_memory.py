@@ -26,7 +26,7 @@ def works(mode):
         app = s.app("hold", MIB)
         app.line("^holding")
         text = maps(app.pid)
-        assert ("/memfd:vcuda" in text) == (mode == "pod"), text
+        assert (f"/memfd:vcuda-{LABEL}" in text) == (mode == "pod"), text
         assert ("/dev/shm/" in text) == (mode == "host"), text
         assert not names(), "it has no name"
         assert s.sidecar.process.poll() is None
