@@ -460,9 +460,9 @@ static CUresult join(void)
 	if (!ring_init(&session.ring, session.page, answer.size))
 		return attach_failed(
 			STATUS_FOREIGN, "the sidecar's segment has another layout");
-	session.slots = (void *)((char *)session.page + session.page->slots);
-	session.words = (void *)((char *)session.page + session.page->words);
-	session.upcalls = (void *)((char *)session.page + session.page->upcalls);
+	session.slots = (void *)((char *)session.page + session.ring.slots);
+	session.words = (void *)((char *)session.page + session.ring.words);
+	session.upcalls = (void *)((char *)session.page + session.ring.upcalls);
 	session.spin_ns = wait_spin_budget();
 	return CUDA_SUCCESS;
 }

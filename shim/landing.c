@@ -31,7 +31,7 @@ static bool landing_try(void *argument)
 		return true;
 	pthread_mutex_lock(&landing_lock);
 	if (!landing.count) {
-		uint64_t units = session.page->landing_size / LANDING_UNIT;
+		uint64_t units = session.ring.landing_size / LANDING_UNIT;
 
 		blocks_init(&landing, units > BLOCKS_MAX ? BLOCKS_MAX : (uint32_t)units);
 	}
@@ -52,7 +52,7 @@ bool shim_landing_try(size_t n, uint64_t *offset)
 
 	if (!landing_try(&wish))
 		return false;
-	*offset = session.page->landing + (uint64_t)wish.at * LANDING_UNIT;
+	*offset = session.ring.landing + (uint64_t)wish.at * LANDING_UNIT;
 	return true;
 }
 
@@ -69,14 +69,14 @@ CUresult shim_landing_take(size_t n, uint64_t *offset)
 		if (session_check())
 			return session_status();
 	}
-	*offset = session.page->landing + (uint64_t)wish.at * LANDING_UNIT;
+	*offset = session.ring.landing + (uint64_t)wish.at * LANDING_UNIT;
 	return CUDA_SUCCESS;
 }
 
 void shim_landing_give(uint64_t offset, size_t n)
 {
 	pthread_mutex_lock(&landing_lock);
-	blocks_give(&landing, (uint32_t)((offset - session.page->landing) / LANDING_UNIT),
+	blocks_give(&landing, (uint32_t)((offset - session.ring.landing) / LANDING_UNIT),
 		landing_wish(n).units);
 	pthread_mutex_unlock(&landing_lock);
 	atomic_fetch_add(&landing_given, 1);

@@ -4,6 +4,7 @@
  */
 #include "shim/ring.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "common/wait.h"
@@ -23,36 +24,53 @@ static bool power_of_two(uint64_t n)
 	return n && !(n & (n - 1));
 }
 
+/* The part of the page that does not change. A sidecar that lies changes it all the same, so it
+ * is read once: what was checked is what is used. */
+static struct channel_page page_once(const struct channel_page *page)
+{
+	struct channel_page once;
+
+	memcpy(&once, page, offsetof(struct channel_page, tail));
+	__asm__ volatile("" ::: "memory"); /* nor does the compiler look again */
+	return once;
+}
+
 bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_bytes)
 {
-	if (page->magic != CHANNEL_MAGIC || page->version != CHANNEL_VERSION ||
-		page->size > segment_bytes)
+	const struct channel_page once = page_once(page);
+
+	if (once.magic != CHANNEL_MAGIC || once.version != CHANNEL_VERSION ||
+		once.size > segment_bytes)
 		return false;
-	if (!power_of_two(page->ring_size) || page->ring_size < 4u * (FRAME_BODY_MAX + 64u) ||
-		!power_of_two(page->arena_size) || page->arena_size < 2u * FRAME_CHUNK ||
-		page->landing_size < FRAME_CHUNK)
+	if (!power_of_two(once.ring_size) || once.ring_size < 4u * (FRAME_BODY_MAX + 64u) ||
+		!power_of_two(once.arena_size) || once.arena_size < 2u * FRAME_CHUNK ||
+		once.landing_size < FRAME_CHUNK)
 		return false;
-	if (!range_inside(page->ring, page->ring_size, segment_bytes) ||
-		!range_inside(page->arena, page->arena_size, segment_bytes) ||
-		!range_inside(page->landing, page->landing_size, segment_bytes) ||
-		!range_inside(page->slots, CHANNEL_SLOTS * sizeof(struct channel_slot),
+	if (!range_inside(once.ring, once.ring_size, segment_bytes) ||
+		!range_inside(once.arena, once.arena_size, segment_bytes) ||
+		!range_inside(once.landing, once.landing_size, segment_bytes) ||
+		!range_inside(once.slots, CHANNEL_SLOTS * sizeof(struct channel_slot),
 			segment_bytes) ||
-		!range_inside(page->words, CHANNEL_WORDS * sizeof(uint64_t), segment_bytes) ||
-		!range_inside(page->upcalls, CHANNEL_UPCALLS * sizeof(struct channel_upcall),
+		!range_inside(once.words, CHANNEL_WORDS * sizeof(uint64_t), segment_bytes) ||
+		!range_inside(once.upcalls, CHANNEL_UPCALLS * sizeof(struct channel_upcall),
 			segment_bytes))
 		return false;
-	if ((page->ring | page->arena | page->landing | page->slots | page->words |
-		    page->upcalls) %
+	if ((once.ring | once.arena | once.landing | once.slots | once.words | once.upcalls) %
 		64)
 		return false;
 
 	memset(ring, 0, sizeof(*ring));
 	ring->page = page;
-	ring->bytes = (unsigned char *)page + page->ring;
-	ring->arena = (unsigned char *)page + page->arena;
-	ring->size = page->ring_size;
-	ring->arena_size = page->arena_size;
-	ring->arena_offset = page->arena;
+	ring->bytes = (unsigned char *)page + once.ring;
+	ring->arena = (unsigned char *)page + once.arena;
+	ring->size = once.ring_size;
+	ring->arena_size = once.arena_size;
+	ring->arena_offset = once.arena;
+	ring->landing = once.landing;
+	ring->landing_size = once.landing_size;
+	ring->slots = once.slots;
+	ring->words = once.words;
+	ring->upcalls = once.upcalls;
 	return true;
 }
 

@@ -35,6 +35,9 @@ struct ring {
 	uint64_t size;
 	uint64_t arena_size;
 	uint64_t arena_offset; /* of the arena in the segment */
+	/* Of the others, as the page said when it was checked; it may say something else now.
+	 */
+	uint64_t landing, landing_size, slots, words, upcalls;
 
 	_Alignas(64) _Atomic uint32_t lock; /* 0 free, 1 held, 2 held and someone sleeps */
 	uint64_t tail;			    /* free-running, like page->tail */
