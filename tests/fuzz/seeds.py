@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fuzzers' seeds, made from the description: a well-formed conversation for each operation.
 
-    tests/fuzz/seeds.py worker|handoff|socket FOLDER
+    tests/fuzz/seeds.py worker|handoff|socket|victim FOLDER
 
 Fields of a frame are found in the generated headers, and get values that mean something in the
 session that every seed begins with: device memory, a module, and one of each kind of handle.
@@ -338,8 +338,38 @@ def socket_seeds():
     yield "raw", record(0, b"short", kind=ASK_RAW)
 
 
+# The target `victim`: what a sidecar answers to the shim.
+ANSWER, OPEN, JOIN, SEGMENT, PAGE, LOST, GONE = range(7)
+
+
+def victim_seeds():
+    right = record(0, kind=ANSWER)
+    yield "right", right
+    for call in range(12):  # as many as the program waits for
+        yield f"status-{call}", right * call + record(700, kind=ANSWER, lane=1)
+        yield f"deferred-{call}", right * call + record(719, kind=ANSWER, lane=2)
+        yield f"short-{call}", right * call + record(4, kind=ANSWER, lane=4)
+        yield f"long-{call}", right * call + record(65535, kind=ANSWER, lane=4)
+        yield f"payload-{call}", right * call + record(65535, kind=ANSWER, lane=8 | 15 << 4)
+        yield f"ones-{call}", right * call + record(0, b"\xff" * 64, kind=ANSWER, context=0)
+        yield f"runs-{call}", right * call + record(0, struct.pack("<8I", *[2000, 200] * 4),
+                                                    kind=ANSWER, context=0)
+    for at in range(0, 64 + 300, 8):
+        yield f"open-{at}", record(0, b"\xff" * 8, kind=OPEN, context=at) + right
+    for at in range(0, 64, 4):
+        yield f"join-{at}", record(0, b"\xff" * 4, kind=JOIN, context=at)
+    yield "join-short", record(0, kind=JOIN, lane=1)
+    for at in range(0, 900, 24):
+        yield f"page-{at}", right * 3 + record(0, b"\xff" * 8, kind=PAGE, context=at) + right
+    for at in (16, 256, 17000, 20000, 33000):
+        yield f"segment-{at}", right * 5 + record(0, b"\xff" * 256, kind=SEGMENT, context=at) + right
+    yield "lost", right * 9 + record(0, kind=LOST) + right
+    yield "gone", right * 9 + record(0, kind=GONE) + right
+
+
 def main(target, folder):
-    makers = {"worker": worker_seeds, "handoff": handoff_seeds, "socket": socket_seeds}
+    makers = {"worker": worker_seeds, "handoff": handoff_seeds, "socket": socket_seeds,
+              "victim": victim_seeds}
     os.makedirs(folder, exist_ok=True)
     count = 0
     for name, data in makers[target]():

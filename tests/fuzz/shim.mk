@@ -1,5 +1,5 @@
-# The fuzz target of the shim's fat binary walker; its corpus is what nvcc makes for the unit tests
-# of the software GPU.
+# The fuzz targets of the shim.  Its fat binary walker, whose corpus is what nvcc makes for the unit
+# tests of the software GPU; and all of it as the victim of a sidecar that lies.
 .PHONY: fuzz-shim replay-shim
 FUZZ_SECONDS ?= 30
 
@@ -24,3 +24,35 @@ fuzz-shim: $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer $(SOFTGPU_IMAGES)
 	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -verbosity=0 \
 		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
 		$(BUILD)/tests/fuzz/found-shim-fatbin $(BUILD)/tests/images
+
+VICTIM_SRCS := tests/fuzz/shim_victim.c tests/fuzz/forked.c tests/fuzz/records.c common/descriptors.c \
+	$(SHIM_SRCS) $(addprefix protocol/generated/,cuda_stubs.c cuda_calls.c cuda_procs.c)
+VICTIM_SEEDS := $(BUILD)/tests/fuzz/seeds-victim
+
+$(VICTIM_SEEDS)/.made: tests/fuzz/seeds.py
+	$(Q)rm -rf $(@D)
+	$(Q)$(PYTHON) tests/fuzz/seeds.py victim $(@D)
+	$(Q)touch $@
+
+$(BUILD)/tests/fuzz/shim-victim-replay: $(call objects,$(VICTIM_SRCS) tests/fuzz/agent_replay.c)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--wrap=_exit -o $@ $^ -ldl
+
+$(BUILD)/tests/fuzz/shim-victim-libfuzzer: $(call fuzz_objects,$(VICTIM_SRCS))
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -Wl,--wrap=_exit -o $@ $^ -ldl
+
+.PHONY: fuzz-victim replay-victim
+replay-shim: replay-victim
+replay-victim: $(BUILD)/tests/fuzz/shim-victim-replay $(VICTIM_SEEDS)/.made
+	$(Q)for folder in $(VICTIM_SEEDS) tests/fuzz/corpus/victim; do \
+		FUZZ_CUTS=0 timeout 120 $< $$folder || exit 1; done
+
+fuzz: fuzz-victim
+fuzz-victim: $(BUILD)/tests/fuzz/shim-victim-libfuzzer $(VICTIM_SEEDS)/.made
+	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-victim
+	$(Q)ASAN_OPTIONS=detect_leaks=0 $< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=100 \
+		-verbosity=0 -print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/victim- \
+		$(BUILD)/tests/fuzz/found-victim tests/fuzz/corpus/victim $(VICTIM_SEEDS)

@@ -2,25 +2,19 @@
  *
  * A whole worker, as it is, on the software GPU: a hostile client's frames, what comes over
  * lanes, and what the front says meanwhile.  Each input is a session in a process of its own,
- * made by fork from this one, which has the libraries open already; what was covered there is
- * told to the fuzzer here.
+ * made by fork from this one, which has the libraries open already (forked.h).
  *
  * An input is a list of records (struct record, its body, its payload).  A record is a frame
  * with a right header, unless its kind says otherwise, so that most of what is tried reaches
  * the operations; seeds.py makes a session for each of them.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
@@ -30,6 +24,7 @@
 #include "gpu-agent/worker.h"
 #include "protocol/channel.h"
 #include "protocol/frame.h"
+#include "tests/fuzz/forked.h"
 #include "tests/fuzz/records.h"
 
 #define SECONDS_MAX 60 /* a session that takes longer hangs */
@@ -51,9 +46,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed);
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
 	uint8_t *out, size_t most, unsigned seed);
-void __sanitizer_set_report_fd(void *fd) __attribute__((weak));
-_Noreturn void __real__exit(int status);
-_Noreturn void __wrap__exit(int status);
 
 struct session {
 	pid_t worker;
@@ -64,56 +56,11 @@ struct session {
 };
 
 static struct agent_config config;
-static uint8_t *covered; /* shared with the worker's process */
-static pid_t fuzzer;
 static uint16_t ops[OPS];
 static unsigned op_count;
 
 /* --- the worker's process ------------------------------------------------------------------
  */
-
-/* The counters of covered edges. By assembly: a declaration of these names would take those
- * away that the compiler makes itself. */
-static uint8_t *counters(size_t *n)
-{
-#ifdef FUZZ_COVERAGE
-	uint8_t *start, *stop;
-
-	__asm__("lea __start___sancov_cntrs(%%rip), %0" : "=r"(start));
-	__asm__("lea __stop___sancov_cntrs(%%rip), %0" : "=r"(stop));
-	*n = (size_t)(stop - start);
-	return start;
-#else
-	*n = 0;
-	return NULL;
-#endif
-}
-
-/* To the other process, and from it. */
-static void give_covered(void)
-{
-	size_t n;
-	uint8_t *from = counters(&n);
-
-	if (covered)
-		memcpy(covered, from, n);
-}
-
-static void take_covered(void)
-{
-	size_t n;
-	uint8_t *to = counters(&n);
-
-	if (covered)
-		memcpy(to, covered, n);
-}
-
-void __wrap__exit(int status)
-{
-	if (getpid() != fuzzer)
-		give_covered();
-	__real__exit(status);
-}
 
 static void must(int ret, const char *what)
 {
@@ -126,14 +73,12 @@ static void must(int ret, const char *what)
 static void setup(void)
 {
 	const char *softgpu = getenv("SOFTGPU");
-	size_t n;
 
 	if (!softgpu) {
 		fprintf(stderr, "SOFTGPU: where libvcuda-softgpu.so is\n");
 		abort();
 	}
-	fuzzer = getpid();
-	signal(SIGPIPE, SIG_IGN);
+	forked_setup();
 	log_level = LOG_ERROR;
 	config.driver = DRIVER_SOFTWARE;
 	snprintf(config.driver_path, sizeof(config.driver_path), "%s", softgpu);
@@ -143,28 +88,9 @@ static void setup(void)
 		fprintf(stderr, "%s\n", dlerror());
 		abort();
 	}
-	counters(&n);
-	if (n)
-		covered = mmap(
-			NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (covered == MAP_FAILED)
-		abort();
 	for (unsigned op = 1; op < OPS; op++)
 		if (serve_find((uint16_t)op))
 			ops[op_count++] = (uint16_t)op;
-}
-
-_Noreturn static void be_worker(int handoff)
-{
-	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* A worker's stderr goes to the program; what a sanitizer finds comes here. The runtime
-	 * wants to hear it from this process. */
-	if (__sanitizer_set_report_fd)
-		__sanitizer_set_report_fd((void *)(intptr_t)fcntl(2, F_DUPFD, 200));
-	dup2(nowhere, 2);
-	_exit(worker_main(&config, handoff));
 }
 
 /* --- its front and its client --------------------------------------------------------------
@@ -180,14 +106,12 @@ static void start(struct session *s)
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands), "socketpair");
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, replies), "socketpair");
 	setsockopt(commands[0], SOL_SOCKET, SO_SNDBUFFORCE, &(int){BUFFER}, sizeof(int));
-	give_covered(); /* of one that dies, what there was before */
-	s->worker = fork();
-	must(s->worker, "fork");
+	s->worker = forked_start();
 	if (!s->worker) {
 		close(handoff[0]);
 		close(commands[0]);
 		close(replies[0]);
-		be_worker(handoff[1]);
+		_exit(worker_main(&config, handoff[1]));
 	}
 	close(handoff[1]);
 	s->handoff = handoff[0];
@@ -298,13 +222,12 @@ static void note_failed(const struct handoff *h)
 }
 
 /* Reads what it says until it ends. */
-static int finish(struct session *s)
+static void finish(struct session *s)
 {
 	const uint64_t until = wait_now() + SECONDS_MAX * 1000000000ull;
 	struct pollfd p[2] = {
 		{.fd = s->replies, .events = POLLIN}, {.fd = s->handoff, .events = POLLIN}};
 	static char waste[1 << 16];
-	int status = 0;
 
 	shutdown(s->commands, SHUT_WR);
 	while ((p[0].fd >= 0 || p[1].fd >= 0) && wait_now() < until) {
@@ -318,39 +241,27 @@ static int finish(struct session *s)
 				note_failed((const void *)waste);
 		}
 	}
-	if (p[1].fd >= 0) {
-		fprintf(stderr, "the worker does not end within %d s\n", SECONDS_MAX);
-		kill(s->worker, SIGABRT);
-	}
-	while (waitpid(s->worker, &status, 0) < 0 && errno == EINTR)
-		;
+	forked_end(s->worker, until);
 	close(s->handoff);
 	close(s->commands);
 	close(s->replies);
 	for (uint32_t i = 0; i < s->lanes; i++)
 		close(s->ends[i]);
-	return status;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	struct session s;
 	struct record r;
-	int status;
 
-	if (!fuzzer)
+	if (!op_count)
 		setup();
 	start(&s);
 	while (record_next(&bytes, &n, &r)) {
 		send_record(&s, &r, bytes);
 		record_skip(&bytes, &n, &r);
 	}
-	status = finish(&s);
-	take_covered();
-	if (!WIFEXITED(status) || WEXITSTATUS(status)) {
-		fprintf(stderr, "the worker ended with status %#x\n", (unsigned)status);
-		abort();
-	}
+	finish(&s);
 	return 0;
 }
 
@@ -371,7 +282,7 @@ static size_t make_record(uint8_t *out, size_t most)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed)
 {
-	if (!fuzzer)
+	if (!op_count)
 		setup();
 	return record_mutate(data, n, most, seed, make_record);
 }

@@ -5,7 +5,8 @@
 .PHONY: fuzz-worker replay-worker
 FUZZ_SECONDS ?= 30
 
-WORKER_FUZZ_SRCS := tests/fuzz/worker.c tests/fuzz/records.c $(AGENT_WORKER_SRCS) \
+WORKER_FUZZ_SRCS := tests/fuzz/worker.c tests/fuzz/forked.c tests/fuzz/records.c \
+	$(AGENT_WORKER_SRCS) \
 	$(filter-out gpu-agent/main.c,$(AGENT_FRONT_SRCS)) $(wildcard common/*.c transport/*.c)
 WORKER_SEEDS := $(BUILD)/tests/fuzz/seeds-worker
 
