@@ -164,28 +164,35 @@ static void unmap(CUdeviceptr at, size_t size)
 	ok(cuMemAddressFree(at, size));
 }
 
-/* Integers are multiplied in plain loops, column after column: long enough to be met. */
+static void post(void *semaphore)
+{
+	sem_post(semaphore);
+}
+
+/* Integers are multiplied in plain loops: long enough to be met. */
 static void memory_stays_while_it_is_multiplied(void **state)
 {
 	enum { N = 512, BYTES = 2 << 20 };
 	const int32_t alpha = 1, beta = 0;
 	CUstream stream = stream_new();
 	CUdeviceptr a = map(BYTES, true), b = map(BYTES, true), c = map(BYTES, true);
-	volatile int32_t *first = (int32_t *)(uintptr_t)c;
 	void *handle;
+	sem_t begun;
 
 	(void)state;
+	sem_init(&begun, 0, 0);
 	ok(cuMemsetD8(a, 1, BYTES));
 	ok(cuMemsetD8(b, 1, BYTES));
 	ok(cuMemsetD8(c, 0, BYTES));
 	ok(cuCtxSynchronize());
 	is(cublasCreate_v2(&handle), 0);
 	is(cublasSetStream_v2(handle, stream), 0);
+	ok(cuLaunchHostFunc(stream, post, &begun));
 	is(cublasGemmEx(handle, 0, 0, N, N, N, &alpha, (void *)(uintptr_t)a, 3, N,
 		   (void *)(uintptr_t)b, 3, N, &beta, (void *)(uintptr_t)c, 10, N, 72, -1),
 		0);
-	for (int i = 0; !*first && i < 100000; i++)
-		usleep(100);
+	sem_wait(&begun);
+	usleep(2000);
 	unmap(c, BYTES);
 	unmap(b, BYTES);
 	unmap(a, BYTES);
@@ -194,11 +201,6 @@ static void memory_stays_while_it_is_multiplied(void **state)
 	is(cublasSscal_v2(handle, 0, &one, NULL, 1), 0);
 	is(cublasDestroy_v2(handle), 0);
 	ok(cuStreamDestroy(stream));
-}
-
-static void post(void *semaphore)
-{
-	sem_post(semaphore);
 }
 
 static void memory_stays_while_cudnn_uses_it(void **state)
