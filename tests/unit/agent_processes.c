@@ -168,7 +168,7 @@ static bool has_in_memory(pid_t pid, const char *word)
 static void token_is_in_no_memory_but_a_hello(void **state)
 {
 	static const char word[] = "a-token-that-stands-nowhere-else";
-	char file[] = "/tmp/agent-token-XXXXXX", path[64], text[4096];
+	char file[] = "/tmp/agent-token-XXXXXX", path[64], text[4096], *mine;
 	int fd = mkstemp(file);
 	pid_t front, worker;
 	struct client c;
@@ -181,7 +181,9 @@ static void token_is_in_no_memory_but_a_hello(void **state)
 	client_echo(&c, "in");
 	assert_int_equal(children("agent-front", &front, 1), 1);
 	assert_int_equal(children("agent-worker", &worker, 1), 1);
+	mine = strdup(word);
 	assert_true(has_in_memory(getpid(), word)); /* it looks in the right places */
+	free(mine);
 	assert_false(has_in_memory(front, word));
 	assert_false(has_in_memory(worker, word));
 	client_close(&c);
