@@ -3,22 +3,54 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/wait.h"
 #include "protocol/channel.h"
 
 #define PULSE_BYTES 4096
+#define PULSE_STACK (256u * 1024)
+#define PULSE_IDLE_NS 60000000000ull
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1: our mapping stays writable, no other is */
 #endif
+
+static void *pulse_main(void *argument)
+{
+	struct pulse *pulse = argument;
+
+	for (;;) {
+		if (!atomic_load(&pulse->watched))
+			wait_sleep(&pulse->watched, 0, PULSE_IDLE_NS);
+		atomic_fetch_add_explicit(&pulse->page->beats, 1, memory_order_relaxed);
+		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+	}
+	return NULL;
+}
+
+static int pulse_start(struct pulse *pulse)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int ret;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, PULSE_STACK);
+	ret = pthread_create(&thread, &attributes, pulse_main, pulse);
+	pthread_attr_destroy(&attributes);
+	return ret;
+}
 
 int pulse_open(struct pulse *pulse, struct error *error)
 {
 	cleanup_close int fd = memfd_create("vcuda-pulse", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct channel_pulse *page;
+	int ret;
 
 	if (fd < 0 || ftruncate(fd, PULSE_BYTES))
 		return error_set(error, errno, "memory of the pulse");
@@ -32,14 +64,14 @@ int pulse_open(struct pulse *pulse, struct error *error)
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) &&
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		return error_set(error, errno, "sealing the pulse");
-	*pulse = (struct pulse){.page = page, .fd = take_fd(&fd)};
-	return 0;
+	pulse->page = page;
+	pulse->fd = take_fd(&fd);
+	ret = pulse_start(pulse);
+	return ret ? error_set(error, ret, "the pulse's thread") : 0;
 }
 
-void pulse_beat(struct pulse *pulse, uint64_t now)
+void pulse_watched(struct pulse *pulse, uint32_t count)
 {
-	if (now < pulse->beat_at)
-		return;
-	atomic_fetch_add_explicit(&pulse->page->beats, 1, memory_order_relaxed);
-	pulse->beat_at = now + PULSE_BEAT_NS;
+	if (!atomic_exchange(&pulse->watched, count) && count)
+		wait_wake(&pulse->watched);
 }

@@ -148,12 +148,11 @@ static bool server_done(struct server *server, uint64_t now, uint64_t *at)
 	since = server->last_process;
 	pthread_mutex_unlock(&server->lock);
 	*at = now + 60 * SECOND;
-	if (count || server->pending.count) {
-		*at = server->pulse.beat_at;
-		if (*at > pending_deadline(&server->pending))
-			*at = pending_deadline(&server->pending);
+	pulse_watched(&server->pulse, count + server->pending.count);
+	if (server->pending.count)
+		*at = pending_deadline(&server->pending);
+	if (count || server->pending.count)
 		return false;
-	}
 	if (atomic_load(&server->draining))
 		return true;
 	if (!options->idle_exit)
@@ -174,7 +173,6 @@ static void server_loop(struct server *server, int signal_fd)
 		nfds_t count = 4 + server->pending.count;
 		int n;
 
-		pulse_beat(&server->pulse, now);
 		pending_fds(&server->pending, fds + 4);
 		n = poll(fds, count, 0);
 		if (!n) {
