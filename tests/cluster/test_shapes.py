@@ -73,7 +73,7 @@ def test_a_namespace_wants_all_of_its_pods_injected():
     apply(pod("silent", space="everybody"), pod("other", wanted={PREFIX + "enabled": "false"}, space="everybody"))
     computes("silent", "everybody")
     ready("other", space="everybody")
-    assert "vcuda" not in json.dumps(get("pod", "other", "everybody")["spec"])
+    assert "vcuda-client" not in json.dumps(get("pod", "other", "everybody")["spec"])
     kubectl("delete", "namespace", "everybody", "--wait=false")
 
 

@@ -39,7 +39,7 @@ def rendered(api, release, *values):
 
 def lookups(api):
     """What helm asks a cluster: its domain, and whether another release injects already."""
-    yield "nothing says the domain", rendered(api, "vcuda"), "vcuda-agent.vcuda.svc.cluster.local.:9998,vcuda-agent.vcuda.svc:9998"
+    yield "nothing says the domain", rendered(api, "vcuda"), "vcuda-agent.vcuda.svc.cluster.local.:9998"
     for name, key, text, domain in (("kubeadm-config", "ClusterConfiguration", KUBEADM, "corp.example"),
                                     ("coredns", "Corefile", COREFILE, "k8s.example")):
         api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"},

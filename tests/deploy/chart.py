@@ -314,7 +314,7 @@ def check_ipc(checks):
 
 def check_domain(checks):
     """The whole name of the agents, so that a pod's ndots and search list do not matter."""
-    for values, wanted in (([], "vcuda-agent.vcuda.svc.cluster.local.:9998,vcuda-agent.vcuda.svc:9998"),
+    for values, wanted in (([], "vcuda-agent.vcuda.svc.cluster.local.:9998"),
                            (["service.clusterDomain=k8s.example"], "vcuda-agent.vcuda.svc.k8s.example.:9998"),
                            (["service.clusterDomain="], "vcuda-agent.vcuda.svc:9998")):
         done = template(values, [MAP], "-s", "templates/tests/test-agent.yaml")

@@ -42,7 +42,7 @@ VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
 # The sidecar's memory by shm-size: 128Mi more.
 LIMITS = {"256Mi": "384Mi", "1Gi": "1152Mi", "40000000": "174217728", "99999999999999": "100000134217727",
           "40Mi": "168Mi", "51200Ki": "178Mi", "2G": "2134217728", "99Ti": "103809152Mi", "99999Gi": "102399104Mi"}
-SERVER = "vcuda-agent.vcuda.svc.cluster.local.:9998,vcuda-agent.vcuda.svc:9998"
+SERVER = "vcuda-agent.vcuda.svc.cluster.local.:9998"
 EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 UNITS = {"m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
          **{unit + "i": 1024.0 ** power for power, unit in enumerate("KMGT", 1)}}

@@ -67,8 +67,8 @@ The cluster's domain: as given, or as the cluster's DNS or kubeadm says it, or "
 
 {{/*
 Where pods of every namespace find the agents.  The whole name with a dot behind it needs no search list, so
-whatever ndots a pod has does not matter.  Where the domain is not known, the usual one is tried, and
-what the search list finds.
+whatever ndots a pod has does not matter.  Where the domain is not known, it is the usual one.  (Not the short
+name beside it: where ndots is small, a resolver may take 10 s to say that it knows no such name.)
 */}}
 {{- define "vcuda.agents" -}}
 {{- $short := printf "%s.%s.svc" (include "vcuda.agent" .) .Release.Namespace -}}
@@ -77,7 +77,7 @@ what the search list finds.
 {{- if $domain -}}
 {{ $short }}.{{ $domain }}.:{{ $port }}
 {{- else if eq .Values.service.clusterDomain "auto" -}}
-{{ $short }}.cluster.local.:{{ $port }},{{ $short }}:{{ $port }}
+{{ $short }}.cluster.local.:{{ $port }}
 {{- else -}}
 {{ $short }}:{{ $port }}
 {{- end -}}
