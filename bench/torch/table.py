@@ -27,8 +27,9 @@ def measured(row):
     trips = f"{row['trips_per_step']:.2f}" if "trips_per_step" in row else ""
     syncs = f"{row['syncs_per_step']:.2f}" if "syncs_per_step" in row else ""
     held = {"pass": "yes", "fail": "**no**"}.get(row["verdict"], "")
+    first = "{:.0f}, {:.0f} ms".format(*(t * 1e3 for t in row["first"])) if "first" in row else ""
     return [time_of(row, row["native"]), time_of(row, row["remote"]),
-            f"{row['ratio']:.3f} ({low:.3f}–{high:.3f})", bound_of(row), held, trips, syncs]
+            f"{row['ratio']:.3f} ({low:.3f}–{high:.3f})", bound_of(row), held, trips, syncs, first]
 
 
 def main():
@@ -53,13 +54,14 @@ def main():
             print(f"| {row['title']} | {row['text']} | {held} |")
         return
     print("| | added round trip | native | remote | ratio | must hold | held | round trips a step | "
-          "synchronizing calls a step |\n|---|---|---|---|---|---|---|---|---|")
+          "synchronizing calls a step | first time, native and remote |\n"
+          "|---|---|---|---|---|---|---|---|---|---|")
     for row in data["rows"]:
         added = f"{row['delay_us']} µs" if row["delay_us"] else ""
         if row.get("round_trip_us"):
             added += f" (`.item()` takes {row['round_trip_us']:.0f} µs)"
         cells = measured(row) if "ratio" in row else \
-            ["", "", row.get("error", "not measured")[:120], bound_of(row), "**no**", "", ""]
+            ["", "", row.get("error", "not measured")[:120], bound_of(row), "**no**", "", "", ""]
         print(f"| {row['title']} | {added} | " + " | ".join(cells) + " |")
 
 

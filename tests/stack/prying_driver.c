@@ -272,7 +272,8 @@ static void try_warm(const char *when)
 	/* What stays allowed, beside socketpair. */
 	report(when, "may.kill-self", kill(getpid(), 0) ? errno : 0);
 	report(when, "may.own-status", opens("/proc/self/status", O_RDONLY) ? errno : 0);
-	report(when, "may.thread-name", opens("/proc/thread-self/comm", O_WRONLY) ? errno : 0);
+	report(when, "may.thread-name",
+		opens("/proc/thread-self/comm", O_WRONLY | O_TRUNC) ? errno : 0);
 	report(when, "may.null", opens("/dev/null", O_RDWR) ? errno : 0);
 }
 
