@@ -69,7 +69,8 @@ def test_an_upgrade_lets_running_sessions_end_first():
     put_app("running")
     app = start("running", "/tmp/app", "bystander", "4096")
     assert "started" in app.stdout.readline()
-    old = get("pods", space=SYSTEM)["items"][0]["metadata"]["name"]
+    old = [one["metadata"]["name"] for one in get("pods", space=SYSTEM)["items"]
+           if one["metadata"]["labels"].get("tensor-fusion.ai/component") == "agent"][0]
     helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set", "agent.logLevel=debug")
     eventually(lambda: get("pod", old, SYSTEM)["metadata"].get("deletionTimestamp"), 20,
                "the old agent is asked to end")

@@ -128,3 +128,4 @@ def test_a_wrong_configuration_changes_nothing():
     assert agents() == was, "agents were replaced"
     helm("rollback", "vcuda", "--timeout", "60s")
     assert agents() == was, "agents were replaced by the way back"
+    kubectl("-n", SYSTEM, "delete", "job/vcuda-agent-check", "configmap/vcuda-agent-check", "--ignore-not-found")
