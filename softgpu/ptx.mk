@@ -68,10 +68,8 @@ replay-ptx: $(BUILD)/tests/fuzz/ptx-replay
 	$(Q)timeout 60 $< tests/fuzz/corpus/ptx
 
 # Only the reader: handlers are not run.
-$(BUILD)/tests/fuzz/ptx-libfuzzer: tests/fuzz/ptx.c $(addsuffix .c,$(addprefix softgpu/ptx_, scan build \
-		parse variable link operand decode decode_data decode_memory decode_flow decode_matrix \
-		module op run warp barrier builtin heap ops_flow ops_warp ops_atomic ops_half \
-		ops_matrix)) $(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) \
+$(BUILD)/tests/fuzz/ptx-libfuzzer: tests/fuzz/ptx.c $(PTX_PLAIN) \
+		$(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) \
 		$(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE))
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)

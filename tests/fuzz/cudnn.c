@@ -246,6 +246,11 @@ CUresult worker_use(struct worker *w, uint16_t context)
 	return CUDA_SUCCESS;
 }
 
+void limits_work(struct worker *w, struct worker_stream *stream)
+{
+	(void)w, (void)stream;
+}
+
 /* --- frames ---------------------------------------------------------------------------------
  */
 
