@@ -268,7 +268,7 @@ static cudnnStatus_t cudnn_set_rnn(
 			(int)words.input_size, (int)words.hidden, (int)words.projection,
 			(int)words.layers, *dropout, words.flags);
 	if (!status && words.clip && l->cudnnRNNSetClip_v8)
-		status = l->cudnnRNNSetClip_v8(d, (int)words.clip - 1, (int)words.clip_nan,
+		status = l->cudnnRNNSetClip_v8(d, (int)(words.clip - 1), (int)words.clip_nan,
 			cudnn_double(words.left), cudnn_double(words.right));
 	if (!status && words.built && l->cudnnBuildRNNDynamic)
 		status = l->cudnnBuildRNNDynamic(f->handle, d, (int)words.built);
