@@ -15,6 +15,8 @@
 
 /* Frames a turn serves before it looks at the GPU and the socket again. */
 #define TURN_FRAMES 64
+#define ASK_NS 4000000000ull	  /* of silence before a PING */
+#define SILENCE_NS 15000000000ull /* the client's, until it counts as gone */
 /* While a host function is outstanding, so many frames are issued at the most: the driver's
  * queue (1024 launches) must never be what the loop blocks on, since the word that ends the
  * wait comes through the loop. */
@@ -500,6 +502,23 @@ static void loop_tell_alive(struct worker *w, uint64_t now)
 	}
 }
 
+/* A sidecar that runs says something every 3 s, and answers a PING. One that was stopped keeps
+ * its connections open, and the session its memory. */
+static void loop_listen(struct worker *w, uint64_t now)
+{
+	bool behind = (w->have_frame && !w->payload_missing) || w->payload_waits;
+
+	if (w->stats.bytes_received != w->heard_bytes || behind || !w->heard_at) {
+		w->heard_bytes = w->stats.bytes_received;
+		w->heard_at = w->asked_at = now;
+	} else if (now - w->heard_at >= SILENCE_NS) {
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client says nothing any more");
+	} else if (now - w->asked_at >= ASK_NS && reply_room(w)) {
+		w->asked_at = now;
+		reply_plain(w, FRAME_PING, CUDA_SUCCESS, NULL);
+	}
+}
+
 /* Sleeps until something can have happened. What the GPU does wakes nobody: while it is
  * awaited, the naps grow from 20 us to 1 ms, so that a long kernel costs little of a core. */
 static void loop_sleep(struct worker *w, uint64_t idle_ns)
@@ -576,6 +595,7 @@ void loop_run(struct worker *w)
 			worker_control(w);
 			loop_tell_stats(w, now);
 			loop_tell_alive(w, now);
+			loop_listen(w, now);
 			staging_reap(w, &w->in);
 			if (w->pending)
 				output_limit(w);

@@ -240,6 +240,9 @@ struct worker {
 	_Atomic uint64_t beat; /* of the loop; odd: it is in a call (pulse.c) */
 
 	uint64_t alive_frames, alive_at; /* frames sent, and when that was looked at (ns) */
+	/* When the client was heard last, up to which byte; when it was asked to say something.
+	 */
+	uint64_t heard_at, heard_bytes, asked_at;
 
 	struct staging in, out;
 	struct pending *pending, **pending_tail;

@@ -191,6 +191,20 @@ def test_sidecar_stopped_in_a_wait():
     stopped_sidecar(*MIDDLES["wait"], env=None)
 
 
+def test_sidecar_stopped_and_the_agent_gives_its_memory_back():
+    with stack() as s:
+        free = s.free()
+        app = s.app("hold", 64 * MIB)
+        app.line("^holding")
+        wait_for(lambda: s.free() < free, 5, "the memory is in the ledger")
+        kill(s.sidecar.pid, signal.SIGSTOP)
+        try:
+            wait_for(lambda: not s.agent.sessions(), 20, "the session is gone", every=0.2)
+            wait_for(lambda: s.free() == free, FREED, "its memory is free again")
+        finally:
+            kill(s.sidecar.pid, signal.SIGCONT)
+
+
 def test_sidecar_stopped_between_launches():
     stopped_sidecar(*MIDDLES["launches"])
 
