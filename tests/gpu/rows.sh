@@ -31,22 +31,30 @@ keyed() {
 	awk 'NF == 3 { key = $1 "/" $2; n = ++seen[key]; print key (n > 1 ? "#" n : ""), $3 }'
 }
 
+# All rows of an arm.
+rows_all() {
+	local arm=$1
+	for abi in 12 13; do
+		rows_of $arm "$dist/programs/$abi/after-fault" | sed "s/^/$abi-/"
+		for program in graph-copies sharing machine-code module copies-3d; do
+			rows_of $arm "$dist/programs/$abi/$program" >/dev/null
+			echo "$abi-program $program status-$?"
+		done
+	done
+	for case in calls torch jax cupy; do
+		rows_of $arm "$python" "$library_root/tests/gpu/rows.py" $case
+	done
+}
+
+# Side by side: most of the time is the frameworks' start, and no row is a time.
 arms="native remote"
 [ "$driver" = nvidia ] || arms=remote
+pids=()
 for arm in $arms; do
-	{
-		for abi in 12 13; do
-			rows_of $arm "$dist/programs/$abi/after-fault" | sed "s/^/$abi-/"
-			for program in graph-copies sharing machine-code module copies-3d; do
-				rows_of $arm "$dist/programs/$abi/$program" >/dev/null
-				echo "$abi-program $program status-$?"
-			done
-		done
-		for case in calls torch jax cupy; do
-			rows_of $arm "$python" "$library_root/tests/gpu/rows.py" $case
-		done
-	} | keyed >"$scratch/$arm"
+	rows_all $arm | keyed >"$scratch/$arm" &
+	pids+=($!)
 done
+wait "${pids[@]}"
 [ "$driver" = nvidia ] || sed 's/ .*/ -/' "$scratch/remote" >"$scratch/native"
 
 awk '

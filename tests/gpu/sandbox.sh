@@ -21,7 +21,7 @@ if [ "$driver" != nvidia ]; then # the test of this script itself
 	export LD_LIBRARY_PATH=$dist/lib
 fi
 
-BUILD=$dist PRYING_DRIVER=$prying "$library_root/tests/stack/run.py" sandbox
+BUILD=$dist PRYING_DRIVER=$prying "$library_root/tests/stack/run.py" sandbox.
 status=$?
 
 # From the start of the agent until a worker is ready, five times each, in turns.
