@@ -19,6 +19,8 @@
 
 #define FOLDERS_DEEP 6 /* the driver's are two */
 #define OWN "agent-XXXXXX"
+#define GIVEN ".given" /* in a worker's folder: all is there that it gets */
+#define GIVEN_MS 200
 
 static int lock_fd = -1;
 
@@ -47,6 +49,12 @@ static DIR *list(int folder)
 static bool is_dots(const char *name)
 {
 	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* What is ours among the driver's files. */
+static bool is_hidden(const char *name)
+{
+	return name[0] == '.';
 }
 
 /* --- removing ----------------------------------------------------------------------------- */
@@ -117,7 +125,7 @@ static void copy_all(int from, int to, struct amount *amount, unsigned deep)
 	while ((entry = readdir(dir))) {
 		cleanup_close int in = -1, out = -1;
 
-		if (is_dots(entry->d_name) || deep == FOLDERS_DEEP)
+		if (is_hidden(entry->d_name) || deep == FOLDERS_DEEP)
 			continue;
 		in = open_folder(from, entry->d_name);
 		if (in < 0 || (mkdirat(to, entry->d_name, 0700) && errno != EEXIST))
@@ -128,7 +136,7 @@ static void copy_all(int from, int to, struct amount *amount, unsigned deep)
 	}
 	rewinddir(dir);
 	while ((entry = readdir(dir)))
-		if (!is_dots(entry->d_name))
+		if (!is_hidden(entry->d_name))
 			copy_file(from, to, entry->d_name, amount);
 	closedir(dir);
 }
@@ -141,7 +149,7 @@ static void weigh(int at, const char *name, struct amount *amount, unsigned deep
 	struct stat st;
 
 	while (dir && (entry = readdir(dir))) {
-		if (is_dots(entry->d_name) ||
+		if (is_hidden(entry->d_name) ||
 			fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		if (S_ISDIR(st.st_mode) && deep < FOLDERS_DEEP) {
@@ -265,6 +273,13 @@ void compiled_give(const struct agent_config *config, pid_t worker, const char *
 		copy_all(from, to, &amount, 0);
 	if (from >= 0)
 		futimens(from, NULL); /* used now: the oldest go first */
+	if (to >= 0) {
+		int given = openat(
+			to, GIVEN, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+		if (given >= 0)
+			close(given);
+	}
 }
 
 /* Drops the tenants that were here longest ago, where there are too many. */
@@ -355,4 +370,17 @@ void compiled_enter(const struct agent_config *config)
 void compiled_leave(void)
 {
 	setenv("CUDA_CACHE_DISABLE", "1", 1);
+}
+
+/* The session has begun, and its tenant's kernels are on their way: a few milliseconds. */
+void compiled_wait(const struct agent_config *config)
+{
+	char path[AGENT_PATH + 32 + sizeof(GIVEN)];
+	const char *off = getenv("CUDA_CACHE_DISABLE");
+
+	if (!compiled_folder(config, path) || !off || strcmp(off, "0"))
+		return;
+	strcat(path, "/" GIVEN);
+	for (int ms = 0; ms < GIVEN_MS && access(path, F_OK); ms++)
+		usleep(1000);
 }

@@ -21,6 +21,7 @@
 
 #include "common/descriptors.h"
 #include "common/log.h"
+#include "gpu-agent/compiled.h"
 #include "gpu-agent/library.h"
 #include "gpu-agent/sandbox.h"
 #include "gpu-agent/warm.h"
@@ -348,6 +349,7 @@ static int worker_session(struct worker *w, struct handoff *message)
 		if (message->what == HANDOFF_SESSION && fds[0] >= 0 && fds[1] >= 0)
 			break;
 	}
+	compiled_wait(w->config);
 	message->text[sizeof(message->text) - 1] = 0;
 	const struct transport *transport = transport_find(message->text, &error);
 
