@@ -159,6 +159,11 @@ CUresult closing_do(
 	return close(w, object);
 }
 
+void limits_work(struct worker *w, struct worker_stream *stream)
+{
+	(void)w, (void)stream;
+}
+
 CUresult worker_use(struct worker *w, uint16_t context)
 {
 	(void)w, (void)context;
