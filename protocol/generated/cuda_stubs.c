@@ -656,7 +656,7 @@ VCUDA_LOCAL(cuCtxGetApiVersion);
 /* cuda.api:58: local */
 VCUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
-	CUresult entered = shim_enter_lasting(CALL_cuCtxGetStreamPriorityRange);
+	CUresult entered = shim_enter(CALL_cuCtxGetStreamPriorityRange);
 
 	if (entered)
 		return entered;
@@ -3656,7 +3656,7 @@ VCUDA_LOCAL(cuGraphNodeGetEnabled);
 /* cuda.api:525: post */
 VCUDA_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-	CUresult entered = shim_enter(CALL_cuGraphExecDestroy);
+	CUresult entered = shim_enter_lasting(CALL_cuGraphExecDestroy);
 
 	if (entered)
 		return entered;
@@ -3668,7 +3668,7 @@ VCUDA_LOCAL(cuGraphExecDestroy);
 /* cuda.api:526: post */
 VCUDA_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
-	CUresult entered = shim_enter(CALL_cuGraphDestroy);
+	CUresult entered = shim_enter_lasting(CALL_cuGraphDestroy);
 
 	if (entered)
 		return entered;

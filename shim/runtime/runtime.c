@@ -22,6 +22,9 @@ static _Atomic bool ready; /* cuInit has succeeded */
 /* Primary contexts retained by us, by ordinal. Written under the lock. */
 static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(CUcontext) primary[RUNTIME_DEVICES];
+/* The device was reset behind a fault: that succeeds, and there is no device for this process
+ * any more (seen on an H200 with driver 580). */
+static _Atomic bool reset_behind_fault;
 
 /* The driver front counts for both fronts; another driver (the software GPU linked directly)
  * does not have this. */
@@ -36,7 +39,7 @@ void runtime_count_slow(unsigned call)
 		vcuda_count(call);
 }
 
-/* True for errors that stay until the device is reset (illegal address, assert, …). */
+/* Faults of the device, which every call that needs it answers (illegal address, assert, …). */
 static bool runtime_sticky(cudaError_t error)
 {
 	switch (error) {
@@ -62,26 +65,20 @@ static bool runtime_sticky(cudaError_t error)
 void runtime_remember(cudaError_t error)
 {
 	runtime_thread.last = error;
-	runtime_thread.last_generation = atomic_load(&runtime_generation);
 }
 
 cudaError_t hand_cudaPeekAtLastError(void)
 {
-	struct runtime_thread *thread = &runtime_thread;
-
-	/* A reset takes the sticky error with it, in every thread. */
-	if (unlikely(runtime_sticky(thread->last) &&
-		     thread->last_generation != atomic_load(&runtime_generation)))
-		thread->last = cudaSuccess;
-	return thread->last;
+	return runtime_thread.last;
 }
 
 cudaError_t hand_cudaGetLastError(void)
 {
-	cudaError_t error = hand_cudaPeekAtLastError();
+	cudaError_t error = runtime_thread.last;
 
-	if (unlikely(error != cudaSuccess) && !runtime_sticky(error))
-		runtime_thread.last = cudaSuccess;
+	/* A fault of the device too: it comes again with the next call that needs the device.
+	 */
+	runtime_thread.last = cudaSuccess;
 	return error;
 }
 
@@ -157,8 +154,11 @@ cudaError_t runtime_bind(int ordinal)
 	struct runtime_thread *thread = &runtime_thread;
 	uint32_t generation = atomic_load(&runtime_generation);
 	CUcontext context;
-	cudaError_t error = runtime_primary(ordinal, &context);
+	cudaError_t error;
 
+	if (unlikely(atomic_load(&reset_behind_fault)))
+		return cudaErrorDevicesUnavailable;
+	error = runtime_primary(ordinal, &context);
 	if (error)
 		return error;
 	error = runtime_status(cuCtxSetCurrent(context));
@@ -255,6 +255,10 @@ cudaError_t runtime_reset(void)
 	pthread_mutex_lock(&primary_lock);
 	context = atomic_exchange(&primary[ordinal], NULL);
 	error = runtime_status(cuDevicePrimaryCtxReset(device));
+	if (runtime_sticky(error)) {
+		atomic_store(&reset_behind_fault, true);
+		error = cudaSuccess;
+	}
 	/* Our reference goes as well; a driver that dropped it with the reset says no, which is
 	 * fine. */
 	if (context)
@@ -264,7 +268,5 @@ cudaError_t runtime_reset(void)
 
 	if (thread->primary)
 		(void)cuCtxSetCurrent(NULL);
-	if (runtime_sticky(thread->last))
-		thread->last = cudaSuccess;
 	return error;
 }

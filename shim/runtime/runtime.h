@@ -44,8 +44,7 @@ struct runtime_thread {
 	int chosen;	     /* by cudaSetDevice */
 	int device;	     /* of `bound`; the chosen one where there is none */
 	cudaError_t last;    /* for cudaGetLastError */
-	uint32_t last_generation;
-	unsigned depth; /* configurations pushed; the newest is configs[(depth - 1) % N] */
+	unsigned depth;	     /* configurations pushed; the newest is configs[(depth - 1) % N] */
 	struct runtime_config configs[RUNTIME_CONFIGS];
 };
 extern __thread struct runtime_thread runtime_thread
