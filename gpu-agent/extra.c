@@ -17,7 +17,8 @@
 #include "common/wait.h"
 #include "gpu-agent/worker_state.h"
 
-/* What a context takes is not told by any driver. Measured on an H200: 500 MiB and more. */
+/* What a context takes is not told by any driver. A warm worker of an H200
+ * holds 0.5 GB with its first one (docs/BENCHMARKS.md), which is taken for any other too. */
 #define CONTEXT_BYTES (512ull << 20)
 #define CONTEXT_SOFTWARE_BYTES (16ull << 20)
 /* The front lets a wish wait for workers that are ending (lease.c), and answers all of them. */

@@ -239,7 +239,7 @@ static void try_files(const char *when)
 	FORBIDDEN("processes", opens("/proc", O_RDONLY | O_DIRECTORY));
 	FORBIDDEN("init", opens_of(1, "status", O_RDONLY));
 	FORBIDDEN("group", opens("/etc/group", O_RDONLY));
-	FORBIDDEN("shared-memory", opens("/dev/shm/vcuda-prying", O_RDWR | O_CREAT));
+	FORBIDDEN("shared-memory", opens("/dev/shm", O_RDWR | O_TMPFILE));
 }
 
 static void try_calls(const char *when)
