@@ -146,9 +146,9 @@ CUresult hand_cuDriverGetVersion(int *driverVersion)
 
 	if (!driverVersion)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Allowed before cuInit; the answer is the agent's, so this may be what attaches. Where
-	 * no device is visible there is a driver all the same. */
-	if (!device_count)
+	/* Allowed before cuInit; the answer is the agent's, so this may be what attaches, where
+	 * NVML has not. Where no device is visible there is a driver all the same. */
+	if (!device_info.device_count)
 		status = hand_cuInit(0);
 	if (device_info.device_count)
 		status = CUDA_SUCCESS;
