@@ -58,10 +58,16 @@ static cudnnStatus_t tensor(
 	return type == 77 ? 3000 : 0; /* a library may refuse */
 }
 
+/* A number that depends on all of them, which may be any. */
+static int any_of(int a, int b, int c, int d)
+{
+	return (int)((unsigned)a + (unsigned)b + (unsigned)c + (unsigned)d);
+}
+
 static cudnnStatus_t filter(cudnnFilterDescriptor_t d, cudnnDataType_t type,
 	cudnnTensorFormat_t format, int n, const int dim[])
 {
-	return tensor((void *)d, type + format, n, dim, dim);
+	return tensor((void *)d, any_of(type, format, 0, 0), n, dim, dim);
 }
 
 static cudnnStatus_t convolution(cudnnConvolutionDescriptor_t d, int n, const int pad[],
@@ -69,7 +75,7 @@ static cudnnStatus_t convolution(cudnnConvolutionDescriptor_t d, int n, const in
 	cudnnDataType_t type)
 {
 	touch(dilation, (size_t)n * 4);
-	return tensor((void *)d, type + mode, n, pad, stride);
+	return tensor((void *)d, any_of(type, mode, 0, 0), n, pad, stride);
 }
 
 static cudnnStatus_t sequences(cudnnRNNDataDescriptor_t d, cudnnDataType_t type,
@@ -77,7 +83,8 @@ static cudnnStatus_t sequences(cudnnRNNDataDescriptor_t d, cudnnDataType_t type,
 	void *fill)
 {
 	touch(fill, 8);
-	return tensor((void *)d, type + layout + longest + vector, batch, lengths, lengths);
+	return tensor(
+		(void *)d, any_of(type, layout, longest, vector), batch, lengths, lengths);
 }
 
 static cudnnStatus_t shape(const cudnnTensorDescriptor_t d, int asked, cudnnDataType_t *type,
