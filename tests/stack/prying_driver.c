@@ -31,6 +31,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FORBIDDEN(name, call) report(when, name, (call) == -1 ? errno : 0)
@@ -175,12 +176,16 @@ static int takes_shared_memory(void)
 	return id < 0 ? -1 : shmctl(id, IPC_RMID, NULL);
 }
 
+/* Only one traces a process at a time: a worker that is started meanwhile may be at it. */
 static int traces(int pid)
 {
 	int status;
 
-	if (ptrace(PTRACE_SEIZE, pid, 0, 0))
-		return -1;
+	for (int i = 0; ptrace(PTRACE_SEIZE, pid, 0, 0); i++) {
+		if (errno != EPERM || i == 20)
+			return -1;
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+	}
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
 	waitpid(pid, &status, __WALL);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
