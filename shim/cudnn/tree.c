@@ -197,54 +197,82 @@ cudnnStatus_t backend_read(struct backend *b, const uint32_t *words, uint32_t co
 /* --- asking ---------------------------------------------------------------------------------
  */
 
-/* The frame: the fixed part, the digest, the tree. Kept by all from `attribute` on to the
- * digest's end, so by content; never where it names a plan. */
-static cudnnStatus_t send(const struct tree *tree, struct ask *ask, const uint8_t *digest)
+static cudnnStatus_t handle_of(const struct tree *tree, uint64_t *number)
+{
+	struct cudnn_handle *handle = cudnn_find((cudnnHandle_t)(uintptr_t)tree->handle);
+
+	if (!handle)
+		return cudnn_fault(CUDNN_STATUS_BAD_PARAM, "a graph without a handle of cuDNN");
+	*number = handle->number;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+/* Sends the frame: `fixed` bytes of the call's own, the digest, the tree. Where the answer is
+ * kept, it is by what lies from key_from to the digest's end. */
+static cudnnStatus_t send(struct front_frame *frame, const void *own, uint32_t fixed,
+	const struct tree *tree, const uint8_t *digest)
 {
 	uint32_t bytes = 4 * tree->count;
-	uint32_t fixed = sizeof(struct wire_vcudaCudnnAsk);
-	struct cudnn_handle *handle = cudnn_find((cudnnHandle_t)(uintptr_t)tree->handle);
-	struct wire_vcudaCudnnAsk *body = calloc(1, (size_t)fixed + 32 + bytes);
+	char *body = malloc((size_t)fixed + 32 + bytes);
+	cudnnStatus_t status;
+
+	if (!body)
+		return CUDNN_STATUS_ALLOC_FAILED;
+	memcpy(body, own, fixed);
+	memcpy(body + fixed, digest, 32);
+	memcpy(body + fixed + 32, tree->words, bytes);
+	frame->call = FRONT_COUNTED;
+	frame->stream_at = FRONT_NO_STREAM;
+	frame->key_to = fixed + 32;
+	frame->body = body;
+	frame->body_bytes = fixed + 32 + bytes;
+	status = cudnn_status(vcuda_front_send(frame));
+	free(body);
+	return status;
+}
+
+/* The bytes that an answer of GOT bytes brings behind its FIXED ones; none where it lies. */
+static size_t take_answer(unsigned char to[CUDNN_ANSWER_BYTES], const void *reply, size_t fixed,
+	uint32_t got, const struct wire_run *run)
+{
+	if (run->offset < fixed || run->length > CUDNN_ANSWER_BYTES ||
+		(uint64_t)run->offset + run->length > got)
+		return 0;
+	memcpy(to, (const char *)reply + run->offset, run->length);
+	return run->length;
+}
+
+/* Never kept where it names a plan. */
+static cudnnStatus_t send_ask(const struct tree *tree, struct ask *ask, const uint8_t *digest)
+{
+	struct wire_vcudaCudnnAsk body = {
+		.plan = ask->plan,
+		.attribute = ask->attribute,
+		.type = ask->type,
+		.first = ask->first,
+		.wanted = ask->wanted,
+		.tree_bytes = 4 * tree->count,
+		.digest = {sizeof(body), 32},
+		.tree = {sizeof(body) + 32, 4 * tree->count},
+	};
 	struct {
 		struct wire_vcudaCudnnAsk_reply fixed;
 		unsigned char answer[CUDNN_ANSWER_BYTES];
 	} reply = {0};
 	uint32_t got = 0;
 	struct front_frame frame = {
-		.call = FRONT_COUNTED,
 		.op = OP_vcudaCudnnAsk,
 		.cached = !ask->plan,
 		.key_from = offsetof(struct wire_vcudaCudnnAsk, attribute),
-		.key_to = fixed + 32,
-		.body = body,
-		.body_bytes = fixed + 32 + bytes,
-		.stream_at = FRONT_NO_STREAM,
 		.reply = &reply,
 		.reply_bytes = sizeof(reply.fixed),
 		.reply_most = sizeof(reply),
 		.reply_got = &got,
 	};
-	cudnnStatus_t status;
-	const struct wire_run *run = &reply.fixed.answer;
+	cudnnStatus_t status = handle_of(tree, &body.handle);
 
-	if (!handle || !body) {
-		free(body);
-		return cudnn_fault(handle ? CUDNN_STATUS_ALLOC_FAILED : CUDNN_STATUS_BAD_PARAM,
-			"a graph without a handle of cuDNN");
-	}
-	body->handle = handle->number;
-	body->plan = ask->plan;
-	body->attribute = ask->attribute;
-	body->type = ask->type;
-	body->first = ask->first;
-	body->wanted = ask->wanted;
-	body->tree_bytes = bytes;
-	body->digest = (struct wire_run){fixed, 32};
-	body->tree = (struct wire_run){fixed + 32, bytes};
-	memcpy((char *)body + fixed, digest, 32);
-	memcpy((char *)body + fixed + 32, tree->words, bytes);
-	status = cudnn_status(vcuda_front_send(&frame));
-	free(body);
+	if (!status)
+		status = send(&frame, &body, sizeof(body), tree, digest);
 	if (!status && reply.fixed.status)
 		status = cudnn_fault(
 			(cudnnStatus_t)reply.fixed.status, "refused by the agent's cuDNN");
@@ -252,106 +280,89 @@ static cudnnStatus_t send(const struct tree *tree, struct ask *ask, const uint8_
 		return status;
 	ask->count = reply.fixed.count;
 	ask->total = reply.fixed.total;
-	ask->bytes = 0;
-	if (run->length && run->offset >= sizeof(reply.fixed) &&
-		run->length <= sizeof(ask->answer) &&
-		(uint64_t)run->offset + run->length <= got) {
-		ask->bytes = run->length;
-		memcpy(ask->answer, (const char *)&reply + run->offset, run->length);
-	}
+	ask->bytes =
+		take_answer(ask->answer, &reply, sizeof(reply.fixed), got, &reply.fixed.answer);
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* The same, of heuristics: kept by `first` and the digest. */
 static cudnnStatus_t send_find(
 	const struct tree *tree, struct found *found, const uint8_t *digest)
 {
-	uint32_t bytes = 4 * tree->count;
-	uint32_t fixed = sizeof(struct wire_vcudaCudnnFind);
-	struct cudnn_handle *handle = cudnn_find((cudnnHandle_t)(uintptr_t)tree->handle);
-	struct wire_vcudaCudnnFind *body = calloc(1, (size_t)fixed + 32 + bytes);
+	struct wire_vcudaCudnnFind body = {
+		.first = found->first,
+		.tree_bytes = 4 * tree->count,
+		.digest = {sizeof(body), 32},
+		.tree = {sizeof(body) + 32, 4 * tree->count},
+	};
 	struct {
 		struct wire_vcudaCudnnFind_reply fixed;
 		unsigned char answer[CUDNN_ANSWER_BYTES];
 	} reply = {0};
 	uint32_t got = 0;
 	struct front_frame frame = {
-		.call = FRONT_COUNTED,
 		.op = OP_vcudaCudnnFind,
 		.cached = true,
 		.key_from = offsetof(struct wire_vcudaCudnnFind, first),
-		.key_to = fixed + 32,
-		.body = body,
-		.body_bytes = fixed + 32 + bytes,
-		.stream_at = FRONT_NO_STREAM,
 		.reply = &reply,
 		.reply_bytes = sizeof(reply.fixed),
 		.reply_most = sizeof(reply),
 		.reply_got = &got,
 	};
-	cudnnStatus_t status;
-	const struct wire_run *run = &reply.fixed.answer;
+	cudnnStatus_t status = handle_of(tree, &body.handle);
 
-	if (!handle || !body) {
-		free(body);
-		return handle ? CUDNN_STATUS_ALLOC_FAILED : CUDNN_STATUS_BAD_PARAM;
-	}
-	body->handle = handle->number;
-	body->first = found->first;
-	body->tree_bytes = bytes;
-	body->digest = (struct wire_run){fixed, 32};
-	body->tree = (struct wire_run){fixed + 32, bytes};
-	memcpy((char *)body + fixed, digest, 32);
-	memcpy((char *)body + fixed + 32, tree->words, bytes);
-	status = cudnn_status(vcuda_front_send(&frame));
-	free(body);
+	if (!status)
+		status = send(&frame, &body, sizeof(body), tree, digest);
 	if (status)
 		return status;
 	found->graph = (cudnnStatus_t)reply.fixed.graph;
 	found->count = reply.fixed.count;
 	found->total = reply.fixed.total;
-	found->bytes = 0;
-	if (run->length && run->offset >= sizeof(reply.fixed) &&
-		run->length <= sizeof(found->answer) &&
-		(uint64_t)run->offset + run->length <= got) {
-		found->bytes = run->length;
-		memcpy(found->answer, (const char *)&reply + run->offset, run->length);
-	}
+	found->bytes = take_answer(
+		found->answer, &reply, sizeof(reply.fixed), got, &reply.fixed.answer);
 	return (cudnnStatus_t)reply.fixed.status;
+}
+
+/* The descriptor as a tree, and its digest. tree_free: also where this failed. */
+static cudnnStatus_t tree_new(const struct backend *b, struct tree **tree, uint8_t *digest)
+{
+	cudnnStatus_t status;
+
+	*tree = malloc(sizeof(**tree));
+	if (!*tree)
+		return CUDNN_STATUS_ALLOC_FAILED;
+	status = tree_of(*tree, b);
+	if (!status)
+		sha256((*tree)->words, 4 * (size_t)(*tree)->count, digest);
+	return status;
+}
+
+static void tree_free(struct tree *tree)
+{
+	if (tree)
+		free(tree->words);
+	free(tree);
 }
 
 cudnnStatus_t backend_find_results(const struct backend *b, struct found *found)
 {
-	struct tree *tree = malloc(sizeof(*tree));
+	struct tree *tree;
 	uint8_t digest[32];
-	cudnnStatus_t status;
+	cudnnStatus_t status = tree_new(b, &tree, digest);
 
 	found->graph = CUDNN_STATUS_NOT_INITIALIZED;
-	if (!tree)
-		return CUDNN_STATUS_ALLOC_FAILED;
-	status = tree_of(tree, b);
-	if (!status) {
-		sha256(tree->words, 4 * (size_t)tree->count, digest);
+	if (!status)
 		status = send_find(tree, found, digest);
-	}
-	free(tree->words);
-	free(tree);
+	tree_free(tree);
 	return status;
 }
 
 cudnnStatus_t backend_ask(const struct backend *b, struct ask *ask, uint8_t *digest)
 {
-	struct tree *tree = malloc(sizeof(*tree));
-	cudnnStatus_t status;
+	struct tree *tree;
+	cudnnStatus_t status = tree_new(b, &tree, digest);
 
-	if (!tree)
-		return CUDNN_STATUS_ALLOC_FAILED;
-	status = tree_of(tree, b);
-	if (!status) {
-		sha256(tree->words, 4 * (size_t)tree->count, digest);
-		status = send(tree, ask, digest);
-	}
-	free(tree->words);
-	free(tree);
+	if (!status)
+		status = send_ask(tree, ask, digest);
+	tree_free(tree);
 	return status;
 }
