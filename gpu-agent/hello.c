@@ -17,6 +17,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/peers.h"
 #include "gpu-agent/pods.h"
 #include "gpu-agent/tenants.h"
 
@@ -272,37 +273,20 @@ static void evict(struct front *front, struct hello_slot *slot)
 	drop(front, slot);
 }
 
-static void older(struct hello_slot **oldest, struct hello_slot *slot)
-{
-	if (!*oldest || slot->since < (*oldest)->since)
-		*oldest = slot;
-}
-
-/* A slot for a peer at `address`.  Who says HELLO at once needs it for a moment; so where all
- * are taken the oldest goes, and where the peer has its share the oldest of its own. */
 static struct hello_slot *make_room(struct front *front, const struct in6_addr *address)
 {
-	struct hello_slot *unused = NULL, *oldest = NULL, *own = NULL;
-	unsigned same = 0;
+	struct hello_slot *slot;
+	struct peers peers;
 
-	for (unsigned i = 0; i < HELLO_SLOTS; i++) {
-		struct hello_slot *slot = &front->slots[i];
-
-		if (slot->watch.fd < 0) {
-			unused = unused ? unused : slot;
-			continue;
-		}
-		older(&oldest, slot);
-		if (!memcmp(&slot->address, address, sizeof(*address))) {
-			same++;
-			older(&own, slot);
-		}
+	peers_begin(&peers, address);
+	for (int i = 0; i < HELLO_SLOTS; i++) {
+		slot = &front->slots[i];
+		peers_meet(&peers, i, slot->watch.fd >= 0, &slot->address, slot->since);
 	}
-	if (same < HELLO_PER_ADDRESS && unused)
-		return unused;
-	oldest = same < HELLO_PER_ADDRESS ? oldest : own;
-	evict(front, oldest);
-	return oldest;
+	slot = &front->slots[peers_choose(&peers, HELLO_PER_ADDRESS)];
+	if (slot->watch.fd >= 0)
+		evict(front, slot);
+	return slot;
 }
 
 static void listener_ready(struct watch *watch, uint32_t mask)

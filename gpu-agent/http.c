@@ -17,6 +17,7 @@
 
 #include "common/wait.h"
 #include "gpu-agent/front.h"
+#include "gpu-agent/peers.h"
 
 #define HTTP_CONNECTIONS 64
 #define HTTP_SECONDS 5
@@ -155,37 +156,20 @@ static void evict(struct http *http, struct http_slot *slot)
 		MHD_run(http->daemon);
 }
 
-static void older(struct http_slot **oldest, struct http_slot *slot)
-{
-	if (!*oldest || slot->since < (*oldest)->since)
-		*oldest = slot;
-}
-
-/* A free slot for a peer at `address`: where it has its share, of its own; where all are taken,
- * the oldest. */
 static struct http_slot *make_room(struct http *http, const struct in6_addr *address)
 {
-	struct http_slot *unused = NULL, *oldest = NULL, *own = NULL;
-	unsigned same = 0;
+	struct http_slot *slot;
+	struct peers peers;
 
-	for (unsigned i = 0; i < HTTP_CONNECTIONS; i++) {
-		struct http_slot *slot = &http->slots[i];
-
-		if (slot->fd < 0) {
-			unused = slot;
-			continue;
-		}
-		older(&oldest, slot);
-		if (!memcmp(&slot->address, address, sizeof(*address))) {
-			same++;
-			older(&own, slot);
-		}
+	peers_begin(&peers, address);
+	for (int i = 0; i < HTTP_CONNECTIONS; i++) {
+		slot = &http->slots[i];
+		peers_meet(&peers, i, slot->fd >= 0, &slot->address, slot->since);
 	}
-	if (same < HTTP_PER_ADDRESS && unused)
-		return unused;
-	oldest = same < HTTP_PER_ADDRESS ? oldest : own;
-	evict(http, oldest);
-	return oldest->fd < 0 ? oldest : NULL;
+	slot = &http->slots[peers_choose(&peers, HTTP_PER_ADDRESS)];
+	if (slot->fd >= 0)
+		evict(http, slot);
+	return slot->fd < 0 ? slot : NULL;
 }
 
 static void listener_ready(struct watch *watch, uint32_t mask)

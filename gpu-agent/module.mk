@@ -4,7 +4,7 @@
 # Everything but the worker; tests link it with a toy worker of their own.
 AGENT_FRONT_SRCS := $(addprefix gpu-agent/,main.c options.c settings.c parse.c token.c supervisor.c \
 	spawn.c ready.c front.c events.c hello.c session.c pool.c lease.c sharing.c ledger.c \
-	pods.c tenants.c http.c health.c metrics.c status.c library.c probe.c meter.c \
+	pods.c peers.c tenants.c http.c health.c metrics.c status.c library.c probe.c meter.c \
 	compiled.c sandbox.c sandbox_files.c sandbox_calls.c)
 AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
 AGENT_WORKER_SRCS := $(filter-out $(AGENT_FRONT_SRCS),$(wildcard gpu-agent/*.c)) \

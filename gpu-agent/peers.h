@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A place for a connection where there are few and anybody may come (hello.c, http.c): a free
+ * one; where the peer's address has its share, the oldest of its own; where all are taken, the
+ * oldest.  Who asks at once needs his place for a moment, so silence is what loses it.
+ */
+#ifndef VCUDA_GPU_AGENT_PEERS_H
+#define VCUDA_GPU_AGENT_PEERS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct peers {
+	struct in6_addr address; /* of who comes */
+	unsigned same;		 /* places that it has */
+	int unused, oldest, own; /* places; -1: none */
+	uint64_t oldest_since, own_since;
+};
+
+void peers_begin(struct peers *peers, const struct in6_addr *address);
+/* Each place, once. */
+void peers_meet(struct peers *peers, int place, bool taken, const struct in6_addr *address,
+	uint64_t since);
+/* The place to have, of at least one that was met; one that is taken must be made free. An
+ * address has `share` of them at the most, 1 or more. */
+int peers_choose(const struct peers *peers, unsigned share);
+
+#endif
