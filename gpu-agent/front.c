@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
@@ -266,9 +265,6 @@ int front_main(const struct agent_config *config)
 	static struct front front;
 	struct error error = {0};
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	prctl(PR_SET_DUMPABLE, 0); /* workers may run under the same user */
-#endif
 	front.config = config;
 	front.started = time(NULL);
 	front.ledger.limit = config->memory_limit;
