@@ -18,12 +18,21 @@ library_find 'libcublas.so.1[23]'
 library_start
 python=${PYTHON:-python3}
 
-# ARM COMMAND…: what it says, as `KEY VALUE` lines; how it ended where it says nothing of that.
+# Both arms are on one GPU at a time: JAX would take three quarters of it in each.
+export XLA_PYTHON_CLIENT_PREALLOCATE=false
+
+# ARM COMMAND…: what it says, as `KEY VALUE` lines.  A command has 90 s, the frameworks' first import
+# from a cold disk among them; how long it took goes to stderr.
 rows_of() {
 	local arm=$1 prefix=(env "LD_LIBRARY_PATH=$path:$dist/native${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
+	local begun=$SECONDS status
 	shift
 	[ "$arm" = native ] || prefix=(env "VCUDA_SOCKET=$scratch/vcuda.sock" "LD_PRELOAD=$preload")
-	"${prefix[@]}" timeout 240 "$@" 2>>"$scratch/$arm.err"
+	"${prefix[@]}" timeout 90 "$@" 2>>"$scratch/$arm.err"
+	status=$?
+	[ $status -ne 124 ] || echo "$(basename "${@: -1}") ended timed-out"
+	[ $((SECONDS - begun)) -lt 20 ] || echo "$arm ${*: -2}: $((SECONDS - begun)) s" >&2
+	return $status
 }
 
 # Each line has two words and a value; a row that comes again gets a number.
