@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "common/wait.h"
-#include "protocol/frame.h"
+#include "protocol/wire/frame.h"
 
 static void pin(const char *text)
 {

@@ -18,7 +18,7 @@
 #include "command/spawn.h"
 #include "common/cleanup.h"
 #include "common/version.h"
-#include "protocol/channel.h"
+#include "protocol/wire/channel.h"
 
 #define CAPTURE (256u * 1024) /* of what a helper prints */
 

@@ -22,8 +22,8 @@
 #include "command/keeper.h"
 #include "command/spawn.h"
 #include "common/cleanup.h"
-#include "protocol/channel.h"
-#include "protocol/session.h"
+#include "protocol/wire/channel.h"
+#include "protocol/wire/session.h"
 #include "transport/transport.h"
 
 static const char usage[] =

@@ -22,7 +22,7 @@
 #include "command/spawn.h"
 #include "common/cleanup.h"
 #include "common/version.h"
-#include "protocol/session.h"
+#include "protocol/wire/session.h"
 #include "transport/transport.h"
 
 #define SMI_GPUS 16

@@ -15,7 +15,7 @@
 
 #include "common/error.h"
 #include "gpu-agent/handoff.h"
-#include "protocol/session.h"
+#include "protocol/wire/session.h"
 
 #define AGENT_VERSION "0.1.0"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker.h"
-#include "protocol/cublas.h"
+#include "protocol/libraries/cublas.h"
 #include "protocol/generated/cublas_library.h"
 
 /* The library's handle, with the state that came along set, and the library; refuses what is

@@ -6,7 +6,7 @@
 #ifndef VCUDA_GPU_AGENT_CUBLASLT_H
 #define VCUDA_GPU_AGENT_CUBLASLT_H
 
-#include "protocol/cublaslt.h"
+#include "protocol/libraries/cublaslt.h"
 #include "protocol/generated/cublaslt_library.h"
 
 /* The library's descriptors for a product; they are the cache's, and good until the next call

@@ -7,7 +7,7 @@
 #define VCUDA_GPU_AGENT_CUDNN_CONFIG_H
 
 #include "gpu-agent/cudnn_graph.h"
-#include "protocol/cudnn_found.h"
+#include "protocol/libraries/cudnn_found.h"
 
 /* A tree put together here: words, as many as there is room for; `used` counts them all. */
 struct tree_writer {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The graph API on the worker: descriptors of the library by content.  A tree
- * (protocol/cudnn_tree.h) is checked as a whole, and every node gets a digest of what it is and
- * refers to; a node that was made before is not made again.
+ * (protocol/libraries/cudnn_tree.h) is checked as a whole, and every node gets a digest of what
+ * it is and refers to; a node that was made before is not made again.
  */
 #ifndef VCUDA_GPU_AGENT_CUDNN_GRAPH_H
 #define VCUDA_GPU_AGENT_CUDNN_GRAPH_H
 
 #include "gpu-agent/cudnn.h"
-#include "protocol/cudnn_tree.h"
+#include "protocol/libraries/cudnn_tree.h"
 
 struct graph_node {
 	uint16_t type;

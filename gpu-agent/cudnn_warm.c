@@ -10,8 +10,8 @@
 #include "gpu-agent/cudnn.h"
 #include "gpu-agent/library.h"
 #include "gpu-agent/worker_state.h"
-#include "protocol/cudnn_attributes.h"
-#include "protocol/cudnn_backend.h"
+#include "protocol/libraries/cudnn_attributes.h"
+#include "protocol/libraries/cudnn_backend.h"
 
 #define SPARES 2
 #define DESCRIPTORS 16

@@ -24,7 +24,7 @@
 #include "gpu-agent/control.h"
 #include "gpu-agent/ledger.h"
 #include "gpu-agent/events.h"
-#include "protocol/session.h"
+#include "protocol/wire/session.h"
 
 #define FRONT_MS 1000000ull
 

@@ -11,7 +11,7 @@
 
 #include "gpu-agent/worker_state.h"
 #include "protocol/generated/cuda_wire.h"
-#include "protocol/graph.h"
+#include "protocol/wire/graph.h"
 
 struct worker_graph {
 	CUgraph graph;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Nodes and edges of graphs: what the app adds, changes and asks for.  Parameters come in the
- * structs of protocol/graph.h and are checked as the calls are that they stand for.
+ * structs of protocol/wire/graph.h and are checked as the calls are that they stand for.
  */
 #include <stdlib.h>
 #include <string.h>

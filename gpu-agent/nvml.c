@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the app's NVML front asks (protocol/nvml.h).  With NVIDIA's driver the answers come from
- * the node's libnvidia-ml.so.1, opened at the first question: most sessions never ask.  Where
- * it is missing, and with the software GPU, memory comes from the driver itself; the software
- * GPU's load is this process's own, since it is the GPU.  Everything else is then not known.
+ * What the app's NVML front asks (protocol/wire/nvml.h).  With NVIDIA's driver the answers come
+ * from the node's libnvidia-ml.so.1, opened at the first question: most sessions never ask.
+ * Where it is missing, and with the software GPU, memory comes from the driver itself; the
+ * software GPU's load is this process's own, since it is the GPU.  Everything else is then not
+ * known.
  */
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include <dlfcn.h>

@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/frame.h"
-#include "protocol/handle.h"
+#include "protocol/wire/frame.h"
+#include "protocol/wire/handle.h"
 #include "protocol/generated/cuda_driver.h" /* struct cuda_driver: one pointer a served function */
 
 struct worker;

@@ -18,12 +18,12 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/handoff.h"
 #include "gpu-agent/worker.h"
-#include "protocol/channel.h"
+#include "protocol/wire/channel.h"
 #include "protocol/generated/cuda_driver.h"
 #include "protocol/generated/serve_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "protocol/open.h"
+#include "protocol/wire/open.h"
 #include "transport/transport.h"
 
 /* Pinned memory for payloads on their way, each direction. Sixteen chunks: enough that socket

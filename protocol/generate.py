@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes protocol/generated/ and docs/COVERAGE.md out of protocol/*.api.
+"""Makes protocol/generated/ and docs/COVERAGE.md out of protocol/api/*.api.
 
     protocol/generate.py [--output FOLDER] [--coverage FILE]
 
@@ -17,7 +17,7 @@ FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api", "cublas.api",
          "cublaslt.api", "cudnn.api")
 
 
-def load(folder=HERE):
+def load(folder=os.path.join(HERE, "api")):
     description = api.Api()
     for name in FILES:
         api.read(os.path.join(folder, name), name, description)

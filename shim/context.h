@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/handle.h"
-#include "protocol/open.h"
+#include "protocol/wire/handle.h"
+#include "protocol/wire/open.h"
 
 struct stream;
 

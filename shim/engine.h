@@ -15,10 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/channel.h"
-#include "protocol/frame.h"
-#include "protocol/handle.h"
-#include "protocol/open.h"
+#include "protocol/wire/channel.h"
+#include "protocol/wire/frame.h"
+#include "protocol/wire/handle.h"
+#include "protocol/wire/open.h"
 
 /* The optimisations that VCUDA_PERF=no_… switches off; VCUDA_STRICT=1 clears PERF_POST. */
 enum shim_perf {

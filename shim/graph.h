@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/graph.h"
+#include "protocol/wire/graph.h"
 
 struct stream;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Nodes that the app adds and changes, in a graph or in an executable graph.  Whatever it is,
- * it becomes the bytes of protocol/graph.h, and the part that stays here (graph.h) where the
- * app's own memory, a host function or an event belongs to it.
+ * it becomes the bytes of protocol/wire/graph.h, and the part that stays here (graph.h) where
+ * the app's own memory, a host function or an event belongs to it.
  */
 #include "shim/graph_node.h"
 

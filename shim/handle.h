@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "protocol/handle.h"
+#include "protocol/wire/handle.h"
 
 /* 0: HANDLE_INDEX_MAX are live, or there is no memory for the table. */
 uint64_t handle_mint(enum handle_kind kind, void *object);

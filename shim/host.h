@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/frame.h"
+#include "protocol/wire/frame.h"
 
 struct host_range {
 	void *base;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/open.h"
+#include "protocol/wire/open.h"
 
 struct context;
 struct module;

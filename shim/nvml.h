@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "protocol/open.h"
+#include "protocol/wire/open.h"
 
 #pragma GCC visibility push(default)
 

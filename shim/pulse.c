@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/wait.h"
-#include "protocol/channel.h"
+#include "protocol/wire/channel.h"
 
 #define PULSE_BYTES 4096
 #define PULSE_SECONDS 5

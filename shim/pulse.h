@@ -2,7 +2,7 @@
  *
  * Whether the sidecar runs at all: a process that was stopped (SIGSTOP, a debugger, a frozen
  * container) keeps its socket open, and who waits for it would wait for ever.  It counts up
- * a page each second (protocol/channel.h).  Only who waits looks, every 50 ms or so.
+ * a page each second (protocol/wire/channel.h).  Only who waits looks, every 50 ms or so.
  */
 #ifndef VCUDA_SHIM_PULSE_H
 #define VCUDA_SHIM_PULSE_H

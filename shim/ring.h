@@ -15,8 +15,8 @@
 #include <stdint.h>
 #include <stdatomic.h>
 
-#include "protocol/channel.h"
-#include "protocol/frame.h"
+#include "protocol/wire/channel.h"
+#include "protocol/wire/frame.h"
 
 /* Blocks of the arena in flight. A frame with a block takes at least 96 bytes of ring. */
 #define RING_BLOCKS 8192u

@@ -6,7 +6,7 @@
 #ifndef VCUDA_SHIM_VISIBLE_H
 #define VCUDA_SHIM_VISIBLE_H
 
-#include "protocol/open.h"
+#include "protocol/wire/open.h"
 
 #define VISIBLE_INVALID (-1) /* cuInit: CUDA_ERROR_INVALID_DEVICE */
 

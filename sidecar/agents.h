@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "protocol/session.h"
+#include "protocol/wire/session.h"
 #include "transport/transport.h"
 
 #define AGENTS_MAX 64

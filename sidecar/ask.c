@@ -12,7 +12,7 @@
 #include "common/cleanup.h"
 #include "common/descriptors.h"
 #include "common/wait.h"
-#include "protocol/channel.h"
+#include "protocol/wire/channel.h"
 #include "sidecar/place.h"
 
 #define ASK_SECONDS 5

@@ -3,7 +3,7 @@
  * Lanes: more connections of one session, each with a thread that does nothing but send.  They
  * carry the payloads of large copies, whose copying into the kernel is more than one core does
  * at the speed of the wire; header and body go over the link as ever and name the lane
- * (protocol/session.h).  They are opened once a process has sent enough to be worth it.
+ * (protocol/wire/session.h).  They are opened once a process has sent enough to be worth it.
  *
  * All functions are for the channel's thread, but for those that count: any.  The senders only
  * see their own queue.
@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "protocol/session.h"
+#include "protocol/wire/session.h"
 #include "transport/transport.h"
 
 #define LANE_QUEUE 256u		   /* a power of two */

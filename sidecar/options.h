@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "protocol/channel.h"
+#include "protocol/wire/channel.h"
 
 struct options {
 	char socket[100];     /* fits in sockaddr_un with ".lock" and to spare */

@@ -10,7 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/wait.h"
-#include "protocol/channel.h"
+#include "protocol/wire/channel.h"
 
 #define PULSE_BYTES 4096
 #define PULSE_STACK (256u * 1024)

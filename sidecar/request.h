@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "protocol/channel.h"
+#include "protocol/wire/channel.h"
 #include "sidecar/options.h"
 
 /* CUresult */

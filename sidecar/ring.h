@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "protocol/channel.h"
-#include "protocol/frame.h"
+#include "protocol/wire/channel.h"
+#include "protocol/wire/frame.h"
 #include "sidecar/segment.h"
 
 /* What one entry needs at most in the buffer that ring_take fills. */

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 #include "common/error.h"
-#include "protocol/channel.h"
+#include "protocol/wire/channel.h"
 
 #define SEGMENTS_MAX                                                                           \
 	4096 /* pinned ones a process: one mapping each, of 65530 a process has                \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fetch-cublas.sh CACHE: the headers of cuBLAS and cuBLASLt and the names that cuBLAS's library
-# exports, for both majors, into CACHE/cublas-{12,13}: what tests/parity compares protocol/cublas.api
+# exports, for both majors, into CACHE/cublas-{12,13}: what tests/parity compares protocol/api/cublas.api
 # and cublaslt.api with.  Nothing that is built needs them.  Downloads 1 GB and keeps half a megabyte.
 set -euo pipefail
 cache=${1:?usage: fetch-cublas.sh CACHE}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The headers of cuDNN and the names that its library exports, for both majors, into
-CACHE/cudnn-{8,9}: what tests/parity compares protocol/cudnn.api and cudnn*.h with.  Nothing that is
+CACHE/cudnn-{8,9}: what tests/parity compares protocol/api/cudnn.api and cudnn*.h with.  Nothing that is
 built needs them.  Of wheels of 700 MB it reads the directory and these files only.
 
     tools/fetch_cudnn.py CACHE

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/wait.h"
-#include "protocol/frame.h"
+#include "protocol/wire/frame.h"
 
 #define FAULT_HELD (1u << 20) /* bytes held back at once; more stays in the socket */
 #define FAULT_IOV 64

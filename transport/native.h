@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * native://HOST:PORT: two TCP connections a session (protocol/session.h).
+ * native://HOST:PORT: two TCP connections a session (protocol/wire/session.h).
  */
 #ifndef VCUDA_TRANSPORT_NATIVE_H
 #define VCUDA_TRANSPORT_NATIVE_H

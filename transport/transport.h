@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 
 #include "common/error.h"
-#include "protocol/session.h"
+#include "protocol/wire/session.h"
 
 struct link;
 

@@ -7,7 +7,7 @@
 #ifndef VCUDA_PROTOCOL_GENERATED_CUBLAS_API_H
 #define VCUDA_PROTOCOL_GENERATED_CUBLAS_API_H
 
-#include "protocol/cublas.h"
+#include "protocol/libraries/cublas.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,7 +7,7 @@
 #ifndef VCUDA_PROTOCOL_GENERATED_CUBLAS_HAND_H
 #define VCUDA_PROTOCOL_GENERATED_CUBLAS_HAND_H
 
-#include "protocol/cublas.h"
+#include "protocol/libraries/cublas.h"
 
 cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle);
 cublasStatus_t hand_cublasDestroy_v2(cublasHandle_t handle);

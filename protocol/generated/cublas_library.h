@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "gpu-agent/worker.h"
-#include "protocol/cublas.h"
+#include "protocol/libraries/cublas.h"
 
 struct cublas_library {
 	void *library;

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "protocol/cublas.h"
+#include "protocol/libraries/cublas.h"
 
 /* cublas.api:74: learned 1280 */
 struct wire_cublasNrm2Ex {

@@ -7,7 +7,7 @@
 #ifndef VCUDA_PROTOCOL_GENERATED_CUBLASLT_API_H
 #define VCUDA_PROTOCOL_GENERATED_CUBLASLT_API_H
 
-#include "protocol/cublaslt.h"
+#include "protocol/libraries/cublaslt.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,7 +7,7 @@
 #ifndef VCUDA_PROTOCOL_GENERATED_CUBLASLT_HAND_H
 #define VCUDA_PROTOCOL_GENERATED_CUBLASLT_HAND_H
 
-#include "protocol/cublaslt.h"
+#include "protocol/libraries/cublaslt.h"
 
 cublasStatus_t hand_cublasLtCreate(cublasLtHandle_t *lightHandle);
 cublasStatus_t hand_cublasLtDestroy(cublasLtHandle_t lightHandle);

@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "gpu-agent/worker.h"
-#include "protocol/cublaslt.h"
+#include "protocol/libraries/cublaslt.h"
 
 struct cublaslt_library {
 	void *library;

@@ -10,6 +10,6 @@
 
 #include <stdint.h>
 
-#include "protocol/cublaslt.h"
+#include "protocol/libraries/cublaslt.h"
 
 #endif

@@ -11,8 +11,8 @@
 #include <cuda.h>
 #include <stdint.h>
 
-#include "protocol/frame.h"
-#include "protocol/open.h"
+#include "protocol/wire/frame.h"
+#include "protocol/wire/open.h"
 
 _Static_assert(sizeof(CUstreamAttrValue) == 64, "");
 _Static_assert(sizeof(CUtensorMap) == 128, "");

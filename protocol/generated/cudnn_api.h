@@ -8,7 +8,7 @@
 #ifndef VCUDA_PROTOCOL_GENERATED_CUDNN_API_H
 #define VCUDA_PROTOCOL_GENERATED_CUDNN_API_H
 
-#include "protocol/cudnn.h"
+#include "protocol/libraries/cudnn.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,7 +7,7 @@
 #ifndef VCUDA_PROTOCOL_GENERATED_CUDNN_HAND_H
 #define VCUDA_PROTOCOL_GENERATED_CUDNN_HAND_H
 
-#include "protocol/cudnn.h"
+#include "protocol/libraries/cudnn.h"
 
 size_t hand_cudnnGetVersion(void);
 size_t hand_cudnnGetMaxDeviceVersion(void);

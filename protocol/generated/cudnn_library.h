@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "gpu-agent/worker.h"
-#include "protocol/cudnn.h"
+#include "protocol/libraries/cudnn.h"
 
 struct cudnn_library {
 	void *library;

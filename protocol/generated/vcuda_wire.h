@@ -11,8 +11,8 @@
 #include <cuda.h>
 #include <stdint.h>
 
-#include "protocol/frame.h"
-#include "protocol/open.h"
+#include "protocol/wire/frame.h"
+#include "protocol/wire/open.h"
 
 _Static_assert(sizeof(struct frame_landing) == 16, "");
 _Static_assert(sizeof(struct function_info) == 144, "");

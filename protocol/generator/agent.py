@@ -274,7 +274,7 @@ const struct serve_entry *serve_find(uint16_t op)
 
 def fuzz_dictionary(api):
     """Opcodes, and header fields with the right sizes, for the frame fuzzer."""
-    out = "# Generated from protocol/*.api by protocol/generate.py: opcodes for the frame fuzzer.\n"
+    out = "# Generated from protocol/api/*.api by protocol/generate.py: opcodes for the frame fuzzer.\n"
     out += 'magic="\\xa1\\xcd"\n'
     for family in ("vcuda", "cuda"):
         for e in crossing(api, family):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cuDNN (api.DESCRIBED): a library on the agent whose calls carry descriptors by content, as a
-sequence of items (protocol/cudnn_body.h) that both ends read in the order of the parameters.  Made
+sequence of items (protocol/libraries/cudnn_body.h) that both ends read in the order of the parameters.  Made
 here: stubs for each major, prototypes, the agent's function table and what calls it.
 """
 from . import text
@@ -71,7 +71,7 @@ def ops_header(api):
 def api_header(api):
     out = text.head(f"The functions that lib{F} exports; no header of NVIDIA's is needed.  What only\n"
                     f"8 has, or only 9, is declared in any case.",
-                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_API_H", [f'"protocol/{F}.h"'])
+                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_API_H", [f'"protocol/libraries/{F}.h"'])
     out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
     for e in api.of(F):
         if e.declared():
@@ -81,7 +81,7 @@ def api_header(api):
 
 def hand_header(api):
     out = text.head(f"What shim/{F}/ writes by hand.",
-                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_HAND_H", [f'"protocol/{F}.h"'])
+                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_HAND_H", [f'"protocol/libraries/{F}.h"'])
     for e in api.of(F):
         if by_hand(e) and e.verb != "refused":
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", items_of(e))
@@ -168,7 +168,7 @@ def offered(api):
 def library_header(api):
     out = text.head(f"The agent's lib{F}, opened at run time: its functions by name.",
                     f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/worker.h"', f'"protocol/{F}.h"'])
+                    ['"common/error.h"', '"gpu-agent/worker.h"', f'"protocol/libraries/{F}.h"'])
     out += f"\nstruct {F}_library {{\n\tvoid *library;\n"
     for e in offered(api):
         gap = "" if e.result.endswith("*") else " "

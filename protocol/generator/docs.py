@@ -33,7 +33,7 @@ def row(entry):
 
 def coverage(api):
     out = "# What is served\n\n"
-    out += "Generated from `protocol/*.api` by `make generate`; the verbs are explained in\n"
+    out += "Generated from `protocol/api/*.api` by `make generate`; the verbs are explained in\n"
     out += "[protocol/README.md](../protocol/README.md). A name that is `refused` is exported and\n"
     out += "answers NOT_SUPPORTED. A suffix beside a name is its per-thread-stream form.\n\n"
     out += "| library | functions | served | " + " | ".join(v for v in VERBS if v != "both") + " |\n"

@@ -118,7 +118,7 @@ def wire_header(api, family):
         f"Bodies and replies of {family}.api's frames: the handle's state, what the call is learned\n"
         "by, then scalars and device addresses.  KEY_NAME: where the second part ends.",
         f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_WIRE_H",
-        ["<stdint.h>", "", f'"protocol/{family}.h"'])
+        ["<stdint.h>", "", f'"protocol/libraries/{family}.h"'])
     for e in crossing(api, family):
         if by_hand(e):
             continue
@@ -135,7 +135,7 @@ def wire_header(api, family):
 def api_header(api, family):
     out = text.head(f"The functions that lib{STEM.get(family, family)} exports; no header of NVIDIA's is needed.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_API_H",
-                    [f'"protocol/{family}.h"'])
+                    [f'"protocol/libraries/{family}.h"'])
     out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
     for e in api.of(family):
         for _, name in wide_exported([e]) if e.declared() else ():
@@ -146,7 +146,7 @@ def api_header(api, family):
 def hand_header(api, family):
     out = text.head(f"What shim/{family}/ writes by hand.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_HAND_H",
-                    [f'"protocol/{family}.h"'])
+                    [f'"protocol/libraries/{family}.h"'])
     for e in api.of(family):
         if e.verb == "local" or e.hand("shim"):
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
@@ -291,7 +291,7 @@ def offered(api, family):
 def library_header(api, family):
     out = text.head(f"The agent's lib{STEM.get(family, family)}, opened at run time: its functions by name.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/worker.h"', f'"protocol/{family}.h"'])
+                    ['"common/error.h"', '"gpu-agent/worker.h"', f'"protocol/libraries/{family}.h"'])
     out += f"\nstruct {family}_library {{\n\tvoid *library;\n"
     for e in offered(api, family):
         out += text.wrap(f"\t{e.result} (*{e.name})(", items_of(e) or ["void"], ");",

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/handle.h"
+#include "protocol/wire/handle.h"
 
 cublasStatus_t cublas_refused(unsigned call, const char *name, const char *reason)
 {

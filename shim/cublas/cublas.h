@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/cublas.h"
+#include "protocol/libraries/cublas.h"
 #include "shim/cublas/status.h"
 #include "shim/front.h"
 

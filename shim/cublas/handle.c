@@ -9,7 +9,7 @@
 #include "protocol/generated/cublas_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "protocol/handle.h"
+#include "protocol/wire/handle.h"
 #include "shim/cublas/cublas.h"
 
 /* CUBLAS_MAJOR: 12 or 13, whichever this front stands for. */

@@ -7,7 +7,7 @@
 
 #include <cuda.h>
 
-#include "protocol/cublas.h"
+#include "protocol/libraries/cublas.h"
 
 /* What the worker makes of them (gpu-agent/cublas.c), and the session's own, turned back. */
 cublasStatus_t cublas_status(CUresult status);

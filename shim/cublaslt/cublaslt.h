@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "protocol/cublaslt.h"
+#include "protocol/libraries/cublaslt.h"
 #include "shim/cublas/status.h"
 #include "shim/front.h"
 

@@ -5,7 +5,7 @@
  */
 #include "protocol/generated/cublaslt_hand.h"
 #include "protocol/generated/cublaslt_ops.h"
-#include "protocol/handle.h"
+#include "protocol/wire/handle.h"
 #include "shim/cublaslt/cublaslt.h"
 
 /* What this front stands for, where there is no agent to ask. */

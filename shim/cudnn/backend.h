@@ -2,8 +2,8 @@
  *
  * The graph ("backend") API. A descriptor is a bag of typed attributes, kept here; one that
  * refers to others holds them. What needs the library (operation graphs, heuristics, engines,
- * plans) is asked of the agent by content, as a tree (protocol/cudnn_tree.h), once for each
- * content. A plan has a name of its own, and is executed by a post.
+ * plans) is asked of the agent by content, as a tree (protocol/libraries/cudnn_tree.h), once
+ * for each content. A plan has a name of its own, and is executed by a post.
  *
  * backend.c has the exported functions, tree.c content and what is asked with it, results.c
  * heuristics, plan.c plans, execute.c execution.
@@ -11,7 +11,7 @@
 #ifndef VCUDA_SHIM_CUDNN_BACKEND_H
 #define VCUDA_SHIM_CUDNN_BACKEND_H
 
-#include "protocol/cudnn_tree.h"
+#include "protocol/libraries/cudnn_tree.h"
 #include "shim/cudnn/cudnn.h"
 
 struct backend_attribute {

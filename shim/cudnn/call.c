@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "protocol/handle.h"
+#include "protocol/wire/handle.h"
 #include "shim/cudnn/cudnn.h"
 
 struct cudnn_handle *cudnn_find(cudnnHandle_t handle)

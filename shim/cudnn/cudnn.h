@@ -2,8 +2,8 @@
  *
  * The cuDNN front, once for each major: a library that stands on the driver front
  * (shim/front.h). Descriptors are content, kept here; they travel with the calls that use them
- * (protocol/cudnn_body.h). A call is learned by them and all that it passes by value, and
- * posted from then on; sizes are asked once for each content.
+ * (protocol/libraries/cudnn_body.h). A call is learned by them and all that it passes by value,
+ * and posted from then on; sizes are asked once for each content.
  *
  * Generated stubs (protocol/generated/cudnn_stubs….c) begin a call, put its items and send it;
  * the first fault is kept in the call, so a stub has no branches for errors. The graph API is
@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/cudnn.h"
-#include "protocol/cudnn_body.h"
+#include "protocol/libraries/cudnn.h"
+#include "protocol/libraries/cudnn_body.h"
 #include "shim/front.h"
 
 /* CUDNN_MAJOR: 8 or 9, whichever this front stands for. */

@@ -9,7 +9,7 @@
 #include "protocol/generated/cudnn_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "protocol/handle.h"
+#include "protocol/wire/handle.h"
 #include "shim/cudnn/cudnn.h"
 
 static int missing; /* the agent's library; it was told */

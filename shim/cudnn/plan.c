@@ -10,7 +10,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "protocol/handle.h"
+#include "protocol/wire/handle.h"
 #include "shim/cudnn/backend.h"
 #include "shim/sha256.h"
 

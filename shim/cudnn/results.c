@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/cudnn_found.h"
+#include "protocol/libraries/cudnn_found.h"
 #include "shim/cudnn/backend.h"
 
 /* 1 + the mode that was asked last by graph and mode alone; 0: none was. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Descriptors of the graph API as content (protocol/cudnn_tree.h), out and in, and what is
- * asked of the agent with it.
+ * Descriptors of the graph API as content (protocol/libraries/cudnn_tree.h), out and in, and
+ * what is asked of the agent with it.
  */
 #include <stdlib.h>
 #include <string.h>

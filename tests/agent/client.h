@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "protocol/session.h"
+#include "protocol/wire/session.h"
 
 struct agent {
 	pid_t pid;

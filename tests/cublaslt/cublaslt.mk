@@ -7,7 +7,7 @@ CUBLASLT_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/cublaslt/$(abi)/,$(CU
 
 define cublaslt_test
 $$(BUILD)/cublaslt/$(1)/%: tests/cublaslt/%.c tests/cublaslt/check.h tests/cublas/check.h \
-		protocol/cublaslt.h protocol/generated/cublaslt_api.h \
+		protocol/libraries/cublaslt.h protocol/generated/cublaslt_api.h \
 		$$(OBJ)/link/libcublas.so.$(1) $$(OBJ)/link/libcublasLt.so.$(1)
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)

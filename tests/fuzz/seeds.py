@@ -40,7 +40,7 @@ def read(name):
         return file.read()
 
 
-with open(os.path.join(ROOT, "protocol", "handle.h")) as handle_h:
+with open(os.path.join(ROOT, "protocol", "wire", "handle.h")) as handle_h:
     KINDS = {m[1]: int(m[2]) for m in re.finditer(r"KIND_(\w+) = (\d+)", handle_h.read())}
 OPS = {m[1]: int(m[2]) for path in glob.glob(os.path.join(GENERATED, "*_ops.h"))
        for m in re.finditer(r"OP_(\w+) = (\d+)", read(os.path.basename(path)))}

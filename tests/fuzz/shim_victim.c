@@ -23,11 +23,11 @@
 
 #include "common/descriptors.h"
 #include "common/wait.h"
-#include "protocol/channel.h"
-#include "protocol/frame.h"
+#include "protocol/wire/channel.h"
+#include "protocol/wire/frame.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "protocol/open.h"
+#include "protocol/wire/open.h"
 #include "tests/fuzz/forked.h"
 #include "tests/fuzz/records.h"
 

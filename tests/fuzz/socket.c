@@ -24,8 +24,8 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "protocol/frame.h"
-#include "protocol/session.h"
+#include "protocol/wire/frame.h"
+#include "protocol/wire/session.h"
 #include "sidecar/server.h"
 #include "tests/fuzz/records.h"
 

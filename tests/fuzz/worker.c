@@ -22,8 +22,8 @@
 #include "common/wait.h"
 #include "gpu-agent/agent.h"
 #include "gpu-agent/worker.h"
-#include "protocol/channel.h"
-#include "protocol/frame.h"
+#include "protocol/wire/channel.h"
+#include "protocol/wire/frame.h"
 #include "tests/fuzz/forked.h"
 #include "tests/fuzz/records.h"
 

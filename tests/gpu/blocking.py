@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Which calls of NVIDIA's driver wait for a host function that is outstanding, in the driver and on
-one stream: what the worker must not do on its loop then (`waits` in protocol/*.api).
+one stream: what the worker must not do on its loop then (`waits` in protocol/api/*.api).
 
     tests/gpu/blocking.py [LIBCUDA]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudnn.api and protocol/cudnn*.h against NVIDIA's headers and names, as tools/fetch_cudnn.py has
+"""cudnn.api and protocol/libraries/cudnn*.h against NVIDIA's headers and names, as tools/fetch_cudnn.py has
 put them into the cache."""
 import glob
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares protocol/*.api with NVIDIA's headers and with what its runtime libraries export.
+"""Compares protocol/api/*.api with NVIDIA's headers and with what its runtime libraries export.
 
     parity.py CACHE [LIBRARY …]     CACHE holds cuda-12.9, cuda-13.0 and cuda-13.5; LIBRARY is
                                     one of our fronts, as built
@@ -265,7 +265,7 @@ def main():
         print("skip - cublaslt.api against cublasLt.h: tools/fetch-cublas.sh has not been run")
     if os.path.exists(os.path.join(cache, "cudnn-9", "names")):
         ours["cudnn.api and cudnn.h against cuDNN's headers"] = cudnn.differences(
-            description, cache, generate.HERE)
+            description, cache, os.path.join(generate.HERE, "libraries"))
     else:
         print("skip - cudnn.api against cuDNN's headers: tools/fetch_cudnn.py has not been run")
     for what, differences in {**as_is, **ours}.items():

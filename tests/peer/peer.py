@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hand-made agent and a hand-made app that speak the layouts of protocol/*.h, so that tests can
+"""A hand-made agent and a hand-made app that speak the layouts of protocol/wire/*.h, so that tests can
 lie in any field.  Standard library only; numbers are copied from the headers on purpose: a layout
 that moves breaks these tests."""
 

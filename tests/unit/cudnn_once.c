@@ -14,7 +14,7 @@
 
 #include "gpu-agent/cudnn_graph.h"
 #include "gpu-agent/worker_state.h"
-#include "protocol/cudnn_found.h"
+#include "protocol/libraries/cudnn_found.h"
 
 enum { RESULTS = 40, KNOBS = 12 };
 

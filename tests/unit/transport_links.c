@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "common/wait.h"
-#include "protocol/frame.h"
+#include "protocol/wire/frame.h"
 #include "transport/fault.h"
 #include "transport/loop.h"
 #include "transport/stream.h"

@@ -4,7 +4,7 @@
  * the first of two allocations stays as it is, whatever pitches and slices a client states.
  */
 #include "protocol/generated/cuda_wire.h"
-#include "protocol/graph.h"
+#include "protocol/wire/graph.h"
 #include "tests/unit/worker_peer.h"
 
 #define FIRST 0x200000000000ull

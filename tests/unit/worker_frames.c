@@ -4,7 +4,7 @@
  * and frames with each bit of the header flipped.  A real worker process on the software GPU;
  * this program plays front and client.
  */
-#include "protocol/cublaslt.h"
+#include "protocol/libraries/cublaslt.h"
 #include "protocol/generated/cublaslt_ops.h"
 #include "tests/unit/worker_peer.h"
 

@@ -3,7 +3,7 @@
  * The worker's graphs against a client that lies, and what must go on while a stream captures.
  */
 #include "protocol/generated/cuda_wire.h"
-#include "protocol/graph.h"
+#include "protocol/wire/graph.h"
 #include "tests/unit/worker_peer.h"
 
 #define MEMORY 0x200000000000ull

@@ -4,7 +4,7 @@
  * it makes, prints or has lines logged.
  */
 #include "protocol/generated/cuda_wire.h"
-#include "protocol/graph.h"
+#include "protocol/wire/graph.h"
 #include "tests/unit/worker_peer.h"
 
 #include <dirent.h>

@@ -27,11 +27,11 @@
 #include "common/descriptors.h"
 #include "gpu-agent/agent.h"
 #include "gpu-agent/worker.h"
-#include "protocol/channel.h"
+#include "protocol/wire/channel.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "protocol/open.h"
+#include "protocol/wire/open.h"
 
 #define PATIENCE_MS 5000
 

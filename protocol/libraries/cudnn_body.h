@@ -23,7 +23,7 @@
 
 #include <stdint.h>
 
-#include "protocol/cudnn.h"
+#include "protocol/libraries/cudnn.h"
 
 struct cudnn_body {
 	uint64_t handle; /* KIND_cudnnHandle */

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "protocol/cudnn_attributes.h"
+#include "protocol/libraries/cudnn_attributes.h"
 
 typedef void *cudnnBackendDescriptor_t;
 typedef struct {

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "protocol/cudnn_backend.h"
+#include "protocol/libraries/cudnn_backend.h"
 
 #define CUDNN_TREE_BYTES (48u * 1024) /* a frame's body takes that and its head */
 #define CUDNN_TREE_NODES 2048u

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "protocol/cublas.h"
+#include "protocol/libraries/cublas.h"
 
 typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct {

@@ -13,7 +13,7 @@
 #include <library_types.h>
 #include <stdint.h>
 
-#include "protocol/frame.h"
+#include "protocol/wire/frame.h"
 
 typedef struct cublasContext *cublasHandle_t;
 typedef int cublasStatus_t;

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "protocol/nvml.h"
+#include "protocol/wire/nvml.h"
 
 #define OPEN_VERSION 1u
 #define OPEN_ATTRIBUTES 256 /* CUdevice_attribute values 1..255; newer ones: NOT_SUPPORTED */
