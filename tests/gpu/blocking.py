@@ -106,6 +106,118 @@ def executable(graph):
     return made
 
 
+class Location(ctypes.Structure):
+    _fields_ = [("type", INT), ("id", INT)]
+
+
+class Allocation(ctypes.Structure):  # CUmemAllocationProp
+    _fields_ = [("type", INT), ("handles", INT), ("location", Location), ("metadata", P), ("flags", ctypes.c_ubyte * 8)]
+
+
+class Access(ctypes.Structure):  # CUmemAccessDesc
+    _fields_ = [("location", Location), ("flags", INT)]
+
+
+class Pool(ctypes.Structure):  # CUmemPoolProps
+    _fields_ = [("type", INT), ("handles", INT), ("location", Location), ("security", P), ("most", SIZE),
+                ("reserved", ctypes.c_ubyte * 56)]
+
+
+DEVICE = Location(1, 0)
+GRANULE = 2 << 20
+
+
+def create(made):
+    """cuMemCreate of a granule that may have a file descriptor."""
+    return call("cuMemCreate", ref(made), SIZE(GRANULE), ref(Allocation(1, 1, DEVICE)), ctypes.c_ulonglong(0))
+
+
+def created():
+    made = ctypes.c_uint64()
+    if create(made):
+        raise SystemExit("cuMemCreate")
+    return made
+
+
+def reserved():
+    address = ctypes.c_uint64()
+    must("cuMemAddressReserve", ref(address), SIZE(GRANULE), SIZE(0), ctypes.c_uint64(0), ctypes.c_ulonglong(0))
+    return address
+
+
+def map_at(address, memory):
+    return call("cuMemMap", address, SIZE(GRANULE), SIZE(0), memory, ctypes.c_ulonglong(0))
+
+
+def allow(address):
+    return call("cuMemSetAccess", address, SIZE(GRANULE), ref(Access(DEVICE, 3)), SIZE(1))
+
+
+def mapped(accessible=True):
+    address, memory = reserved(), created()
+    if map_at(address, memory) or (accessible and allow(address)):
+        raise SystemExit("cuMemMap")
+    return address, memory
+
+
+def exported():
+    descriptor = INT()
+    must("cuMemExportToShareableHandle", ref(descriptor), created(), 1, ctypes.c_ulonglong(0))
+    return descriptor
+
+
+def registered():
+    bytes_ = ctypes.create_string_buffer(1 << 20)
+    must("cuMemHostRegister_v2", bytes_, SIZE(1 << 20), 0)
+    return bytes_
+
+
+def library():
+    handle = P()
+    must("cuLibraryLoadData", ref(handle), ptx(), None, None, 0, None, None, 0)
+    return handle
+
+
+def kernel_of(handle):
+    kernel = P()
+    must("cuLibraryGetKernel", ref(kernel), handle, b"kernel%d" % number)
+    return kernel
+
+
+def linking():
+    state, text = P(), ptx()
+    must("cuLinkCreate_v2", 0, None, None, ref(state))
+    must("cuLinkAddData_v2", state, 1, text, SIZE(len(text) + 1), b"a", 0, None, None)
+    return state
+
+
+def cubin():
+    bytes_, size = P(), SIZE()
+    must("cuLinkComplete", linking(), ref(bytes_), ref(size))
+    return ctypes.string_at(bytes_, size.value)
+
+
+def pool():
+    handle = P()
+    must("cuMemPoolCreate", ref(handle), ref(Pool(1, 0, DEVICE)))
+    return handle
+
+
+def pool_memory():
+    address = ctypes.c_uint64()
+    must("cuMemAllocAsync", ref(address), SIZE(1 << 20), None)
+    return address
+
+
+def context_of():
+    """One more context; the one that was current is so again."""
+    made, before = P(), P()
+    must("cuCtxGetCurrent", ref(before))
+    must("cuCtxCreate_v2", ref(made), 0, 0)
+    must("cuCtxSetCurrent", before)
+    return made
+
+
 def used(handle=None):
     function = function_of(handle or module())
     if launch(function):
@@ -115,6 +227,7 @@ def used(handle=None):
 
 
 ref = ctypes.byref
+NULL_ARGUMENT = ctypes.c_uint64(0)
 # What each call needs is made before the host function is; then the call alone.
 CASES = {
     "cuCtxSynchronize": lambda: lambda: call("cuCtxSynchronize"),
@@ -170,6 +283,49 @@ CASES = {
     "cuCtxSetLimit, stack": lambda: lambda: call("cuCtxSetLimit", 0, SIZE(16384)),
     "cuMemPoolTrimTo": lambda: (lambda p: (must("cuDeviceGetDefaultMemPool", ref(p), 0), lambda: call(
         "cuMemPoolTrimTo", p, SIZE(0)))[1])(P()),
+    "cuModuleLoadData, cubin": lambda: (lambda image: lambda: call("cuModuleLoadData", ref(P()), image))(cubin()),
+    "cuLinkComplete": lambda: (lambda s: lambda: call("cuLinkComplete", s, ref(P()), ref(SIZE())))(linking()),
+    "cuLibraryLoadData, cubin": lambda: (lambda image: lambda: call(
+        "cuLibraryLoadData", ref(P()), image, None, None, 0, None, None, 0))(cubin()),
+    "cuLibraryGetKernel": lambda: (lambda l: lambda: call(
+        "cuLibraryGetKernel", ref(P()), l, b"kernel%d" % number))(library()),
+    "cuKernelGetFunction, first": lambda: (lambda k: lambda: call(
+        "cuKernelGetFunction", ref(P()), k))(kernel_of(library())),
+    "cuKernelGetAttribute, first": lambda: (lambda k: lambda: call(
+        "cuKernelGetAttribute", ref(INT()), 4, k, 0))(kernel_of(library())),
+    "cuLaunchKernel of a CUkernel, first": lambda: (lambda k, s: lambda: launch(k, s))(
+        kernel_of(library()), stream_of()),
+    "cuLibraryGetGlobal, first": lambda: (lambda l: lambda: call(
+        "cuLibraryGetGlobal", ref(ctypes.c_uint64()), ref(SIZE()), l, b"variable%d" % number))(library()),
+    "cuLibraryGetModule, first": lambda: (lambda l: lambda: call("cuLibraryGetModule", ref(P()), l))(library()),
+    "cuLibraryUnload": lambda: (lambda l: lambda: call("cuLibraryUnload", l))(library()),
+    "cuLibraryUnload of one that ran": lambda: (lambda l: (
+        must("cuLaunchKernel", kernel_of(l), 1, 1, 1, 1, 1, 1, 0, None,
+            (P * 1)(ctypes.addressof(NULL_ARGUMENT)), None),
+        lambda: call("cuLibraryUnload", l))[1])(library()),
+    "cuMemCreate": lambda: lambda: create(ctypes.c_uint64()),
+    "cuMemMap": lambda: (lambda a, m: lambda: map_at(a, m))(reserved(), created()),
+    "cuMemSetAccess": lambda: (lambda a: lambda: allow(a))(mapped(False)[0]),
+    "cuMemUnmap": lambda: (lambda a: lambda: call("cuMemUnmap", a, SIZE(GRANULE)))(mapped()[0]),
+    "cuMemRelease, mapped": lambda: (lambda m: lambda: call("cuMemRelease", m))(mapped()[1]),
+    "cuMemRelease, mapped nowhere": lambda: (lambda m: lambda: call("cuMemRelease", m))(created()),
+    "cuMemExportToShareableHandle": lambda: (lambda m: lambda: call(
+        "cuMemExportToShareableHandle", ref(INT()), m, 1, ctypes.c_ulonglong(0)))(created()),
+    "cuMemImportFromShareableHandle": lambda: (lambda d: lambda: call(
+        "cuMemImportFromShareableHandle", ref(ctypes.c_uint64()), P(d.value), 1))(exported()),
+    "cuMemAddressReserve": lambda: lambda: call(
+        "cuMemAddressReserve", ref(ctypes.c_uint64()), SIZE(GRANULE), SIZE(0), ctypes.c_uint64(0), ctypes.c_ulonglong(0)),
+    "cuMemAddressFree": lambda: (lambda a: lambda: call("cuMemAddressFree", a, SIZE(GRANULE)))(reserved()),
+    "cuMemHostUnregister": lambda: (lambda b: lambda: call("cuMemHostUnregister", b))(registered()),
+    "cuMemFreeAsync": lambda: (lambda a, s: lambda: call("cuMemFreeAsync", a, s))(pool_memory(), stream_of()),
+    "cuMemPoolCreate": lambda: lambda: call("cuMemPoolCreate", ref(P()), ref(Pool(1, 0, DEVICE))),
+    "cuMemPoolDestroy": lambda: (lambda p: lambda: call("cuMemPoolDestroy", p))(pool()),
+    "cuIpcGetMemHandle": lambda: (lambda a: lambda: call(
+        "cuIpcGetMemHandle", ctypes.create_string_buffer(64), a))(device_memory()),
+    "cuGraphDestroy": lambda: (lambda g: lambda: call("cuGraphDestroy", g))(graph_of(used())),
+    "a capture": lambda: (lambda f: lambda: 0 if graph_of(f) else 1)(used()),
+    "cuCtxCreate": lambda: lambda: call("cuCtxCreate_v2", ref(P()), 0, 0),
+    "cuCtxDestroy": lambda: (lambda c: lambda: call("cuCtxDestroy_v2", c))(context_of()),
     "cuCtxGetStreamPriorityRange": lambda: lambda: call("cuCtxGetStreamPriorityRange", ref(INT()), ref(INT())),
 }
 
@@ -191,10 +347,11 @@ def main():
         begun = time.monotonic()
         try:
             status = tried()
-        except AttributeError as error:
+        except (SystemExit, AttributeError) as error:
             status = error
         took = time.monotonic() - begun
         print(f"{name:52} {'waits' if took > 0.3 else 'returns'} {took * 1e3:8.1f} ms  {status}", flush=True)
+        must("cuCtxSetCurrent", context)
         must("cuCtxSynchronize")
 
 
