@@ -58,6 +58,7 @@ struct session {
 static struct agent_config config;
 static uint16_t ops[OPS];
 static unsigned op_count;
+static uint64_t sessions, frames; /* that workers took, as they say when they end */
 
 /* --- the worker's process ------------------------------------------------------------------
  */
@@ -68,6 +69,12 @@ static void must(int ret, const char *what)
 		perror(what);
 		abort();
 	}
+}
+
+static void tell_frames(void)
+{
+	fprintf(stderr, "workers took %llu frames in %llu sessions\n",
+		(unsigned long long)frames, (unsigned long long)sessions);
 }
 
 static void setup(void)
@@ -91,6 +98,7 @@ static void setup(void)
 	for (unsigned op = 1; op < OPS; op++)
 		if (serve_find((uint16_t)op))
 			ops[op_count++] = (uint16_t)op;
+	atexit(tell_frames);
 }
 
 /* --- its front and its client --------------------------------------------------------------
@@ -213,9 +221,11 @@ static void send_record(struct session *s, const struct record *r, const uint8_t
 	}
 }
 
-/* That is no finding but no test either. */
-static void note_failed(const struct handoff *h)
+/* A worker that does not get ready is no finding but no test either. */
+static void note_said(const struct handoff *h)
 {
+	if (h->what == HANDOFF_ENDED)
+		frames += h->frames_received;
 	if (h->what == HANDOFF_FAILED)
 		fprintf(stderr, "the worker did not get ready: %.*s\n",
 			(int)sizeof(h->text) - 1, h->text);
@@ -238,10 +248,11 @@ static void finish(struct session *s)
 			if (recv(p[i].fd, waste, sizeof(waste), 0) <= 0)
 				p[i].fd = -1;
 			else if (i == 1)
-				note_failed((const void *)waste);
+				note_said((const void *)waste);
 		}
 	}
 	forked_end(s->worker, until);
+	sessions++;
 	close(s->handoff);
 	close(s->commands);
 	close(s->replies);
