@@ -34,7 +34,7 @@ static inline void *cublas_at(
 	return local;
 }
 
-/* As a CUresult, one to one; shim/cublas/cublas.c turns it back. */
+/* As a CUresult, one to one; shim/libraries/cublas/cublas.c turns it back. */
 CUresult cublas_result(cublasStatus_t status);
 
 #endif

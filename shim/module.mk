@@ -20,7 +20,8 @@ PRELOAD_CFLAGS += -Wno-tsan
 endif
 PRELOAD_LDFLAGS ?= -shared -Wl,--hash-style=gnu -Wl,-z,relro
 
-SHIM_SRCS := $(wildcard shim/*.c)
+SHIM_SRCS := $(wildcard shim/engine/*.c shim/driver/*.c shim/driver/*/*.c \
+	shim/libraries/common/*.c)
 SHIM_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(SHIM_SRCS) $(addprefix protocol/generated/, \
 	cuda_stubs.c cuda_calls.c cuda_procs.c))
 
@@ -38,7 +39,8 @@ FRONT12_OBJS :=
 FRONT13_OBJS :=
 FRONT12_NAMES :=
 FRONT13_NAMES :=
-include $(wildcard shim/*/*.mk)
+SHIM_FRONTS := $(wildcard shim/*/*.mk shim/libraries/*/*.mk)
+include $(SHIM_FRONTS)
 
 $(OBJ)/preload-stub/%.so: shim/module.mk | $(CACHE)/.complete
 	$(call say,LD,$@)
@@ -134,7 +136,7 @@ $(OBJ)/link/%: shim/front.py
 ##### libvcuda.so #####
 
 # While a program is loaded it stands for libcudart.so.13 (SONAME and symbol version), as
-# libutilities.so does for 12 (shim/utilities/utilities.mk says why). dlsym on that handle searches
+# libutilities.so does for 12 (shim/loader/loader.mk says why). dlsym on that handle searches
 # what it needs in this order: the fronts of 13 come first.
 VCUDA_NEEDS := $(FRONT13_LIB) $(CUDA_LIB) $(FRONT12_LIB) $(NVML_LIB) \
 	$(filter-out $(call holder_of,libcudart.so.13),$(FRONT_HOLDERS))
@@ -152,7 +154,7 @@ PRELOADED := $(UTILITIES_LIB) $(LIB)/libvcuda.so $(CUDA_LIB) $(FRONT12_LIB) $(FR
 	$(NVML_LIB) $(filter-out $(foreach abi,12 13,$(call holder_of,libcudart.so.$(abi))), \
 	$(FRONT_HOLDERS))
 
-$(LIB)/preload.list: shim/module.mk $(wildcard shim/*/*.mk) | $(PRELOADED)
+$(LIB)/preload.list: shim/module.mk $(SHIM_FRONTS) | $(PRELOADED)
 	$(Q)printf '%s\n' $(notdir $(PRELOADED)) >$@
 
 all: $(LIB)/libvcuda.so $(LIB)/preload.list

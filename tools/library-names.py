@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes shim/refusing/*.txt: the names that NVIDIA's libraries without a front export, with their
-version nodes and what a function returns where that is no status. shim/refusing/refusing.py reads
+"""Writes shim/libraries/unserved/*.txt: the names that NVIDIA's libraries without a front export, with their
+version nodes and what a function returns where that is no status. shim/libraries/unserved/unserved.py reads
 them and says what a line means.
 
     tools/library-names.py PIP [LIBRARY …]
@@ -22,7 +22,7 @@ import urllib.request
 import zlib
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FOLDER = os.path.join(TOP, "shim", "refusing")
+FOLDER = os.path.join(TOP, "shim", "libraries", "unserved")
 LISTS = {  # list: (library, what its names look like, packages)
     "cufft": ("libcufft", "_*cufft", ("nvidia-cufft-cu12", "nvidia-cufft")),
     "curand": ("libcurand", "curand", ("nvidia-curand-cu12", "nvidia-curand")),

@@ -17,7 +17,7 @@
 #include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
-#include "shim/engine.h"
+#include "shim/engine/engine.h"
 
 #define VCUDA_EXPORT __attribute__((visibility("default")))
 #define VCUDA_LOCAL(name) \

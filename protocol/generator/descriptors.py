@@ -80,7 +80,7 @@ def api_header(api):
 
 
 def hand_header(api):
-    out = text.head(f"What shim/{F}/ writes by hand.",
+    out = text.head(f"What shim/libraries/{F}/ writes by hand.",
                     f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_HAND_H", [f'"protocol/libraries/{F}.h"'])
     for e in api.of(F):
         if by_hand(e) and e.verb != "refused":
@@ -132,9 +132,9 @@ def stub(api, entry):
 def stubs(api, major):
     out = text.head(
         f"The functions that lib{F}.so.{major} exports.  What crosses is put together with\n"
-        f"shim/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
+        f"shim/libraries/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
         [f'"protocol/generated/{n}.h"' for n in ("cuda_calls", f"{F}_api", f"{F}_hand", f"{F}_ops")]
-        + [f'"shim/{F}/{F}.h"'])
+        + [f'"shim/libraries/{F}/{F}.h"'])
     out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
     for e in api.of(F):
         if major not in abis(e):

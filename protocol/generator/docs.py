@@ -5,8 +5,8 @@ import sys
 
 from .api import VERBS, abis
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "shim", "refusing"))
-import refusing  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "shim", "libraries", "unserved"))
+import unserved  # noqa: E402
 
 TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
           "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)",
@@ -64,9 +64,9 @@ def without_a_front():
     out = "\n## Libraries without a front\n\n"
     out += "Exported, so that what is linked with them loads; the first call says on stderr that\n"
     out += "vcuda has no front for the library yet, and every call answers its own status. Versions\n"
-    out += "and properties are answered. The names: `shim/refusing/*.txt`.\n\n"
+    out += "and properties are answered. The names: `shim/libraries/unserved/*.txt`.\n\n"
     out += "| library | functions | every call answers |\n|---|---|---|\n"
-    for soname in refusing.sonames():
-        front = refusing.Library(soname)
+    for soname in unserved.sonames():
+        front = unserved.Library(soname)
         out += f"| {soname} | {len(front.names)} | {front.word} |\n"
     return out

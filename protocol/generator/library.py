@@ -144,7 +144,7 @@ def api_header(api, family):
 
 
 def hand_header(api, family):
-    out = text.head(f"What shim/{family}/ writes by hand.",
+    out = text.head(f"What shim/libraries/{family}/ writes by hand.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_HAND_H",
                     [f'"protocol/libraries/{family}.h"'])
     for e in api.of(family):
@@ -246,10 +246,10 @@ def wide_stub(entry):
 def stubs(api, family, major):
     out = text.head(
         f"The functions that lib{STEM.get(family, family)}.so.{major} exports.  What crosses goes through\n"
-        f"shim/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
+        f"shim/libraries/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
         ["<stddef.h>", "", '"protocol/generated/cuda_calls.h"'] +
         [f'"protocol/generated/{family}_{n}.h"' for n in ("api", "hand", "ops", "wire")] +
-        [f'"shim/{family}/{family}.h"'])
+        [f'"shim/libraries/{family}/{family}.h"'])
     out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
     for e in api.of(family):
         if major not in abis(e):

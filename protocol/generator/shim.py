@@ -213,7 +213,7 @@ def stubs(api):
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
     for name in ("cuda_calls", "cuda_hand", "cuda_ops", "cuda_wire"):
         out += f'#include "protocol/generated/{name}.h"\n'
-    out += '#include "shim/engine.h"\n\n'
+    out += '#include "shim/engine/engine.h"\n\n'
     out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
     out += "#define VCUDA_LOCAL(name) \\\n\textern __typeof__(name) local_##name "
     out += '__attribute__((alias(#name), visibility("hidden")))\n\n'

@@ -5,8 +5,8 @@
  * listed in refused.c answer NOT_SUPPORTED.
  *
  * It holds no connection of its own: what a session learned at its start is told locally, what
- * changes is asked through the driver front (shim/nvml.h, which also says what a fork does).
- * Devices are those of the session, in CUDA's order, and their handles are addresses of
+ * changes is asked through the driver front (shim/driver/nvml.h, which also says what a fork
+ * does). Devices are those of the session, in CUDA's order, and their handles are addresses of
  * `slots`. What the agent does not know is NVML_ERROR_NOT_SUPPORTED, never a made-up value.
  */
 #ifndef VCUDA_NVML_FRONT_H
@@ -20,7 +20,7 @@
 #include <nvml.h>
 #pragma GCC visibility pop
 
-#include "shim/nvml.h"
+#include "shim/driver/nvml.h"
 
 /* UNINITIALIZED unless nvmlInit was called; starts every function. */
 nvmlReturn_t front_enter(void);

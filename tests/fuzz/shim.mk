@@ -4,12 +4,12 @@
 FUZZ_SECONDS ?= 30
 
 $(BUILD)/tests/fuzz/shim-fatbin-replay: $(call objects,tests/fuzz/shim_fatbin.c \
-		tests/fuzz/agent_replay.c shim/fatbin.c)
+		tests/fuzz/agent_replay.c shim/driver/module/fatbin.c)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
 
-$(BUILD)/tests/fuzz/shim-fatbin-libfuzzer: tests/fuzz/shim_fatbin.c shim/fatbin.c
+$(BUILD)/tests/fuzz/shim-fatbin-libfuzzer: tests/fuzz/shim_fatbin.c shim/driver/module/fatbin.c
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^

@@ -18,7 +18,7 @@
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_procs.h"
 #include "protocol/generated/cuda_wire.h"
-#include "shim/engine.h"
+#include "shim/engine/engine.h"
 
 CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
 CUresult cuStreamWriteValue64_v2_ptsz(

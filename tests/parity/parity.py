@@ -16,14 +16,14 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "shim", "refusing"))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "shim", "libraries", "unserved"))
 
 import generate  # noqa: E402
 from generator import api, library, shim  # noqa: E402
 
 import cudnn  # noqa: E402
 import header  # noqa: E402
-import refusing  # noqa: E402
+import unserved  # noqa: E402
 
 TWINS = ("_ptsz", "_ptds")
 # Functions that cudaTypedefs.h dates earlier than the first cuda.h that declares them.
@@ -125,8 +125,8 @@ def built(description, library):
     stem = os.path.basename(library)
     out = []
     refused = collections.defaultdict(set)
-    for soname in refusing.sonames():
-        front = refusing.Library(soname)
+    for soname in unserved.sonames():
+        front = unserved.Library(soname)
         refused[front.node] |= set(front.names)
     for node, theirs in header.exported_by_node(library).items():
         theirs = {n for n in theirs if not n.startswith("vcuda_")}

@@ -9,12 +9,19 @@ SHIM_UNIT_SAN_shim_handle := thread
 SHIM_UNIT_SAN_shim_ring := thread
 SHIM_UNIT_LIBS_shim_sha256 := -lcrypto
 
-$(SHIM_UNIT_TESTS:%=$(SHIM_UNIT)/%): $(SHIM_UNIT)/shim_%: tests/unit/shim_%.c \
-		shim/%.c shim/blocks.c shim/holes.c shim/globals.c $(wildcard shim/*.h) | $(CACHE)/.complete
-	$(call say,LINK,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(SHIM_UNIT_FLAGS) -fsanitize=$(or $(SAN),$(SHIM_UNIT_SAN_$(@F)),address$(comma)undefined) \
-		-o $@ $(sort $(filter %.c,$^)) $(SHIM_UNIT_LIBS_$(@F)) -lcmocka
+# Of the part's name, which is its file's in whatever room.
+define shim_unit
+$$(SHIM_UNIT)/shim_$(1): tests/unit/shim_$(1).c \
+		$$(wildcard shim/engine/$(1).c shim/driver/$(1).c shim/driver/*/$(1).c) \
+		shim/engine/blocks.c shim/driver/memory/free_extents.c shim/driver/memory/globals.c \
+		$$(wildcard shim/*/*.h shim/*/*/*.h) | $$(CACHE)/.complete
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(SHIM_UNIT_FLAGS) \
+		-fsanitize=$$(or $$(SAN),$$(SHIM_UNIT_SAN_$$(@F)),address$$(comma)undefined) \
+		-o $$@ $$(sort $$(filter %.c,$$^)) $$(SHIM_UNIT_LIBS_$$(@F)) -lcmocka
+endef
+$(foreach part,$(SHIM_UNIT_TESTS:shim_%=%),$(eval $(call shim_unit,$(part))))
 
 .PHONY: test-shim-unit
 test: test-shim-unit

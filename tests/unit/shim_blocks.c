@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shim/blocks.h"
+#include "shim/engine/blocks.h"
 
 static void test_empty_and_full(void **state)
 {

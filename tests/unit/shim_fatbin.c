@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shim/fatbin.h"
+#include "shim/driver/module/fatbin.h"
 
 #define PTX 1
 #define ELF 2

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "shim/handle.h"
+#include "shim/engine/handle.h"
 
 static void test_kinds_and_generations(void **state)
 {

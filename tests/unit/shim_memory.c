@@ -14,13 +14,13 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/context.h"
-#include "shim/engine.h"
-#include "shim/memory.h"
-#include "shim/session.h"
-#include "shim/stats.h"
-#include "shim/thread.h"
-#include "shim/words.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/engine/session.h"
+#include "shim/engine/statistics.h"
+#include "shim/engine/thread.h"
+#include "shim/engine/completion.h"
 
 #define WINDOW 0x200000000000ull
 #define GRANULE (2ull << 20)

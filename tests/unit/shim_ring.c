@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shim/ring.h"
+#include "shim/engine/ring.h"
 
 #define RING (512u * 1024)
 #define ARENA (1u << 20)

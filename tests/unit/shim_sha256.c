@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <openssl/sha.h>
 
-#include "shim/sha256.h"
+#include "shim/engine/sha256.h"
 
 static void test_known(void **state)
 {

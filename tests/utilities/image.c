@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/utilities/image.h"
+#include "shim/loader/elf.h"
 
 extern char __executable_start;
 

@@ -2,7 +2,7 @@
 
 UTILITIES_TESTS := $(BUILD)/tests/utilities
 
-$(UTILITIES_TESTS)/image: tests/utilities/image.c shim/utilities/image.c shim/utilities/image.h
+$(UTILITIES_TESTS)/image: tests/utilities/image.c shim/loader/elf.c shim/loader/elf.h
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fsanitize=address,undefined \

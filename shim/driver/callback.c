@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host functions: the worker stops the stream and sends a ticket; a thread of ours, started
+ * with the first host function, runs the function and says that it is done.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/wait.h"
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/callback.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/graph/graph.h"
+#include "shim/engine/session.h"
+#include "shim/engine/thread.h"
+
+#define CALLBACK_BUCKETS 256
+#define CALLBACK_LOOK_NS 50000000u
+
+struct callback {
+	struct callback *next;
+	uint64_t ticket;
+	CUhostFn function; /* one of the two */
+	CUstreamCallback on_stream;
+	CUstream stream;
+	void *argument;
+	/* Of a graph's host node: it stays until no graph has it and all launches have run. */
+	bool node;
+	bool dropped;
+	uint64_t launches;
+	struct node_launch *first, **last; /* those that need the app's memory, in order */
+};
+
+/* A launch of a graph with a host node and copies: what lies before the node must be in the
+ * app's memory when it runs, and what lies behind it is read once it has run. */
+struct node_launch {
+	struct node_launch *next;
+	struct context *context;
+	struct parts parts;
+	size_t at; /* the node's own place */
+};
+
+static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct callback *waiting[CALLBACK_BUCKETS];
+static uint64_t last_ticket;
+static bool running;
+static _Atomic uint64_t outstanding;
+
+bool callback_outstanding(void)
+{
+	return atomic_load(&outstanding) != 0;
+}
+
+/* With the lock held. */
+static struct callback **callback_at(uint64_t ticket)
+{
+	struct callback **at = &waiting[ticket % CALLBACK_BUCKETS];
+
+	while (*at && (*at)->ticket != ticket)
+		at = &(*at)->next;
+	return at;
+}
+
+/* A node's stays where it is. */
+static struct callback *callback_take(uint64_t ticket)
+{
+	struct callback **at, *found;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	found = *at;
+	if (found && !found->node)
+		*at = found->next;
+	pthread_mutex_unlock(&callback_lock);
+	return found;
+}
+
+static void node_launch_free(struct node_launch *launch)
+{
+	if (launch)
+		parts_free(&launch->parts);
+	free(launch);
+}
+
+/* With the lock held: nothing needs the node's function any more. */
+static void callback_node_end(struct callback **at)
+{
+	struct callback *callback = *at;
+
+	if (!callback->dropped || callback->launches)
+		return;
+	*at = callback->next;
+	while (callback->first) {
+		struct node_launch *launch = callback->first;
+
+		callback->first = launch->next;
+		node_launch_free(launch);
+	}
+	free(callback);
+}
+
+/* *OUT: NULL where the graph has no copies with the app. */
+static CUresult node_launch_new(const struct parts *parts, size_t at, struct node_launch **out)
+{
+	struct node_launch *launch;
+	bool copies = false;
+	CUstream ahead;
+	CUresult status;
+
+	*out = NULL;
+	for (size_t i = 0; i < parts->count; i++)
+		copies |= parts->places[i].part->kind == PART_IN ||
+			  parts->places[i].part->kind == PART_OUT;
+	if (!copies)
+		return CUDA_SUCCESS;
+	status = stream_ahead(context_current(), &ahead); /* made now, while nothing holds */
+	launch = status ? NULL : calloc(1, sizeof(*launch));
+	if (!launch)
+		return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
+	launch->context = context_current();
+	launch->at = at;
+	if (!parts_copy(&launch->parts, parts)) {
+		node_launch_free(launch);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*out = launch;
+	return CUDA_SUCCESS;
+}
+
+CUresult callback_node_launched(uint64_t ticket, const struct parts *parts, size_t place)
+{
+	struct node_launch *launch;
+	struct callback **at, *callback;
+	CUresult status = node_launch_new(parts, place, &launch);
+
+	if (status)
+		return status;
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	callback = *at;
+	if (callback) {
+		callback->launches++;
+		atomic_fetch_add(&outstanding, 1);
+	}
+	if (callback && launch) {
+		*callback->last = launch;
+		callback->last = &launch->next;
+	}
+	pthread_mutex_unlock(&callback_lock);
+	if (!callback)
+		node_launch_free(launch);
+	return CUDA_SUCCESS;
+}
+
+static struct node_launch *node_launch_take(struct callback *callback)
+{
+	struct node_launch *launch;
+
+	pthread_mutex_lock(&callback_lock);
+	launch = callback->first;
+	if (launch) {
+		callback->first = launch->next;
+		if (!callback->first)
+			callback->last = &callback->first;
+	}
+	pthread_mutex_unlock(&callback_lock);
+	return launch;
+}
+
+/* The app's memory as a host node finds it, and as the graph finds it behind the node. */
+static void node_launch_copy(const struct node_launch *launch, enum part_kind kind)
+{
+	CUstream ahead;
+
+	thread_set(launch->context);
+	if (!stream_ahead(launch->context, &ahead)) {
+		parts_move(&launch->parts, kind, launch->at, ahead);
+		hand_cuStreamSynchronize(ahead);
+	}
+	thread_set(NULL);
+}
+
+void callback_node_drop(uint64_t ticket)
+{
+	struct callback **at;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	if (*at) {
+		(*at)->dropped = true;
+		callback_node_end(at);
+	}
+	pthread_mutex_unlock(&callback_lock);
+}
+
+/* One launch of it has run. */
+static void callback_node_ran(uint64_t ticket)
+{
+	struct callback **at;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	if (*at && (*at)->launches) {
+		(*at)->launches--;
+		callback_node_end(at);
+	}
+	pthread_mutex_unlock(&callback_lock);
+}
+
+static void callback_run(uint64_t ticket)
+{
+	struct callback *callback = callback_take(ticket);
+	struct node_launch *launch = NULL;
+	struct shim_call call;
+	struct wire_vcudaHostFuncDone *body;
+
+	if (callback) {
+		launch = callback->node ? node_launch_take(callback) : NULL;
+		if (launch)
+			node_launch_copy(launch, PART_OUT);
+		thread_self.in_callback = true;
+		if (callback->on_stream)
+			callback->on_stream(callback->stream, CUDA_SUCCESS, callback->argument);
+		else
+			callback->function(callback->argument);
+		thread_self.in_callback = false;
+		if (launch)
+			node_launch_copy(launch, PART_IN);
+		node_launch_free(launch);
+		atomic_fetch_sub(&outstanding, 1);
+		if (callback->node)
+			callback_node_ran(ticket);
+		else
+			free(callback);
+	}
+	body = shim_begin(&call, OP_vcudaHostFuncDone, sizeof(*body));
+	body->ticket = ticket;
+	shim_post(&call);
+}
+
+static void *callback_thread(void *unused)
+{
+	struct channel_page *page = session.page;
+	uint64_t head = atomic_load(&page->upcall_head);
+
+	(void)unused;
+	while (atomic_load(&session.phase) == SESSION_READY) {
+		uint32_t progress = atomic_load(&page->progress);
+
+		while (atomic_load_explicit(&page->upcall_tail, memory_order_acquire) != head) {
+			struct channel_upcall upcall = session.upcalls[head % CHANNEL_UPCALLS];
+
+			atomic_store(&page->upcall_head, ++head);
+			if (upcall.what == UPCALL_HOST_FUNC)
+				callback_run(upcall.value);
+		}
+		atomic_fetch_add(&page->want_progress, 1);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (atomic_load(&page->upcall_tail) == head)
+			wait_sleep(&page->progress, progress, CALLBACK_LOOK_NS);
+		atomic_fetch_sub(&page->want_progress, 1);
+		session_check();
+	}
+	return NULL;
+}
+
+/* With the lock held. The app's signals are not for this thread. */
+static CUresult callback_start(void)
+{
+	sigset_t all, old;
+	pthread_t thread;
+	int ret;
+
+	if (running)
+		return CUDA_SUCCESS;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&thread, NULL, callback_thread, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	pthread_detach(thread);
+	running = true;
+	return CUDA_SUCCESS;
+}
+
+/* Gives it a ticket; frees it where that fails. */
+static CUresult callback_keep(struct callback *callback)
+{
+	uint64_t ticket;
+	CUresult status;
+
+	pthread_mutex_lock(&callback_lock);
+	status = callback_start();
+	ticket = ++last_ticket;
+	if (!status) {
+		callback->ticket = ticket;
+		callback->next = waiting[ticket % CALLBACK_BUCKETS];
+		waiting[ticket % CALLBACK_BUCKETS] = callback;
+		if (!callback->node)
+			atomic_fetch_add(&outstanding, 1);
+	}
+	pthread_mutex_unlock(&callback_lock);
+	if (status)
+		free(callback);
+	return status;
+}
+
+CUresult callback_node_new(CUhostFn function, void *argument, struct part **out)
+{
+	struct callback *callback = calloc(1, sizeof(*callback));
+	struct part *part = part_new(PART_HOST);
+	CUresult status;
+
+	if (!callback || !part) {
+		free(callback);
+		free(part);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	callback->function = function;
+	callback->argument = argument;
+	callback->node = true;
+	callback->last = &callback->first;
+	status = callback_keep(callback);
+	if (status) {
+		free(part);
+		return status;
+	}
+	part->number = callback->ticket;
+	*out = part;
+	return CUDA_SUCCESS;
+}
+
+bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument)
+{
+	struct callback **at;
+	bool found;
+
+	pthread_mutex_lock(&callback_lock);
+	at = callback_at(ticket);
+	found = *at != NULL;
+	if (found) {
+		*function = (*at)->function;
+		*argument = (*at)->argument;
+	}
+	pthread_mutex_unlock(&callback_lock);
+	return found;
+}
+
+static CUresult callback_add(struct callback *callback, CUstream stream)
+{
+	struct shim_call call;
+	struct wire_vcudaHostFunc *body;
+	uint64_t ticket;
+	CUresult status = callback_keep(callback);
+
+	if (status)
+		return status;
+	ticket = callback->ticket;
+	body = shim_begin(&call, OP_vcudaHostFunc, sizeof(*body));
+	body->stream = shim_stream(&call, stream);
+	body->ticket = ticket;
+	status = shim_post(&call);
+	if (status) {
+		atomic_fetch_sub(&outstanding, 1);
+		free(callback_take(ticket));
+	}
+	return status;
+}
+
+/* The stream captures: the worker makes a node of it. */
+static CUresult callback_captured(
+	struct graph *graph, uint64_t stream, CUhostFn fn, void *argument)
+{
+	struct wire_vcudaHostFunc *body;
+	struct shim_call call;
+	struct part *part;
+	CUresult status = callback_node_new(fn, argument, &part);
+
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_vcudaHostFunc, sizeof(*body));
+	body->stream = stream;
+	body->ticket = part->number;
+	status = shim_post(&call);
+	if (!status && parts_add(&graph->parts, part, graph->handle, GRAPH_NO_NODE))
+		return CUDA_SUCCESS;
+	part_drop(part);
+	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+	struct callback *callback;
+	struct graph *graph;
+	uint64_t stream;
+	CUresult status;
+
+	if (!fn)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = stream_number(hStream, &stream);
+	if (status)
+		return status;
+	graph = capture_graph(stream);
+	if (graph)
+		return callback_captured(graph, stream, fn, userData);
+	callback = calloc(1, sizeof(*callback));
+	if (!callback)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	callback->function = fn;
+	callback->argument = userData;
+	return callback_add(callback, hStream);
+}
+
+CUresult hand_cuStreamAddCallback(
+	CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+{
+	struct callback *added;
+	uint64_t number;
+	CUresult status;
+
+	if (!callback || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = stream_number(hStream, &number);
+	if (!status)
+		status = capture_refuse(number);
+	if (status)
+		return status;
+	added = calloc(1, sizeof(*added));
+	if (!added)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	added->on_stream = callback;
+	added->stream = hStream;
+	added->argument = userData;
+	return callback_add(added, hStream);
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Contexts: the stack of each thread, the primary contexts' reference counts, and contexts that
+ * the app creates.  See context.h.
+ */
+#include "shim/driver/context.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/engine/cache.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/module/module.h"
+#include "shim/driver/memory/pool.h"
+#include "shim/driver/stream.h"
+#include "shim/driver/memory/vmm.h"
+#include "shim/engine/thread.h"
+
+#define CONTEXT_FLAGS (unsigned)CU_CTX_FLAGS_MASK
+#define CONTEXT_API_VERSION                                                                    \
+	3020 /* what NVIDIA's driver answers for contexts of cuCtxCreate_v2 */
+
+static _Atomic uint64_t last_context_id;
+static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool numbers_taken[CONTEXT_MAX];
+
+struct context *context_current(void)
+{
+	struct context *context = thread_self.current;
+
+	/* A primary context that was released, or one that another thread destroyed. */
+	if (context && !atomic_load_explicit(&context->retained, memory_order_relaxed))
+		return NULL;
+	return context;
+}
+
+struct context *context_of(CUcontext handle)
+{
+	return shim_object_of((uint64_t)(uintptr_t)handle, KIND_CUcontext);
+}
+
+static CUcontext context_handle(const struct context *context)
+{
+	return (CUcontext)(uintptr_t)(context ? context->handle : 0);
+}
+
+/* ---- primary contexts ---- */
+
+CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	struct device *device = device_of(dev);
+	struct context *primary;
+	CUresult status = CUDA_SUCCESS;
+
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	primary = &device->primary;
+	pthread_mutex_lock(&context_lock);
+	if (!primary->handle) {
+		primary->number = (uint16_t)CONTEXT_PRIMARY(device_wire(dev));
+		primary->primary = true;
+		primary->device = dev;
+		primary->id = atomic_fetch_add(&last_context_id, 1) + 1;
+		primary->legacy = stream_legacy(primary);
+		if (primary->legacy)
+			primary->handle = shim_mint(KIND_CUcontext, primary);
+		if (!primary->handle)
+			status = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (!status) {
+		atomic_fetch_add(&primary->retained, 1);
+		*pctx = context_handle(primary);
+	}
+	pthread_mutex_unlock(&context_lock);
+	return status;
+}
+
+/* The worker's side of a reset: everything that the context holds is destroyed. */
+static CUresult context_reset(struct context *primary)
+{
+	struct shim_call call;
+	struct wire_vcudaPrimaryReset *body;
+	CUresult status;
+
+	body = shim_begin(&call, OP_vcudaPrimaryReset, sizeof(*body));
+	body->device = device_wire(primary->device);
+	shim_wait(&call, 0);
+	status = shim_end(&call);
+	if (status)
+		return status;
+	memory_reset(primary->device, vmm_reset(primary->device));
+	pool_reset(primary->device);
+	module_reset(primary);
+	stream_reset(primary);
+	cache_drop(primary->number);
+	primary->id = atomic_fetch_add(&last_context_id, 1) + 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	struct device *device = device_of(dev);
+	struct context *primary;
+	CUresult status = CUDA_SUCCESS;
+
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	primary = &device->primary;
+	pthread_mutex_lock(&context_lock);
+	if (!atomic_load(&primary->retained))
+		status = CUDA_ERROR_INVALID_CONTEXT;
+	else if (atomic_fetch_sub(&primary->retained, 1) == 1)
+		status = context_reset(primary);
+	pthread_mutex_unlock(&context_lock);
+	return status;
+}
+
+CUresult hand_cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	struct device *device = device_of(dev);
+	CUresult status = CUDA_SUCCESS;
+
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&context_lock);
+	if (device->primary.handle && atomic_load(&device->primary.retained))
+		status = context_reset(&device->primary);
+	pthread_mutex_unlock(&context_lock);
+	return status;
+}
+
+CUresult hand_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+	struct device *device = device_of(dev);
+
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (flags & ~CONTEXT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* They say how the app's threads wait, which the shim decides for itself. */
+	atomic_store(&device->primary_flags, flags);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+	struct device *device = device_of(dev);
+
+	if (!flags || !active)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*flags = atomic_load(&device->primary_flags);
+	*active = atomic_load(&device->primary.retained) != 0;
+	return CUDA_SUCCESS;
+}
+
+/* ---- contexts of the app's own ---- */
+
+static uint16_t number_take(void)
+{
+	for (uint16_t n = CONTEXT_CREATED; n < CONTEXT_MAX; n++)
+		if (!numbers_taken[n]) {
+			numbers_taken[n] = true;
+			return n;
+		}
+	return 0;
+}
+
+static CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
+{
+	struct shim_call call;
+	struct wire_vcudaContextCreate *body;
+	struct context *context;
+	CUresult status;
+
+	if (!pctx || flags & ~CONTEXT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	context = calloc(1, sizeof(*context));
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&context_lock);
+	context->number = number_take();
+	pthread_mutex_unlock(&context_lock);
+	context->device = dev;
+	context->flags = flags;
+	context->id = atomic_fetch_add(&last_context_id, 1) + 1;
+	context->retained = 1;
+	context->legacy = stream_legacy(context);
+	status = context->number && context->legacy ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!status) {
+		body = shim_begin(&call, OP_vcudaContextCreate, sizeof(*body));
+		body->number = context->number;
+		body->device = device_wire(dev);
+		body->flags = flags;
+		shim_wait(&call, 0);
+		status = shim_end(&call);
+	}
+	if (!status) {
+		context->handle = shim_mint(KIND_CUcontext, context);
+		if (!context->handle || !thread_push(context))
+			status = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (status) {
+		pthread_mutex_lock(&context_lock);
+		numbers_taken[context->number] = false;
+		pthread_mutex_unlock(&context_lock);
+		shim_unmint(context->handle);
+		free(context->legacy);
+		free(context);
+		return status;
+	}
+	*pctx = context_handle(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	return context_create(pctx, flags, dev);
+}
+
+CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+	unsigned int flags, CUdevice dev)
+{
+	if (paramsArray || numParams)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	return context_create(pctx, flags, dev);
+}
+
+CUresult hand_cuCtxCreate_v4(
+	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+{
+	if (ctxCreateParams &&
+		(ctxCreateParams->numExecAffinityParams || ctxCreateParams->cigParams))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return context_create(pctx, flags, dev);
+}
+
+/* The object stays: other threads may have it on their stacks, and find it gone (retained = 0).
+ * A few dozen bytes for each context that a process ever destroyed. */
+CUresult hand_cuCtxDestroy_v2(CUcontext ctx)
+{
+	struct context *context = context_of(ctx);
+	struct shim_call call;
+	struct wire_vcudaContextDestroy *body;
+	CUresult status;
+
+	if (!context)
+		return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
+	if (context->primary || !handle_release(context->handle))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	atomic_store(&context->retained, 0);
+	module_reset(context);
+	stream_reset(context);
+	cache_drop(context->number);
+	thread_forget(context);
+	body = shim_begin(&call, OP_vcudaContextDestroy, sizeof(*body));
+	body->number = context->number;
+	status = shim_post(&call);
+	pthread_mutex_lock(&context_lock);
+	numbers_taken[context->number] = false;
+	pthread_mutex_unlock(&context_lock);
+	return status;
+}
+
+CUresult hand_cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+	struct context *context = context_current();
+
+	if (!pctx || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (context->primary)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	atomic_fetch_add(&context->retained, 1);
+	*pctx = context_handle(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxDetach(CUcontext ctx)
+{
+	struct context *context = context_of(ctx);
+
+	if (!context || context->primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (atomic_load(&context->retained) > 1) {
+		atomic_fetch_sub(&context->retained, 1);
+		return CUDA_SUCCESS;
+	}
+	return hand_cuCtxDestroy_v2(ctx);
+}
+
+/* ---- the thread's stack ---- */
+
+CUresult hand_cuCtxPushCurrent_v2(CUcontext ctx)
+{
+	struct context *context = context_of(ctx);
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return thread_push(context) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult hand_cuCtxPopCurrent_v2(CUcontext *pctx)
+{
+	struct context *context;
+
+	if (!thread_pop(&context))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (pctx)
+		*pctx = context_handle(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxSetCurrent(CUcontext ctx)
+{
+	struct context *context = context_of(ctx);
+	struct context *old;
+
+	if (!ctx) {
+		thread_pop(&old);
+		return CUDA_SUCCESS;
+	}
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	thread_set(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxGetCurrent(CUcontext *pctx)
+{
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pctx = context_handle(thread_self.current);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxGetDevice(CUdevice *device)
+{
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!thread_self.current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*device = thread_self.current->device;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
+{
+	struct context *context = ctx ? context_of(ctx) : thread_self.current;
+
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*device = context->device;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxGetFlags(unsigned int *flags)
+{
+	struct context *context = context_current();
+
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*flags = context->primary ? atomic_load(&devices[context->device].primary_flags)
+				  : context->flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxSetFlags(unsigned int flags)
+{
+	struct context *context = context_current();
+
+	if (flags & ~CONTEXT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (context->primary)
+		atomic_store(&devices[context->device].primary_flags, flags);
+	else
+		context->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
+{
+	struct context *context = ctx ? context_of(ctx) : context_current();
+
+	if (!ctxId)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*ctxId = context->id;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
+{
+	struct context *context = ctx ? context_of(ctx) : context_current();
+
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*version = CONTEXT_API_VERSION;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
+{
+	struct context *context = context_current();
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (leastPriority)
+		*leastPriority = devices[context->device].open.stream_priority_least;
+	if (greatestPriority)
+		*greatestPriority = devices[context->device].open.stream_priority_greatest;
+	return CUDA_SUCCESS;
+}
+
+/* The worker maps a window for its own device only, so a kernel cannot reach a peer's memory.
+ * Copies between devices work without it. */
+CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+{
+	if (Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current() || !context_of(peerContext))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext)
+{
+	if (!context_current() || !context_of(peerContext))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies of every shape.  All become rows: HEIGHT rows of WIDTH bytes on either side, cut into
+ * pieces of at most FRAME_CHUNK bytes.  Towards the device each piece is a post: captured from
+ * pageable memory, named where it lies in pinned memory.  Towards the host several pieces are
+ * asked for at once and written where the app wants them as they come; the whole counts as one
+ * round trip.
+ */
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/context.h"
+#include "shim/driver/copy.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/graph/graph.h"
+#include "shim/driver/output.h"
+#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/order.h"
+#include "shim/engine/session.h"
+#include "shim/engine/statistics.h"
+#include "shim/engine/status.h"
+#include "shim/driver/stream.h"
+#include "shim/engine/thread.h"
+
+/* Pieces under way towards the host: enough to keep a link busy over its round trip (6 x 512
+ * KiB at 5 GB/s are 0.6 ms), and they fit into the landing region. */
+#define COPY_DEPTH 6
+
+/* One slice of a copy. */
+struct rows {
+	unsigned char *host;
+	size_t host_pitch;
+	CUdeviceptr device;
+	size_t device_pitch;
+	size_t width;
+	size_t height;
+};
+
+struct piece {
+	size_t row, column;
+	size_t width, rows;
+};
+
+/* Rows without gaps on both sides are one row. */
+static void rows_join(struct rows *r)
+{
+	if (r->height > 1 && r->host_pitch == r->width && r->device_pitch == r->width) {
+		r->width *= r->height;
+		r->height = 1;
+	}
+}
+
+/* The piece at or behind (row, column); false: none left. */
+static bool piece_next(const struct rows *r, struct piece *piece, size_t row, size_t column)
+{
+	if (row >= r->height)
+		return false;
+	piece->row = row;
+	piece->column = column;
+	if (r->width > FRAME_CHUNK || r->height == 1) {
+		piece->rows = 1;
+		piece->width =
+			r->width - column < FRAME_CHUNK ? r->width - column : FRAME_CHUNK;
+		return true;
+	}
+	piece->width = r->width;
+	piece->rows = FRAME_CHUNK / r->width;
+	if (piece->rows > r->height - row)
+		piece->rows = r->height - row;
+	return true;
+}
+
+static void piece_behind(
+	const struct rows *r, const struct piece *piece, size_t *row, size_t *column)
+{
+	*row = piece->row;
+	*column = piece->column + piece->width;
+	if (*column == r->width) {
+		*row += piece->rows;
+		*column = 0;
+	}
+}
+
+static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
+{
+	size_t row = 0, column = 0;
+	struct piece piece;
+	uint64_t seq = 0;
+
+	rows_join(r);
+	if (host_unsettled(r->host)) {
+		CUresult settled = sync_wait(SYNC_STREAM, stream, NULL);
+
+		if (settled)
+			return settled;
+	}
+	while (piece_next(r, &piece, row, column)) {
+		const unsigned char *from = r->host + piece.row * r->host_pitch + piece.column;
+		struct shim_call call;
+		struct wire_vcudaCopyIn *body;
+		CUresult status;
+
+		body = shim_begin(&call, OP_vcudaCopyIn, sizeof(*body));
+		body->dst = r->device + piece.row * r->device_pitch + piece.column;
+		body->pitch = piece.rows > 1 ? r->device_pitch : piece.width;
+		body->width = piece.width;
+		body->height = piece.rows;
+		body->depth = 1;
+		body->stream = stream;
+		if (piece.rows > 1)
+			shim_payload_rows(&call, from, r->host_pitch, piece.width, piece.rows);
+		else if (later)
+			shim_payload(&call, from, piece.width);
+		else
+			shim_payload_captured(&call, from, piece.width);
+		status = shim_post(&call);
+		if (status)
+			return status;
+		seq = call.seq;
+		piece_behind(r, &piece, &row, &column);
+	}
+	return later ? CUDA_SUCCESS : order_copied(context_current(), stream, seq);
+}
+
+/* ---- towards the host ---- */
+
+struct flight {
+	struct shim_call call;
+	struct piece piece;
+	uint64_t landing;
+	bool direct; /* it lands in the app's own (pinned) memory */
+};
+
+static unsigned char *piece_host(const struct rows *r, const struct piece *piece)
+{
+	return r->host + piece->row * r->host_pitch + piece->column;
+}
+
+static void out_begin(const struct rows *r, struct shim_call *call, const struct piece *piece,
+	uint32_t segment, uint64_t offset, uint64_t stream)
+{
+	struct wire_vcudaCopyOut *body = shim_begin(call, OP_vcudaCopyOut, sizeof(*body));
+
+	body->landing.segment = segment;
+	body->landing.offset = offset;
+	body->src = r->device + piece->row * r->device_pitch + piece->column;
+	body->pitch = piece->rows > 1 ? r->device_pitch : piece->width;
+	body->width = piece->width;
+	body->height = piece->rows;
+	body->depth = 1;
+	body->stream = stream;
+}
+
+/* Sends one piece. False: there is no room now, and nothing was sent (only if !FIRST). */
+static bool flight_start(const struct rows *r, struct flight *f, uint64_t stream, bool first)
+{
+	size_t n = f->piece.width * f->piece.rows;
+	struct frame_bulk pinned;
+	uint32_t segment = 0;
+	CUresult status = CUDA_SUCCESS;
+
+	f->direct = f->piece.rows == 1 && shim_perf & PERF_ZEROCOPY &&
+		    shim_pinned(piece_host(r, &f->piece), n, &pinned);
+	if (f->direct) {
+		segment = pinned.segment;
+		f->landing = pinned.offset;
+	} else if (first) {
+		status = shim_landing_take(n, &f->landing);
+	} else if (!shim_landing_try(n, &f->landing)) {
+		return false;
+	}
+	out_begin(r, &f->call, &f->piece, segment, f->landing, stream);
+	if (status && !f->call.status)
+		f->call.status = status;
+	if (first) {
+		shim_send(&f->call);
+	} else if (!shim_try_send(&f->call)) {
+		if (!f->direct)
+			shim_landing_give(f->landing, n);
+		return false;
+	}
+	return true;
+}
+
+static CUresult flight_end(const struct rows *r, struct flight *f, uint64_t *seq)
+{
+	size_t n = f->piece.width * f->piece.rows;
+	bool answered;
+
+	shim_wait_sent(&f->call, 0);
+	answered = f->call.slot != NULL;
+	if (!f->call.status && f->call.landed != n)
+		f->call.status = status_of(STATUS_LIE);
+	if (!f->call.status && !f->direct) {
+		const unsigned char *from = shim_segment(f->landing);
+		unsigned char *to = piece_host(r, &f->piece);
+
+		for (size_t i = 0; i < f->piece.rows; i++)
+			memcpy(to + i * r->host_pitch, from + i * f->piece.width,
+				f->piece.width);
+	}
+	/* Without an answer the bytes may still come: that place is never used again. */
+	if (answered && !f->direct)
+		shim_landing_give(f->landing, n);
+	*seq = f->call.seq;
+	return shim_end(&f->call);
+}
+
+static CUresult copy_out(struct rows *r, uint64_t stream)
+{
+	struct flight flights[COPY_DEPTH];
+	unsigned first = 0, count = 0;
+	size_t row = 0, column = 0;
+	CUresult status = CUDA_SUCCESS;
+	uint64_t seq = 0;
+
+	rows_join(r);
+	for (;;) {
+		while (!status && count < COPY_DEPTH) {
+			struct flight *f = &flights[(first + count) % COPY_DEPTH];
+
+			if (!piece_next(r, &f->piece, row, column) ||
+				!flight_start(r, f, stream, !count))
+				break;
+			piece_behind(r, &f->piece, &row, &column);
+			count++;
+		}
+		if (!count)
+			break;
+		CUresult ended = flight_end(r, &flights[first], &seq);
+
+		first = (first + 1) % COPY_DEPTH;
+		count--;
+		if (ended && !status)
+			status = ended;
+	}
+	stats_event(STATS_ROUND_TRIPS);
+	if (!status)
+		stream_synced(stream, seq);
+	output_fetch();
+	return status;
+}
+
+/* To pinned memory, not awaited: it has landed when a later synchronisation is answered. False:
+ * not pinned, or not in one piece a row. */
+static bool copy_out_later(struct rows *r, uint64_t stream, CUresult *status)
+{
+	size_t row = 0, column = 0;
+	struct frame_bulk pinned;
+	struct piece piece;
+
+	rows_join(r);
+	if (!(shim_perf & PERF_ZEROCOPY) || !(shim_perf & PERF_POST) || r->height > 1 ||
+		!shim_pinned(r->host, r->width, &pinned))
+		return false;
+	while (piece_next(r, &piece, row, column)) {
+		struct shim_call call;
+
+		out_begin(
+			r, &call, &piece, pinned.segment, pinned.offset + piece.column, stream);
+		*status = shim_post(&call);
+		if (*status)
+			break;
+		host_written_later(r->host, stream, call.seq);
+		piece_behind(r, &piece, &row, &column);
+	}
+	return true;
+}
+
+/* ---- one slice, whatever the direction ---- */
+
+/* Bytes from the first to behind the last. False: overflow. */
+static bool copy_extent(const struct shape *s, size_t pitch, size_t slice, size_t *extent)
+{
+	size_t rows, slices;
+
+	return !__builtin_mul_overflow(s->height - 1, pitch, &rows) &&
+	       !__builtin_mul_overflow(s->depth - 1, slice, &slices) &&
+	       !__builtin_add_overflow(rows, slices, extent) &&
+	       !__builtin_add_overflow(*extent, s->width, extent);
+}
+
+bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice)
+{
+	size_t extent;
+
+	return copy_extent(s, pitch, slice, &extent) && memory_inside(at, extent);
+}
+
+static CUresult copy_device(const struct shape *s, uint64_t stream)
+{
+	struct shim_call call;
+	struct wire_vcudaCopy *body;
+	int dst_device = 0, src_device = 0;
+
+	memory_in_window(s->dst, &dst_device);
+	memory_in_window(s->src, &src_device);
+	body = shim_begin(&call, OP_vcudaCopy, sizeof(*body));
+	body->dst = s->dst;
+	body->dstPitch = s->dst_pitch;
+	body->dstSlice = s->dst_slice;
+	body->src = s->src;
+	body->srcPitch = s->src_pitch;
+	body->srcSlice = s->src_slice;
+	body->width = s->width;
+	body->height = s->height;
+	body->depth = s->depth;
+	body->dstDevice = device_wire(dst_device);
+	body->srcDevice = device_wire(src_device);
+	body->stream = stream;
+	stats_copy(STATS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
+	return shim_post(&call);
+}
+
+/* Between two places of the app's memory: what the stream still has to do may write the source
+ * or read the destination, so it is waited for. */
+static CUresult copy_host(const struct shape *s, uint64_t stream)
+{
+	CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
+
+	for (size_t z = 0; !status && z < s->depth; z++)
+		for (size_t y = 0; y < s->height; y++)
+			memmove((char *)(uintptr_t)s->dst + z * s->dst_slice + y * s->dst_pitch,
+				(char *)(uintptr_t)s->src + z * s->src_slice + y * s->src_pitch,
+				s->width);
+	return status;
+}
+
+void copy_tidy(struct shape *s)
+{
+	if (s->height == 1)
+		s->src_pitch = s->dst_pitch = s->width;
+	if (s->depth == 1) {
+		s->src_slice = s->height * s->src_pitch;
+		s->dst_slice = s->height * s->dst_pitch;
+	}
+}
+
+struct part_copy copy_app(const struct shape *s)
+{
+	bool in = s->src_side == SIDE_HOST;
+
+	return (struct part_copy){.host = in ? s->src : s->dst,
+		.host_pitch = in ? s->src_pitch : s->dst_pitch,
+		.host_slice = in ? s->src_slice : s->dst_slice,
+		.device = in ? s->dst : s->src,
+		.device_pitch = in ? s->dst_pitch : s->src_pitch,
+		.device_slice = in ? s->dst_slice : s->src_slice,
+		.width = s->width,
+		.height = s->height,
+		.depth = s->depth};
+}
+
+/* In a graph the app's side is read or written at every launch, pinned or not. */
+static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64_t stream,
+	CUstream hStream, bool async)
+{
+	struct part_copy copy = copy_app(s);
+
+	if (!async || s->src_side == s->dst_side)
+		return capture_refuse(stream);
+	return part_copy_captured(graph, s->src_side == SIDE_HOST, &copy, hStream);
+}
+
+/* Between the app and memory of a device that is not the stream's.  The agent has each device's
+ * memory mapped for that one only, so the owner copies, between what the stream has to do
+ * before and what comes after. */
+static CUresult copy_by_owner(struct shape *s, struct context *owner, uint64_t stream)
+{
+	CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
+	struct context *popped;
+
+	if (status)
+		return status;
+	if (!thread_push(owner))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = copy_shape(s, CU_STREAM_LEGACY, false);
+	if (!status && s->src_side == SIDE_HOST && !stream_number(CU_STREAM_LEGACY, &stream))
+		status = sync_wait(SYNC_STREAM, stream, NULL);
+	thread_pop(&popped);
+	return status;
+}
+
+/* The primary context of the device whose memory it is, where that is another than the
+ * stream's. */
+static struct context *copy_owner(const struct shape *s)
+{
+	struct context *current = context_current(), *owner;
+	int device;
+
+	if (!current ||
+		!memory_in_window(s->src_side == SIDE_DEVICE ? s->src : s->dst, &device) ||
+		device == current->device)
+		return NULL;
+	owner = &devices[device].primary;
+	return atomic_load(&owner->retained) ? owner : NULL;
+}
+
+CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
+{
+	struct context *owner;
+	struct graph *graph;
+	uint64_t stream;
+	CUresult status = stream_number(hStream, &stream);
+
+	if (status || !s->width || !s->height || !s->depth)
+		return status;
+	copy_tidy(s);
+	if (s->dst_side == SIDE_DEVICE && !copy_side_ok(s, s->dst, s->dst_pitch, s->dst_slice))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (s->src_side == SIDE_DEVICE && !copy_side_ok(s, s->src, s->src_pitch, s->src_slice))
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((s->dst_side == SIDE_HOST && !s->dst) || (s->src_side == SIDE_HOST && !s->src))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!async)
+		status = capture_unsafe();
+	if (status)
+		return status;
+	graph = capture_graph(stream);
+	if (graph && (s->src_side == SIDE_HOST || s->dst_side == SIDE_HOST))
+		return copy_captured(s, graph, stream, hStream, async);
+	if (s->src_side == SIDE_DEVICE && s->dst_side == SIDE_DEVICE)
+		return copy_device(s, stream);
+	if (s->src_side == SIDE_HOST && s->dst_side == SIDE_HOST)
+		return copy_host(s, stream);
+	owner = copy_owner(s);
+	if (owner)
+		return copy_by_owner(s, owner, stream);
+
+	bool in = s->dst_side == SIDE_DEVICE;
+
+	stats_copy(in ? STATS_HOST_TO_DEVICE : STATS_DEVICE_TO_HOST,
+		s->width * s->height * s->depth);
+	for (size_t z = 0; z < s->depth && !status; z++) {
+		uint64_t dst = s->dst + z * s->dst_slice, src = s->src + z * s->src_slice;
+		struct rows r = {.host = (void *)(uintptr_t)(in ? src : dst),
+			.host_pitch = in ? s->src_pitch : s->dst_pitch,
+			.device = in ? dst : src,
+			.device_pitch = in ? s->dst_pitch : s->src_pitch,
+			.width = s->width,
+			.height = s->height};
+
+		if (in)
+			status = copy_in(&r, stream, async);
+		else if (!async || !copy_out_later(&r, stream, &status))
+			status = copy_out(&r, stream);
+	}
+	return status;
+}
+
+enum side copy_side_of(uint64_t address)
+{
+	int device;
+
+	return memory_in_window(address, &device) ? SIDE_DEVICE : SIDE_HOST;
+}
+
+static CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_t src,
+	size_t n, CUstream stream, bool async)
+{
+	struct shape s = {.src_side = src_side,
+		.dst_side = dst_side,
+		.src = src,
+		.dst = dst,
+		.width = n,
+		.height = 1,
+		.depth = 1};
+
+	return copy_shape(&s, stream, async);
+}
+
+static uint64_t address_of(const void *host)
+{
+	return (uint64_t)(uintptr_t)host;
+}
+
+CUresult hand_cuMemcpyHtoD_v2(
+	CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream null_stream)
+{
+	return copy_flat(SIDE_DEVICE, dstDevice, SIDE_HOST, address_of(srcHost), ByteCount,
+		null_stream, false);
+}
+
+CUresult hand_cuMemcpyDtoH_v2(
+	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream null_stream)
+{
+	return copy_flat(SIDE_HOST, address_of(dstHost), SIDE_DEVICE, srcDevice, ByteCount,
+		null_stream, false);
+}
+
+CUresult hand_cuMemcpyDtoD_v2(
+	CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream null_stream)
+{
+	return copy_flat(
+		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, null_stream, false);
+}
+
+CUresult hand_cuMemcpyHtoDAsync_v2(
+	CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+{
+	return copy_flat(SIDE_DEVICE, dstDevice, SIDE_HOST, address_of(srcHost), ByteCount,
+		hStream, true);
+}
+
+CUresult hand_cuMemcpyDtoHAsync_v2(
+	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+	return copy_flat(SIDE_HOST, address_of(dstHost), SIDE_DEVICE, srcDevice, ByteCount,
+		hStream, true);
+}
+
+CUresult hand_cuMemcpyDtoDAsync_v2(
+	CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+	return copy_flat(
+		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, hStream, true);
+}
+
+CUresult hand_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream null_stream)
+{
+	return copy_flat(
+		copy_side_of(dst), dst, copy_side_of(src), src, ByteCount, null_stream, false);
+}
+
+CUresult hand_cuMemcpyAsync(
+	CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+	return copy_flat(
+		copy_side_of(dst), dst, copy_side_of(src), src, ByteCount, hStream, true);
+}
+
+CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+	CUcontext srcContext, size_t ByteCount, CUstream null_stream)
+{
+	if (!context_of(dstContext) || !context_of(srcContext))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return hand_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount, null_stream);
+}
+
+CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
+	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
+{
+	if (!context_of(dstContext) || !context_of(srcContext))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return hand_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A copy as all of CUDA's descriptions of one come to be: for copy.c (how bytes go) and
+ * copy_described.c (cuMemcpy2D, cuMemcpy3D, a graph's nodes).
+ */
+#ifndef VCUDA_SHIM_COPY_H
+#define VCUDA_SHIM_COPY_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/driver/graph/graph.h"
+
+enum side { SIDE_HOST, SIDE_DEVICE };
+
+/* What CUDA's descriptors say, checked. Slices are slice_pitch bytes apart. */
+struct shape {
+	enum side src_side, dst_side;
+	uint64_t src, dst;
+	size_t src_pitch, dst_pitch;
+	size_t src_slice, dst_slice;
+	size_t width, height, depth;
+};
+
+/* Which of the two an address of the unified space is. */
+enum side copy_side_of(uint64_t address);
+/* All of a side lies in device memory that is live. */
+bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice);
+/* One row, one slice: their distances are of no matter. */
+void copy_tidy(struct shape *s);
+/* A copy with the app on one side. */
+struct part_copy copy_app(const struct shape *s);
+/* Does it: posts, or with !ASYNC towards the host waits. */
+CUresult copy_shape(struct shape *s, CUstream hStream, bool async);
+
+#endif

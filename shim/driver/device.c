@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Devices: everything that can be asked came with vcudaOpen, so nothing here asks.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/session.h"
+#include "shim/driver/visible.h"
+
+struct open_info device_info;
+struct open_device device_all[OPEN_DEVICES];
+struct device devices[OPEN_DEVICES];
+int device_count;
+
+struct device *device_of(CUdevice device)
+{
+	return device >= 0 && device < device_count ? &devices[device] : NULL;
+}
+
+bool device_fill(const void *answer, size_t bytes)
+{
+	const unsigned char *at = answer;
+
+	if (bytes < sizeof(device_info))
+		return false;
+	memcpy(&device_info, at, sizeof(device_info));
+	at += sizeof(device_info);
+	bytes -= sizeof(device_info);
+	if (device_info.version != OPEN_VERSION ||
+		device_info.device_bytes != sizeof(struct open_device) ||
+		!device_info.device_count || device_info.device_count > OPEN_DEVICES ||
+		bytes < device_info.device_count * sizeof(struct open_device))
+		return false;
+	for (int i = 0; i < (int)device_info.device_count; i++) {
+		struct open_device *open = &device_all[i];
+
+		memcpy(open, at + (size_t)i * sizeof(*open), sizeof(*open));
+		open->name[sizeof(open->name) - 1] = 0;
+		open->pci_bus_id[sizeof(open->pci_bus_id) - 1] = 0;
+		for (int j = 0; j < i; j++)
+			if (device_all[j].window < open->window + open->window_bytes &&
+				open->window <
+					device_all[j].window + device_all[j].window_bytes)
+				return false;
+	}
+	return true;
+}
+
+CUresult device_show(void)
+{
+	const char *list = secure_getenv("CUDA_VISIBLE_DEVICES");
+	const char *order = secure_getenv("CUDA_DEVICE_ORDER");
+	int chosen[OPEN_DEVICES], count;
+
+	count = visible_choose(order, list, device_all, (int)device_info.device_count, chosen);
+	if (count <= 0) {
+		session_debug("CUDA_VISIBLE_DEVICES=%s%s%s leaves none of %u GPUs",
+			list ? list : "(not set)", order ? " CUDA_DEVICE_ORDER=" : "",
+			order ? order : "", device_info.device_count);
+		return count < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
+	}
+	for (int i = 0; i < count; i++) {
+		devices[i].number = chosen[i];
+		devices[i].open = device_all[chosen[i]];
+		devices[i].primary_flags = devices[i].open.primary_flags;
+	}
+	device_count = count;
+	return CUDA_SUCCESS;
+}
+
+int device_from_wire(int number)
+{
+	for (int i = 0; i < device_count; i++)
+		if (devices[i].number == number)
+			return i;
+	return 0;
+}
+
+int shim_device(struct shim_call *call, CUdevice device)
+{
+	if (device_of(device))
+		return device_wire(device);
+	if (!call->status)
+		call->status = CUDA_ERROR_INVALID_DEVICE;
+	return 0;
+}
+
+static CUresult attribute(const struct device *device, int which, int *value)
+{
+	if (which <= 0 || which >= OPEN_ATTRIBUTES ||
+		!(device->open.attribute_known[which / 8] >> which % 8 & 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = device->open.attributes[which];
+	return CUDA_SUCCESS;
+}
+
+/* What the device has but this library does not serve yet must not be promised. */
+static bool attribute_not_served(int which)
+{
+	switch (which) {
+	case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+	case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
+	case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
+	case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+	case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: return true;
+	default: return false;
+	}
+}
+
+CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
+{
+	struct device *device = device_of(dev);
+	CUresult status;
+
+	if (!pi)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	status = attribute(device, (int)attrib, pi);
+	if (!status && attribute_not_served((int)attrib))
+		*pi = 0;
+	return status;
+}
+
+CUresult hand_cuDriverGetVersion(int *driverVersion)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	if (!driverVersion)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Allowed before cuInit; the answer is the agent's, so this may be what attaches, where
+	 * NVML has not. Where no device is visible there is a driver all the same. */
+	if (!device_info.device_count)
+		status = hand_cuInit(0);
+	if (device_info.device_count)
+		status = CUDA_SUCCESS;
+	*driverVersion = status ? 0 : (int)device_info.driver_version;
+	return status;
+}
+
+CUresult hand_cuDeviceGet(CUdevice *device, int ordinal)
+{
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(ordinal))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*device = ordinal;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetCount(int *count)
+{
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = device_count;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+	struct device *device = device_of(dev);
+
+	if (!name || len <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	snprintf(name, (size_t)len, "%s", device->open.name);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+	struct device *device = device_of(dev);
+
+	if (!uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	memcpy(uuid, device->open.uuid, sizeof(device->open.uuid));
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev)
+{
+	(void)luid;
+	(void)deviceNodeMask;
+	/* Windows only. */
+	return device_of(dev) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult hand_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+	struct device *device = device_of(dev);
+
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*bytes = device->open.total_memory;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
+{
+	(void)type;
+	if (!pi)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*pi = 0;
+	return CUDA_SUCCESS;
+}
+
+/* Two GPUs do not reach each other (cuCtxEnablePeerAccess in context.c says why), whatever they
+ * could natively: who is promised access enables it, and takes the refusal for a failure. */
+CUresult hand_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+	if (!canAccessPeer)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(dev) || !device_of(peerDev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*canAccessPeer = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetP2PAttribute(
+	int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+{
+	if (!value || attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+		attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*value = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
+	CUdevice dstDevice)
+{
+	if (!capabilities || !operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	memset(capabilities, 0, count * sizeof(*capabilities));
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuFlushGPUDirectRDMAWrites(
+	CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+{
+	(void)target;
+	(void)scope;
+	return CUDA_ERROR_NOT_SUPPORTED; /* GPU_DIRECT_RDMA_SUPPORTED is 0 */
+}
+
+CUresult hand_cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
+{
+	struct device *device = device_of(dev);
+	int *const fields[] = {&prop->maxThreadsPerBlock, &prop->maxThreadsDim[0],
+		&prop->maxThreadsDim[1], &prop->maxThreadsDim[2], &prop->maxGridSize[0],
+		&prop->maxGridSize[1], &prop->maxGridSize[2], &prop->sharedMemPerBlock,
+		&prop->totalConstantMemory, &prop->SIMDWidth, &prop->memPitch,
+		&prop->regsPerBlock, &prop->clockRate, &prop->textureAlign};
+	static const CUdevice_attribute which[] = {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+		CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+		CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+		CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+		CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+		CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+		CU_DEVICE_ATTRIBUTE_MAX_PITCH, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK,
+		CU_DEVICE_ATTRIBUTE_CLOCK_RATE, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT};
+
+	if (!prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	memset(prop, 0, sizeof(*prop));
+	for (size_t i = 0; i < sizeof(which) / sizeof(which[0]); i++)
+		attribute(device, (int)which[i], fields[i]);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
+{
+	struct device *device = device_of(dev);
+	CUresult status;
+
+	if (!major || !minor)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	status = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, major);
+	return status ? status
+		      : attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, minor);
+}
+
+CUresult hand_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
+{
+	struct device *device = device_of(dev);
+
+	if (!pciBusId || len <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if ((size_t)len <= strlen(device->open.pci_bus_id))
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(pciBusId, (size_t)len, "%s", device->open.pci_bus_id);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
+{
+	unsigned domain, bus, slot, function;
+	unsigned want[4] = {0, 0, 0, 0};
+
+	if (!dev || !pciBusId)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* domain:bus:device.function, where domain and function may be left out. */
+	if (sscanf(pciBusId, "%x:%x:%x.%x", &want[0], &want[1], &want[2], &want[3]) < 3) {
+		want[0] = 0;
+		if (sscanf(pciBusId, "%x:%x.%x", &want[1], &want[2], &want[3]) < 2)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	for (int i = 0; i < device_count; i++) {
+		if (sscanf(devices[i].open.pci_bus_id, "%x:%x:%x.%x", &domain, &bus, &slot,
+			    &function) != 4)
+			continue;
+		if (domain == want[0] && bus == want[1] && slot == want[2] &&
+			function == want[3]) {
+			*dev = i;
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_INVALID_DEVICE;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Events: created, recorded and destroyed by posts; queries are answered from what is known
+ * where that is enough.
+ */
+#include <stdlib.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/stream.h"
+#include "shim/engine/completion.h"
+
+#define EVENT_FLAGS                                                                            \
+	(unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
+
+static struct event *event_of(CUevent hEvent)
+{
+	return shim_object_of((uint64_t)(uintptr_t)hEvent, KIND_CUevent);
+}
+
+CUresult hand_cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+	struct shim_call call;
+	struct wire_vcudaEventCreate *body;
+	struct event *event;
+	CUresult status;
+
+	if (!phEvent || Flags & ~EVENT_FLAGS ||
+		(Flags & CU_EVENT_INTERPROCESS && !(Flags & CU_EVENT_DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	event = calloc(1, sizeof(*event));
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->flags = Flags;
+	event->context = context_current();
+	event->handle = shim_mint(KIND_CUevent, event);
+	if (!event->handle) {
+		free(event);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	body = shim_begin(&call, OP_vcudaEventCreate, sizeof(*body));
+	body->event = event->handle;
+	/* The worker's is never shared: ipc.c. */
+	body->flags = Flags & ~(unsigned)CU_EVENT_INTERPROCESS;
+	status = shim_post(&call);
+	if (status) {
+		shim_unmint(event->handle);
+		free(event);
+		return status;
+	}
+	*phEvent = (CUevent)(uintptr_t)event->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuEventDestroy_v2(CUevent hEvent)
+{
+	struct event *event = event_of(hEvent);
+	struct shim_call call;
+	struct wire_vcudaEventDestroy *body;
+
+	if (!event || !handle_release(event->handle))
+		return CUDA_ERROR_INVALID_HANDLE;
+	body = shim_begin(&call, OP_vcudaEventDestroy, sizeof(*body));
+	body->event = event->handle;
+	words_give(event->watch.word);
+	free(event);
+	return shim_post(&call);
+}
+
+CUresult event_share(CUevent hEvent)
+{
+	struct event *event = event_of(hEvent);
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!(event->flags & CU_EVENT_INTERPROCESS))
+		return CUDA_ERROR_INVALID_VALUE;
+	atomic_store(&event->shared, true);
+	return CUDA_SUCCESS;
+}
+
+/* What a shared event stands for has to be done before it is recorded (ipc.c). A stream that
+ * captures only notes what is before it: nothing is done then. */
+static CUresult event_settle(CUstream hStream)
+{
+	uint64_t stream;
+	CUresult status = stream_number(hStream, &stream);
+
+	return status || capture_graph(stream) ? status : sync_wait(SYNC_STREAM, stream, NULL);
+}
+
+static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op)
+{
+	struct event *event = event_of(hEvent);
+	struct shim_call call;
+	struct wire_cuEventRecordWithFlags *body;
+	bool captured = false;
+	uint64_t stream;
+	CUresult status;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (atomic_load(&event->shared)) {
+		status = event_settle(hStream);
+		if (status)
+			return status;
+	}
+	/* The two bodies differ by the flags at their end. */
+	body = shim_begin(&call, op,
+		op == OP_cuEventRecord ? sizeof(struct wire_cuEventRecord) : sizeof(*body));
+	body->hEvent = event->handle;
+	body->hStream = shim_stream(&call, hStream);
+	if (op != OP_cuEventRecord)
+		body->flags = flags;
+	stream = body->hStream;
+	if (!call.status)
+		captured = capture_record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL);
+	status = shim_post(&call);
+	if (!status && !captured) {
+		atomic_store(&event->stream, stream);
+		atomic_store(&event->recorded, call.seq);
+	}
+	return status;
+}
+
+CUresult hand_cuEventRecord(CUevent hEvent, CUstream hStream)
+{
+	return event_record(hEvent, hStream, 0, OP_cuEventRecord);
+}
+
+CUresult hand_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	return event_record(hEvent, hStream, flags, OP_cuEventRecordWithFlags);
+}
+
+CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	struct event *event = event_of(hEvent);
+	struct wire_cuStreamWaitEvent *body;
+	struct shim_call call;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	body = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*body));
+	body->hStream = shim_stream(&call, hStream);
+	body->hEvent = event->handle;
+	body->Flags = Flags;
+	if (!call.status)
+		call.status = capture_wait(
+			event, body->hStream, Flags & (unsigned)CU_EVENT_WAIT_EXTERNAL);
+	return shim_post(&call);
+}
+
+/* Do earlier synchronisations prove that the recording is done? */
+static bool event_known(struct event *event, uint64_t recorded)
+{
+	uint64_t number = atomic_load(&event->stream);
+	struct stream *stream;
+
+	if (!recorded || atomic_load(&event->done) == recorded)
+		return true;
+	if (atomic_load(&event->context->synced) > recorded)
+		return true;
+	stream = number ? shim_object_of(number, KIND_CUstream) : event->context->legacy;
+	return stream && atomic_load(&stream->synced) > recorded;
+}
+
+CUresult hand_cuEventQuery(CUevent hEvent)
+{
+	struct event *event = event_of(hEvent);
+	uint64_t recorded;
+	CUresult status;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	status = capture_unsafe();
+	if (!status)
+		status = capture_event(event);
+	if (status)
+		return status;
+	recorded = atomic_load(&event->recorded);
+	if (shim_perf & PERF_PUSH && event_known(event, recorded))
+		return CUDA_SUCCESS;
+	/* A word that was armed for an earlier recording says nothing about this one. */
+	if (atomic_load(&event->watch.seq) < recorded)
+		atomic_store(&event->watch.value, 0);
+	status = watch_query(&event->watch, SYNC_EVENT, event->handle, recorded);
+	if (!status)
+		atomic_store(&event->done, recorded);
+	return status;
+}
+
+CUresult hand_cuEventSynchronize(CUevent hEvent)
+{
+	struct event *event = event_of(hEvent);
+	uint64_t recorded;
+	CUresult status;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	status = capture_event(event);
+	if (status)
+		return status;
+	recorded = atomic_load(&event->recorded);
+	if (shim_perf & PERF_PUSH && event_known(event, recorded))
+		return CUDA_SUCCESS;
+	status = sync_wait(SYNC_EVENT, event->handle, NULL);
+	if (!status)
+		atomic_store(&event->done, recorded);
+	return status;
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams that capture: see capture.h.
+ */
+#include "shim/driver/graph/capture_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/order.h"
+#include "shim/engine/session.h"
+
+_Atomic uint32_t capture_open;
+pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct capture *captures;
+static uint64_t last_id;
+static _Thread_local uint8_t thread_mode __attribute__((tls_model("initial-exec")));
+
+static struct capture *capture_find(uint64_t id)
+{
+	struct capture *c = captures;
+
+	while (c && c->id != id)
+		c = c->next;
+	return c;
+}
+
+/* With the lock held. */
+static struct capture *capture_of(const struct stream *stream)
+{
+	return stream && stream->capture ? capture_find(stream->capture) : NULL;
+}
+
+struct capture *capture_of_number(uint64_t number)
+{
+	return number ? capture_of(shim_object_of(number, KIND_CUstream)) : NULL;
+}
+
+struct blocking {
+	const struct context *context;
+	struct capture *found;
+};
+
+static void capture_blocking(void *object, void *argument)
+{
+	const struct stream *stream = object;
+	struct blocking *blocking = argument;
+
+	if (stream && stream->context == blocking->context &&
+		!(stream->flags & CU_STREAM_NON_BLOCKING) && capture_of(stream))
+		blocking->found = capture_of(stream);
+}
+
+struct capture *capture_around_legacy(const struct context *context)
+{
+	struct blocking blocking = {.context = context};
+
+	handle_each(KIND_CUstream, capture_blocking, &blocking);
+	return blocking.found;
+}
+
+CUresult capture_use(const struct context *context, const struct stream *stream)
+{
+	CUresult status = CUDA_SUCCESS;
+	struct capture *c;
+
+	pthread_mutex_lock(&capture_lock);
+	if (stream && stream->handle) {
+		c = capture_of(stream);
+		if (c && c->invalid)
+			status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	} else {
+		c = capture_around_legacy(context);
+		if (c) {
+			c->invalid = true;
+			status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+		}
+	}
+	pthread_mutex_unlock(&capture_lock);
+	return status;
+}
+
+struct graph *capture_graph(uint64_t stream)
+{
+	struct graph *graph = NULL;
+	struct capture *c;
+
+	if (!capture_any())
+		return NULL;
+	pthread_mutex_lock(&capture_lock);
+	c = capture_of_number(stream);
+	if (c)
+		graph = c->graph;
+	pthread_mutex_unlock(&capture_lock);
+	return graph;
+}
+
+CUresult capture_refuse(uint64_t stream)
+{
+	CUresult status = CUDA_SUCCESS;
+	struct capture *c;
+
+	if (!capture_any())
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&capture_lock);
+	c = capture_of_number(stream);
+	if (c) {
+		c->invalid = true;
+		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	pthread_mutex_unlock(&capture_lock);
+	return status;
+}
+
+CUresult capture_refuse_context(const struct context *context)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	if (!capture_any())
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&capture_lock);
+	for (struct capture *c = captures; c; c = c->next)
+		if (c->context == context) {
+			c->invalid = true;
+			status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	pthread_mutex_unlock(&capture_lock);
+	return status;
+}
+
+CUresult capture_unsafe_slow(void)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&capture_lock);
+	for (struct capture *c = captures; c; c = c->next) {
+		bool own = pthread_equal(c->thread, pthread_self());
+
+		if (own ? c->mode == CU_STREAM_CAPTURE_MODE_RELAXED
+			: c->mode != CU_STREAM_CAPTURE_MODE_GLOBAL ||
+					thread_mode != CU_STREAM_CAPTURE_MODE_GLOBAL)
+			continue;
+		c->invalid = true;
+		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	pthread_mutex_unlock(&capture_lock);
+	return status;
+}
+
+/* ---- events ---- */
+
+bool capture_record(struct event *event, uint64_t stream, bool external)
+{
+	struct capture *c;
+	struct part *part;
+	uint64_t id = 0;
+
+	if (capture_any()) {
+		pthread_mutex_lock(&capture_lock);
+		c = capture_of_number(stream);
+		if (c && external) {
+			part = part_new(PART_RECORD);
+			if (part)
+				part->number = event->handle;
+			if (!part || !parts_add(&c->graph->parts, part, c->graph->handle,
+					     GRAPH_NO_NODE)) {
+				part_drop(part);
+				c->invalid = true;
+			}
+		} else if (c) {
+			id = c->id;
+		}
+		pthread_mutex_unlock(&capture_lock);
+		if (c && external)
+			return true;
+	}
+	atomic_store(&event->capture, id);
+	return id != 0;
+}
+
+/* With the lock held: the stream becomes part of it. */
+static void capture_join(struct capture *c, struct stream *stream)
+{
+	stream->capture = c->id;
+}
+
+CUresult capture_wait(struct event *event, uint64_t number, bool external)
+{
+	uint64_t id = atomic_load(&event->capture);
+	struct stream *stream = number ? shim_object_of(number, KIND_CUstream) : NULL;
+	struct capture *theirs, *ours;
+	CUresult status = CUDA_SUCCESS;
+
+	if (!id && !capture_any())
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&capture_lock);
+	theirs = id ? capture_find(id) : NULL;
+	ours = capture_of(stream);
+	if (ours && external) {
+		/* A node that waits for the event whenever the graph runs. */
+	} else if (!id) {
+		if (ours && atomic_load(&event->recorded)) {
+			ours->invalid = true;
+			status = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+		}
+	} else if (!theirs) {
+		status = CUDA_ERROR_CAPTURED_EVENT;
+	} else if (theirs->invalid) {
+		status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	} else if (!stream) {
+		theirs->invalid = true;
+		status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	} else if (ours && ours != theirs) {
+		ours->invalid = theirs->invalid = true;
+		status = CUDA_ERROR_STREAM_CAPTURE_MERGE;
+	} else {
+		capture_join(theirs, stream);
+	}
+	pthread_mutex_unlock(&capture_lock);
+	return status;
+}
+
+CUresult capture_event(struct event *event)
+{
+	uint64_t id = atomic_load(&event->capture);
+	struct capture *c;
+
+	if (!id)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&capture_lock);
+	c = capture_find(id);
+	if (c)
+		c->invalid = true;
+	pthread_mutex_unlock(&capture_lock);
+	return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+/* ---- the end of one ---- */
+
+static void capture_leave(void *object, void *argument)
+{
+	struct stream *stream = object;
+	const struct capture *c = argument;
+
+	if (stream && stream->capture == c->id)
+		stream->capture = 0;
+}
+
+/* With the lock held. Its streams are free again, and the graph is the caller's. */
+static void capture_close(struct capture *c)
+{
+	struct capture **at = &captures;
+
+	handle_each(KIND_CUstream, capture_leave, c);
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	atomic_fetch_sub(&capture_open, 1);
+	c->graph->capturing = false;
+	free(c->tail);
+	free(c->edges);
+	free(c);
+}
+
+void capture_stream_gone(struct stream *stream)
+{
+	struct graph *graph = NULL;
+	struct capture *c;
+
+	if (!capture_any())
+		return;
+	pthread_mutex_lock(&capture_lock);
+	c = capture_of(stream);
+	if (c && c->origin == stream) {
+		graph = c->existing ? NULL : c->graph;
+		capture_close(c);
+	} else if (c) {
+		c->invalid = true;
+	}
+	pthread_mutex_unlock(&capture_lock);
+	if (graph)
+		graph_free(graph);
+}
+
+void capture_reset(struct context *context)
+{
+	struct graph *graph;
+
+	if (!capture_any())
+		return;
+	pthread_mutex_lock(&capture_lock);
+	for (struct capture *c = captures, *next; c; c = next) {
+		next = c->next;
+		if (c->context != context)
+			continue;
+		graph = c->existing ? NULL : c->graph;
+		capture_close(c);
+		if (graph)
+			graph_free(graph);
+	}
+	pthread_mutex_unlock(&capture_lock);
+}
+
+/* ---- the calls ---- */
+
+bool capture_edges_plain(const CUgraphEdgeData *data, size_t n)
+{
+	static const CUgraphEdgeData none;
+
+	for (size_t i = 0; data && i < n; i++)
+		if (memcmp(&data[i], &none, sizeof(none)))
+			return false;
+	return true;
+}
+
+static CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode,
+	struct graph *existing, uint32_t *after, size_t count)
+{
+	struct context *context = context_current();
+	struct wire_vcudaCaptureBegin *body;
+	struct shim_call call;
+	struct stream *stream;
+	struct capture *c;
+	uint64_t number;
+	CUresult status;
+
+	if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = stream_number(hStream, &number);
+	if (!status && !number)
+		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (!status)
+		status = order_settle(context, number);
+	if (status)
+		return status;
+	stream = shim_object_of(number, KIND_CUstream);
+	c = calloc(1, sizeof(*c));
+	if (!stream || !c) {
+		free(c);
+		return stream ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_HANDLE;
+	}
+	c->graph = existing ? existing : graph_new();
+	if (!c->graph) {
+		free(c);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	c->origin = stream;
+	c->context = context;
+	c->mode = mode;
+	c->thread = pthread_self();
+	c->existing = existing != NULL;
+	pthread_mutex_lock(&capture_lock);
+	if (capture_of(stream) || c->graph->capturing) {
+		pthread_mutex_unlock(&capture_lock);
+		if (!existing)
+			graph_free(c->graph);
+		free(c);
+		return CUDA_ERROR_ILLEGAL_STATE;
+	}
+	c->id = ++last_id;
+	c->graph->capturing = true;
+	c->next = captures;
+	captures = c;
+	stream->capture = c->id;
+	atomic_fetch_add(&capture_open, 1);
+	pthread_mutex_unlock(&capture_lock);
+
+	body = shim_begin(&call, OP_vcudaCaptureBegin, sizeof(*body));
+	body->stream = number;
+	body->graph = c->graph->handle;
+	body->existing = existing != NULL;
+	body->count = (uint32_t)count;
+	shim_put(&call, &body->after, after, count * sizeof(*after));
+	status = shim_post(&call);
+	if (status) {
+		struct graph *graph = existing ? NULL : c->graph;
+
+		pthread_mutex_lock(&capture_lock);
+		capture_close(c);
+		pthread_mutex_unlock(&capture_lock);
+		if (graph)
+			graph_free(graph);
+	}
+	return status;
+}
+
+CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUstreamCaptureMode mode)
+{
+	struct graph *graph = graph_find(hGraph);
+	uint32_t *after;
+	CUresult status;
+
+	if (!graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!capture_edges_plain(dependencyData, numDependencies))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	status = graph_numbers(graph, dependencies, numDependencies, &after);
+	if (!status)
+		status = capture_begin(hStream, mode, graph, after, numDependencies);
+	free(after);
+	return status;
+}
+
+CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
+{
+	return capture_begin(hStream, mode, NULL, NULL, 0);
+}
+
+/* The app's own mistakes; what is wrong with the captured work only the worker knows. */
+static CUresult capture_may_end(struct capture *c, const struct stream *stream)
+{
+	if (!c)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	if (c->origin != stream) {
+		c->invalid = true;
+		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	}
+	/* Over all the same, as natively (an H200, driver 580). */
+	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+		!pthread_equal(c->thread, pthread_self()))
+		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
+{
+	const struct wire_vcudaCaptureEnd_reply *reply;
+	struct wire_vcudaCaptureEnd *body;
+	bool ended, existing;
+	struct shim_call call;
+	struct stream *stream;
+	struct graph *graph;
+	struct capture *c;
+	uint64_t number;
+	CUresult status, fault;
+
+	if (!phGraph)
+		return CUDA_ERROR_INVALID_VALUE;
+	*phGraph = NULL;
+	status = stream_plain(hStream, &number);
+	if (status)
+		return status;
+	stream = number ? shim_object_of(number, KIND_CUstream) : NULL;
+	pthread_mutex_lock(&capture_lock);
+	c = capture_of(stream);
+	status = capture_may_end(c, stream);
+	if (status && status != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
+		pthread_mutex_unlock(&capture_lock);
+		return status;
+	}
+	fault = status;
+	graph = c->graph;
+	existing = c->existing;
+	if (!fault && c->invalid)
+		fault = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	capture_close(c);
+	pthread_mutex_unlock(&capture_lock);
+
+	body = shim_begin(&call, OP_vcudaCaptureEnd, sizeof(*body));
+	body->stream = number;
+	body->graph = graph->handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	ended = reply != NULL;
+	if (reply)
+		graph->count = reply->nodes;
+	status = shim_end(&call);
+	/* The first thing that went wrong is what the app is told. */
+	if (fault)
+		status = fault;
+	if (!status)
+		*phGraph = (CUgraph)(uintptr_t)graph->handle;
+	else if (!existing && ended)
+		hand_cuGraphDestroy((CUgraph)(uintptr_t)graph->handle);
+	else if (!existing)
+		graph_free(graph); /* the worker's is gone too */
+	return status;
+}
+
+CUresult hand_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	CUstreamCaptureMode old = (CUstreamCaptureMode)thread_mode;
+
+	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	thread_mode = (uint8_t)*mode;
+	*mode = old;
+	return CUDA_SUCCESS;
+}

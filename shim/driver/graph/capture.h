@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams that capture.  The worker's streams capture for real; the shim keeps what makes every
+ * question local (who captures, into what, by which thread in which mode) and refuses what CUDA
+ * refuses meanwhile.  The worker itself always captures relaxed (gpu-agent/capture.c).
+ */
+#ifndef VCUDA_SHIM_CAPTURE_H
+#define VCUDA_SHIM_CAPTURE_H
+
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/driver/stream.h"
+
+struct graph;
+
+/* Captures that are open. 0, as almost always: none of what follows need be asked. */
+extern _Atomic uint32_t capture_open;
+static inline bool capture_any(void)
+{
+	return __builtin_expect(
+		atomic_load_explicit(&capture_open, memory_order_acquire) != 0, 0);
+}
+
+/* Before work on a stream (NULL or its handle 0: the context's legacy one): INVALIDATED where
+ * its capture is, IMPLICIT on the legacy stream while one that waits for it captures. */
+CUresult capture_use(const struct context *context, const struct stream *stream);
+/* The graph that the stream captures into; NULL: it does not. */
+struct graph *capture_graph(uint64_t stream);
+/* A call that a stream cannot capture: UNSUPPORTED, and the capture is invalid; SUCCESS where
+ * the stream does not capture. */
+CUresult capture_refuse(uint64_t stream);
+/* For calls that wait for a whole context. */
+CUresult capture_refuse_context(const struct context *context);
+/* For calls that CUDA calls unsafe: whether a capture's mode forbids them to this thread. */
+CUresult capture_unsafe_slow(void);
+static inline CUresult capture_unsafe(void)
+{
+	return capture_any() ? capture_unsafe_slow() : CUDA_SUCCESS;
+}
+
+/* The event is recorded on that stream. True: it belongs to a capture now, and is no event to
+ * wait for. EXTERNAL: the recording itself is captured. */
+bool capture_record(struct event *event, uint64_t stream, bool external);
+/* The stream is about to wait for the event: it may join a capture by that. */
+CUresult capture_wait(struct event *event, uint64_t stream, bool external);
+/* A query or a wait for an event that was recorded in a capture last. */
+CUresult capture_event(struct event *event);
+
+/* The stream, or all of a context, goes. */
+void capture_stream_gone(struct stream *stream);
+void capture_reset(struct context *context);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What can be asked of a stream that captures, and what its next node waits for.  All but the
+ * nodes is known here.
+ */
+#include <stdlib.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/graph/capture_state.h"
+#include "shim/engine/engine.h"
+
+CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	uint64_t number;
+	struct capture *c;
+	CUresult status = stream_plain(hStream, &number);
+
+	if (!captureStatus)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (status)
+		return status;
+	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
+	if (!capture_any())
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&capture_lock);
+	c = capture_of_number(number);
+	if (c)
+		*captureStatus = c->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+					    : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	else if (!number && capture_around_legacy(context_current()))
+		status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	pthread_mutex_unlock(&capture_lock);
+	return status;
+}
+
+/* Asks what the stream's next node will wait for; kept with the capture until it is asked
+ * again.
+ */
+static CUresult capture_tail(struct capture *c, uint64_t stream, size_t *total)
+{
+	const struct wire_vcudaCaptureTail_reply *reply;
+	CUgraphNode *tail = NULL;
+	size_t have = 0;
+	CUresult status;
+
+	*total = 0;
+	do {
+		struct wire_vcudaCaptureTail *body;
+		const uint32_t *numbers;
+		struct shim_call call;
+		size_t bytes;
+
+		body = shim_begin(&call, OP_vcudaCaptureTail, sizeof(*body));
+		body->stream = stream;
+		body->graph = c->graph->handle;
+		body->first = (uint32_t)have;
+		reply = shim_wait(&call, sizeof(*reply));
+		if (reply) {
+			numbers = shim_run(&call, &reply->list, &bytes);
+			*total = reply->total < GRAPH_NODES_MAX ? reply->total : 0;
+			c->graph->count = reply->nodes < GRAPH_NODES_MAX ? reply->nodes : 0;
+			if (!tail)
+				tail = calloc(*total + 1, sizeof(CUgraphNode));
+			for (size_t i = 0; tail && numbers && i < bytes / 4 && have < *total;
+				i++)
+				tail[have++] = graph_node_name(c->graph, numbers[i]);
+			if (!tail || (have < *total && !bytes))
+				call.status = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		status = shim_end(&call);
+	} while (!status && have < *total);
+	if (status) {
+		free(tail);
+		return status;
+	}
+	free(c->tail);
+	free(c->edges);
+	c->tail = tail;
+	c->edges = calloc(*total + 1, sizeof(*c->edges));
+	return c->edges ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
+	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
+	const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
+	size_t *numDependencies_out)
+{
+	uint64_t number;
+	struct capture *c;
+	size_t total = 0;
+	CUresult status = hand_cuStreamIsCapturing(hStream, captureStatus_out);
+
+	if (status || *captureStatus_out != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return status;
+	stream_plain(hStream, &number);
+	pthread_mutex_lock(&capture_lock);
+	c = capture_of_number(number);
+	if (c && id_out)
+		*id_out = c->id;
+	if (c && graph_out)
+		*graph_out = (CUgraph)(uintptr_t)c->graph->handle;
+	pthread_mutex_unlock(&capture_lock);
+	if (!c || (!dependencies_out && !numDependencies_out))
+		return CUDA_SUCCESS;
+	status = capture_tail(c, number, &total);
+	if (status)
+		return status;
+	if (dependencies_out)
+		*dependencies_out = c->tail;
+	if (edgeData_out)
+		*edgeData_out = c->edges;
+	if (numDependencies_out)
+		*numDependencies_out = total;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
+	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
+	const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+{
+	return hand_cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out,
+		dependencies_out, NULL, numDependencies_out);
+}
+
+CUresult hand_cuStreamGetCaptureInfo(
+	CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
+{
+	return hand_cuStreamGetCaptureInfo_v3(
+		hStream, captureStatus_out, id_out, NULL, NULL, NULL, NULL);
+}
+
+CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
+	const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+{
+	struct wire_vcudaCaptureUpdate *body;
+	struct shim_call call;
+	struct graph *graph;
+	uint64_t stream;
+	uint32_t *after;
+	CUresult status;
+
+	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!capture_edges_plain(dependencyData, numDependencies))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	status = stream_number(hStream, &stream);
+	if (status)
+		return status;
+	graph = capture_graph(stream);
+	if (!graph)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	status = graph_numbers(graph, dependencies, numDependencies, &after);
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_vcudaCaptureUpdate, sizeof(*body));
+	body->stream = stream;
+	body->graph = graph->handle;
+	body->flags = flags;
+	body->count = (uint32_t)numDependencies;
+	shim_put(&call, &body->after, after, numDependencies * sizeof(*after));
+	free(after);
+	return shim_post(&call);
+}
+
+CUresult hand_cuStreamUpdateCaptureDependencies(
+	CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
+{
+	return hand_cuStreamUpdateCaptureDependencies_v2(
+		hStream, dependencies, NULL, numDependencies, flags);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An open capture, for capture.c (how it begins, what it forbids, how it ends) and
+ * capture_info.c (what can be asked of it).
+ */
+#ifndef VCUDA_SHIM_CAPTURE_STATE_H
+#define VCUDA_SHIM_CAPTURE_STATE_H
+
+#include <pthread.h>
+
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/graph/graph.h"
+
+struct capture {
+	struct capture *next;
+	struct graph *graph;
+	struct stream *origin;
+	struct context *context;
+	CUstreamCaptureMode mode;
+	pthread_t thread;
+	uint64_t id;
+	bool existing; /* the graph was there before */
+	bool invalid;
+	/* What GetCaptureInfo handed out last. */
+	CUgraphNode *tail;
+	CUgraphEdgeData *edges;
+};
+
+extern pthread_mutex_t capture_lock;
+
+/* With the lock held. The capture that the stream of that number is part of; NULL: none. */
+struct capture *capture_of_number(uint64_t number);
+/* The capture of a stream that the context's legacy stream waits for; NULL: none. */
+struct capture *capture_around_legacy(const struct context *context);
+/* Whether edges say no more than before and behind. */
+bool capture_edges_plain(const CUgraphEdgeData *data, size_t n);
+
+#endif

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Graphs and executable graphs: names, launches.  A launch is a post; what it needs of the
+ * app's memory goes before it, what it brings is asked for behind it, all in one stream.
+ */
+#include "shim/driver/graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/engine/status.h"
+#include "shim/driver/stream.h"
+
+#define GRAPH_FLAGS                                                                            \
+	(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |                           \
+		   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |                                        \
+		   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |                                 \
+		   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+
+/* ---- names ---- */
+
+struct graph *graph_new(void)
+{
+	struct graph *graph = calloc(1, sizeof(*graph));
+
+	if (!graph)
+		return NULL;
+	graph->handle = shim_mint(KIND_CUgraph, graph);
+	if (!graph->handle) {
+		free(graph);
+		return NULL;
+	}
+	return graph;
+}
+
+void graph_node_free(struct graph_node *node)
+{
+	handle_release(node->handle);
+	free(node->storage);
+	free(node);
+}
+
+void graph_free(struct graph *graph)
+{
+	while (graph->children)
+		graph_free(graph->children);
+	if (graph->parent) {
+		struct graph **at = &graph->parent->children;
+
+		while (*at != graph)
+			at = &(*at)->sibling;
+		*at = graph->sibling;
+	}
+	handle_release(graph->handle);
+	for (uint32_t i = 0; i < graph->room; i++)
+		if (graph->nodes[i])
+			graph_node_free(graph->nodes[i]);
+	parts_free(&graph->parts);
+	free(graph->nodes);
+	free(graph->types);
+	free(graph->edges);
+	free(graph);
+}
+
+struct graph *graph_find(CUgraph graph)
+{
+	return shim_object_of((uint64_t)(uintptr_t)graph, KIND_CUgraph);
+}
+
+struct graph_node *graph_node_find(CUgraphNode node)
+{
+	return shim_object_of((uint64_t)(uintptr_t)node, KIND_CUgraphNode);
+}
+
+CUgraphNode graph_node_name(struct graph *graph, uint32_t number)
+{
+	struct graph_node *node;
+
+	if (number >= graph->count)
+		return NULL;
+	if (number >= graph->room) {
+		uint32_t room = graph->room ? graph->room : 16;
+		struct graph_node **nodes;
+
+		while (room <= number)
+			room *= 2;
+		nodes = realloc(graph->nodes, room * sizeof(*nodes));
+		if (!nodes)
+			return NULL;
+		memset(nodes + graph->room, 0, (room - graph->room) * sizeof(*nodes));
+		graph->nodes = nodes;
+		graph->room = room;
+	}
+	node = graph->nodes[number];
+	if (!node) {
+		node = calloc(1, sizeof(*node));
+		if (!node)
+			return NULL;
+		node->graph = graph;
+		node->number = number;
+		node->handle = shim_mint(KIND_CUgraphNode, node);
+		if (!node->handle) {
+			free(node);
+			return NULL;
+		}
+		graph->nodes[number] = node;
+	}
+	return (CUgraphNode)(uintptr_t)node->handle;
+}
+
+CUresult graph_numbers(
+	const struct graph *graph, const CUgraphNode *nodes, size_t n, uint32_t **numbers)
+{
+	*numbers = NULL;
+	if (!n)
+		return CUDA_SUCCESS;
+	if (!nodes || n > GRAPH_NODES_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	*numbers = calloc(n, sizeof(**numbers));
+	if (!*numbers)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < n; i++) {
+		struct graph_node *node = graph_node_find(nodes[i]);
+
+		if (!node || node->graph != graph) {
+			free(*numbers);
+			*numbers = NULL;
+			return CUDA_ERROR_INVALID_VALUE;
+		}
+		(*numbers)[i] = node->number;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult graph_gone(uint64_t handle)
+{
+	struct wire_vcudaGraphGone *body;
+	struct shim_call call;
+
+	body = shim_begin(&call, OP_vcudaGraphGone, sizeof(*body));
+	body->handle = handle;
+	return shim_post(&call);
+}
+
+static CUresult graph_make(
+	struct graph *graph, enum graph_make what, uint64_t of, uint32_t node)
+{
+	struct wire_vcudaGraphMake *body;
+	struct shim_call call;
+
+	body = shim_begin(&call, OP_vcudaGraphMake, sizeof(*body));
+	body->graph = graph->handle;
+	body->what = what;
+	body->of = of;
+	body->node = node;
+	return shim_post(&call);
+}
+
+CUresult hand_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
+{
+	struct graph *graph;
+	CUresult status;
+
+	if (!phGraph || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	graph = graph_new();
+	if (!graph)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = graph_make(graph, GRAPH_NEW, 0, 0);
+	if (status)
+		graph_free(graph);
+	else
+		*phGraph = (CUgraph)(uintptr_t)graph->handle;
+	return status;
+}
+
+CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
+{
+	struct graph *graph = graph_find(originalGraph), *clone;
+	CUresult status;
+
+	if (!phGraphClone || !graph || graph->capturing)
+		return CUDA_ERROR_INVALID_VALUE;
+	clone = graph_new();
+	if (!clone)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	clone->count = graph->count;
+	clone->original = graph->handle;
+	clone->pruned = graph->pruned;
+	status = parts_copy(&clone->parts, &graph->parts) ? CUDA_SUCCESS
+							  : CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < clone->parts.count; i++)
+		if (clone->parts.places[i].graph == graph->handle)
+			clone->parts.places[i].graph = clone->handle;
+	if (!status)
+		status = graph_make(clone, GRAPH_CLONE, graph->handle, 0);
+	if (status)
+		graph_free(clone);
+	else
+		*phGraphClone = (CUgraph)(uintptr_t)clone->handle;
+	return status;
+}
+
+/* A clone's nodes have the numbers of those that they were made from. */
+CUresult hand_cuGraphNodeFindInClone(
+	CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
+{
+	struct graph_node *node = graph_node_find(hOriginalNode);
+	struct graph *clone = graph_find(hClonedGraph);
+
+	if (!phNode || !node || !clone || clone->original != node->graph->handle ||
+		node->number >= clone->count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*phNode = graph_node_name(clone, node->number);
+	return *phNode ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A name for the graph that is inside of a node, made when it is first asked for. */
+CUresult hand_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
+{
+	const struct wire_vcudaGraphMake_reply *reply;
+	struct graph_node *node = graph_node_find(hNode);
+	struct wire_vcudaGraphMake *body;
+	struct shim_call call;
+	struct graph *child;
+	CUresult status;
+
+	if (!node || !phGraph)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (child = node->graph->children; child; child = child->sibling)
+		if (child->parent_node == node->number) {
+			*phGraph = (CUgraph)(uintptr_t)child->handle;
+			return CUDA_SUCCESS;
+		}
+	child = graph_new();
+	if (!child)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	body = shim_begin(&call, OP_vcudaGraphMake, sizeof(*body));
+	body->graph = child->handle;
+	body->what = GRAPH_CHILD;
+	body->of = node->graph->handle;
+	body->node = node->number;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		child->count = reply->nodes < GRAPH_NODES_MAX ? reply->nodes : 0;
+	status = shim_end(&call);
+	if (status) {
+		graph_free(child);
+		return status;
+	}
+	child->parent = node->graph;
+	child->parent_node = node->number;
+	child->sibling = node->graph->children;
+	node->graph->children = child;
+	*phGraph = (CUgraph)(uintptr_t)child->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphDestroy(CUgraph hGraph)
+{
+	struct graph *graph = graph_find(hGraph);
+	uint64_t handle;
+
+	if (!graph || graph->parent || graph->capturing)
+		return CUDA_ERROR_INVALID_VALUE;
+	handle = graph->handle;
+	graph_free(graph);
+	(void)graph_gone(handle); /* behind a fault it goes all the same, as natively */
+	return CUDA_SUCCESS;
+}
+
+/* ---- executable graphs ---- */
+
+struct graph_exec *graph_exec_find(CUgraphExec exec)
+{
+	return shim_object_of((uint64_t)(uintptr_t)exec, KIND_CUgraphExec);
+}
+
+static void exec_free(struct graph_exec *exec)
+{
+	handle_release(exec->handle);
+	parts_free(&exec->parts);
+	free(exec->off);
+	free(exec);
+}
+
+static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
+{
+	struct graph_exec *exec = calloc(1, sizeof(*exec));
+
+	if (!exec)
+		return NULL;
+	exec->graph = graph->handle;
+	exec->flags = flags;
+	exec->handle = shim_mint(KIND_CUgraphExec, exec);
+	if (exec->handle && parts_copy(&exec->parts, &graph->parts))
+		return exec;
+	exec_free(exec);
+	return NULL;
+}
+
+CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams, CUstream null_stream)
+{
+	const struct wire_vcudaGraphInstantiate_reply *reply;
+	struct graph *graph = graph_find(hGraph);
+	struct wire_vcudaGraphInstantiate *body;
+	struct graph_exec *exec;
+	struct shim_call call;
+	CUresult status, failed = CUDA_SUCCESS;
+	bool made = false;
+
+	if (!phGraphExec || !instantiateParams || !graph || graph->capturing ||
+		instantiateParams->flags & ~GRAPH_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	instantiateParams->hErrNode_out = NULL;
+	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	exec = exec_new(graph, instantiateParams->flags);
+	if (!exec)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	body = shim_begin(&call, OP_vcudaGraphInstantiate, sizeof(*body));
+	body->graph = graph->handle;
+	body->exec = exec->handle;
+	body->flags = instantiateParams->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		instantiateParams->result_out = (CUgraphInstantiateResult)reply->result;
+		if (reply->node != GRAPH_NO_NODE)
+			instantiateParams->hErrNode_out = graph_node_name(graph, reply->node);
+		failed = status_wire(reply->status);
+		made = !failed;
+	}
+	status = shim_end(&call);
+	if (!status)
+		status = failed;
+	if (status) {
+		uint64_t handle = exec->handle;
+
+		exec_free(exec);
+		if (made)
+			graph_gone(handle);
+		return status;
+	}
+	*phGraphExec = (CUgraphExec)(uintptr_t)exec->handle;
+	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		status = cuGraphUpload(*phGraphExec, instantiateParams->hUploadStream
+							     ? instantiateParams->hUploadStream
+							     : null_stream);
+	return status;
+}
+
+CUresult hand_cuGraphInstantiateWithFlags(
+	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+{
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags};
+
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		return CUDA_ERROR_INVALID_VALUE; /* it has no stream to say */
+	return hand_cuGraphInstantiateWithParams(
+		phGraphExec, hGraph, &params, CU_STREAM_LEGACY);
+}
+
+CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
+	CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+{
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
+	CUresult status = hand_cuGraphInstantiateWithParams(
+		phGraphExec, hGraph, &params, CU_STREAM_LEGACY);
+
+	if (phErrorNode)
+		*phErrorNode = params.hErrNode_out;
+	if (logBuffer && bufferSize)
+		*logBuffer = 0;
+	return status;
+}
+
+CUresult hand_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
+	CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+{
+	return hand_cuGraphInstantiate_v2(
+		phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+}
+
+CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+	struct wire_vcudaEventDestroy *body;
+	struct shim_call call;
+	uint64_t handle;
+
+	if (!exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (exec->event) {
+		body = shim_begin(&call, OP_vcudaEventDestroy, sizeof(*body));
+		body->event = exec->event;
+		shim_post(&call);
+		handle_release(exec->event);
+	}
+	handle = exec->handle;
+	exec_free(exec);
+	(void)graph_gone(handle);
+	return CUDA_SUCCESS;
+}
+
+/* ---- launches ---- */
+
+/* The stand-ins are shared by all launches: one on another stream waits for the one before. */
+static CUresult exec_order(struct graph_exec *exec, uint64_t stream)
+{
+	struct wire_vcudaEventCreate *create;
+	struct wire_cuEventRecord *record;
+	struct wire_cuStreamWaitEvent *wait;
+	struct shim_call call;
+	CUresult status = CUDA_SUCCESS;
+
+	if (!exec->parts.count || !exec->launched || exec->stream == stream ||
+		!stream_find(exec->stream))
+		return CUDA_SUCCESS;
+	if (!exec->event) {
+		exec->event = shim_mint(KIND_CUevent, NULL);
+		if (!exec->event)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		create = shim_begin(&call, OP_vcudaEventCreate, sizeof(*create));
+		create->event = exec->event;
+		create->flags = CU_EVENT_DISABLE_TIMING;
+		status = shim_post(&call);
+	}
+	if (!status) {
+		record = shim_begin(&call, OP_cuEventRecord, sizeof(*record));
+		record->hEvent = exec->event;
+		record->hStream = exec->stream;
+		status = shim_post(&call);
+	}
+	if (!status) {
+		wait = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*wait));
+		wait->hStream = stream;
+		wait->hEvent = exec->event;
+		status = shim_post(&call);
+	}
+	return status;
+}
+
+static CUresult exec_post(const struct graph_exec *exec, uint64_t stream, uint64_t *seq)
+{
+	struct wire_cuGraphLaunch *body;
+	struct shim_call call;
+	CUresult status;
+
+	body = shim_begin(&call, OP_cuGraphLaunch, sizeof(*body));
+	body->hGraph = exec->handle;
+	body->hStream = stream;
+	status = shim_post(&call);
+	*seq = call.seq;
+	return status;
+}
+
+CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
+{
+	struct graph_exec *exec = graph_exec_find(hGraph);
+	struct graph *into;
+	uint64_t stream, seq;
+	CUresult status;
+
+	if (!exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = stream_number(hStream, &stream);
+	if (status)
+		return status;
+	into = capture_graph(stream);
+	if (into) {
+		/* It becomes a child graph there, and its parts are that graph's too. */
+		if (!parts_copy(&into->parts, &exec->parts))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		return exec_post(exec, stream, &seq);
+	}
+	if (!exec->parts.count)
+		return exec_post(exec, stream, &seq);
+	status = exec_order(exec, stream);
+	if (!status)
+		status = parts_fill(&exec->parts, hStream);
+	if (!status)
+		status = exec_post(exec, stream, &seq);
+	if (!status)
+		status = parts_fetch(&exec->parts, hStream, seq);
+	exec->stream = stream;
+	exec->launched = true;
+	return status;
+}
+
+/* ---- updates ---- */
+
+static void exec_take_parts(struct graph_exec *exec, const struct graph *graph)
+{
+	struct parts parts = {0};
+
+	if (!parts_copy(&parts, &graph->parts)) {
+		parts_free(&parts);
+		return;
+	}
+	/* The nodes by which they can be set stay those of the first graph. */
+	for (size_t i = 0; parts.count == exec->parts.count && i < parts.count; i++) {
+		parts.places[i].graph = exec->parts.places[i].graph;
+		parts.places[i].node = exec->parts.places[i].node;
+	}
+	parts_free(&exec->parts);
+	exec->parts = parts;
+}
+
+CUresult hand_cuGraphExecUpdate_v2(
+	CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+{
+	const struct wire_vcudaGraphUpdate_reply *reply;
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+	struct graph *graph = graph_find(hGraph);
+	CUresult status, failed = CUDA_SUCCESS;
+	struct wire_vcudaGraphUpdate *body;
+	struct shim_call call;
+
+	if (!exec || !graph || graph->capturing || !resultInfo)
+		return CUDA_ERROR_INVALID_VALUE;
+	*resultInfo = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	body = shim_begin(&call, OP_vcudaGraphUpdate, sizeof(*body));
+	body->exec = exec->handle;
+	body->graph = graph->handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		failed = status_wire(reply->status);
+		resultInfo->result = (CUgraphExecUpdateResult)reply->result;
+		resultInfo->errorNode = graph_node_name(graph, reply->node);
+		resultInfo->errorFromNode = graph_node_name(graph, reply->from);
+		if (!failed)
+			exec_take_parts(exec, graph);
+	}
+	status = shim_end(&call);
+	return status ? status : failed;
+}
+
+CUresult hand_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
+	CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
+{
+	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	CUresult status;
+
+	if (!hErrorNode_out || !updateResult_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = hand_cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
+	*hErrorNode_out = info.errorNode;
+	*updateResult_out = info.result;
+	return status;
+}
+
+CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+
+	if (!exec || !flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = exec->flags;
+	return CUDA_SUCCESS;
+}
+
+/* ---- memory of graphs: none of them owns any ---- */
+
+CUresult hand_cuDeviceGraphMemTrim(CUdevice device)
+{
+	return device_of(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult hand_cuDeviceGetGraphMemAttribute(
+	CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	if (!value || (unsigned)attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*(cuuint64_t *)value = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceSetGraphMemAttribute(
+	CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	if (!value || *(const cuuint64_t *)value ||
+		(attr != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
+			attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+		return CUDA_ERROR_INVALID_VALUE;
+	return device_of(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}

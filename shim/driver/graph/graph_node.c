@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes that the app adds and changes, in a graph or in an executable graph.  Whatever it is,
+ * it becomes the bytes of protocol/wire/graph.h, and the part that stays here (graph.h) where
+ * the app's own memory, a host function or an event belongs to it.
+ */
+#include "shim/driver/graph/graph_node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/module/module.h"
+
+static void node_params_free(struct node_params *p)
+{
+	part_drop(p->part);
+	free(p->bytes);
+	*p = (struct node_params){0};
+}
+
+static bool params_take(struct node_params *p, uint32_t type, const void *bytes, size_t n)
+{
+	p->type = type;
+	p->bytes = malloc(n ? n : 1);
+	if (!p->bytes)
+		return false;
+	if (bytes)
+		memcpy(p->bytes, bytes, n);
+	else
+		memset(p->bytes, 0, n);
+	p->size = n;
+	return true;
+}
+
+static CUresult params_number(struct node_params *p, uint32_t type, uint64_t number)
+{
+	struct graph_number bytes = {number};
+
+	return params_take(p, type, &bytes, sizeof(bytes)) ? CUDA_SUCCESS
+							   : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* ---- kernels ---- */
+
+static CUresult kernel_pack(const struct function *f, const CUDA_KERNEL_NODE_PARAMS *k,
+	unsigned char *to, size_t room)
+{
+	const void *packed = NULL;
+	size_t size = 0;
+
+	if (k->kernelParams) {
+		if (k->extra)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (f->info.param_count > f->layout_count)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		for (uint32_t i = 0; i < f->layout_count; i++) {
+			if (!k->kernelParams[i])
+				return CUDA_ERROR_INVALID_VALUE;
+			memcpy(to + f->layout[i].offset, k->kernelParams[i], f->layout[i].size);
+		}
+		return CUDA_SUCCESS;
+	}
+	if (!k->extra)
+		return f->info.param_count ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	for (void **extra = k->extra; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			packed = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			size = *(const size_t *)extra[1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (size < room || (room && !packed))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (room)
+		memcpy(to, packed, room);
+	return CUDA_SUCCESS;
+}
+
+CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS *k)
+{
+	struct context *context = context_current();
+	struct graph_kernel *kernel;
+	struct function *f;
+	CUresult status;
+
+	if (!k)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (k->ctx && context_of(k->ctx) != context)
+		return CUDA_ERROR_NOT_SUPPORTED; /* a graph is of one context */
+	status = function_find(k->func ? k->func : (CUfunction)k->kern, &f);
+	if (status)
+		return status;
+	if (!k->gridDimX || !k->gridDimY || !k->gridDimZ || !k->blockDimX || !k->blockDimY ||
+		!k->blockDimZ)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!params_take(
+		    p, CU_GRAPH_NODE_TYPE_KERNEL, NULL, sizeof(*kernel) + f->info.param_bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	kernel = (void *)p->bytes;
+	*kernel = (struct graph_kernel){.function = f->handle,
+		.grid = {k->gridDimX, k->gridDimY, k->gridDimZ},
+		.block = {k->blockDimX, k->blockDimY, k->blockDimZ},
+		.shared = k->sharedMemBytes,
+		.param_bytes = f->info.param_bytes};
+	return kernel_pack(f, k, p->bytes + sizeof(*kernel), f->info.param_bytes);
+}
+
+bool node_context_ok(CUcontext ctx)
+{
+	return !ctx || context_of(ctx) == context_current();
+}
+
+/* ---- the others ---- */
+
+CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy)
+{
+	struct graph_copy inside;
+	struct part_copy app;
+	enum copy_way way;
+	CUresult status;
+
+	if (!copy)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = copy_node(copy, &way, &inside, &app);
+	if (!status && way != COPY_WAY_INSIDE) {
+		status = part_copy_new(way == COPY_WAY_IN, &app, &p->part);
+		if (!status)
+			part_inside(p->part, &inside);
+	}
+	if (!status && !params_take(p, CU_GRAPH_NODE_TYPE_MEMCPY, &inside, sizeof(inside)))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	return status;
+}
+
+CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *fill)
+{
+	struct graph_fill bytes;
+	size_t row, extent;
+
+	if (!fill || !fill->width || !fill->height ||
+		(fill->elementSize != 1 && fill->elementSize != 2 && fill->elementSize != 4) ||
+		__builtin_mul_overflow(fill->width, fill->elementSize, &row) ||
+		(fill->height > 1 && fill->pitch < row) ||
+		__builtin_mul_overflow(fill->height - 1, fill->pitch, &extent) ||
+		__builtin_add_overflow(extent, row, &extent) ||
+		!memory_inside(fill->dst, extent))
+		return CUDA_ERROR_INVALID_VALUE;
+	bytes = (struct graph_fill){.dst = fill->dst,
+		.pitch = fill->pitch,
+		.value = fill->value,
+		.element = fill->elementSize,
+		.width = fill->width,
+		.height = fill->height};
+	return params_take(p, CU_GRAPH_NODE_TYPE_MEMSET, &bytes, sizeof(bytes))
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *host)
+{
+	CUresult status;
+
+	if (!host || !host->fn)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = callback_node_new(host->fn, host->userData, &p->part);
+	return status ? status : params_number(p, CU_GRAPH_NODE_TYPE_HOST, p->part->number);
+}
+
+CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)event;
+
+	if (!shim_object_of(handle, KIND_CUevent))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+		p->part = part_new(PART_RECORD);
+		if (!p->part)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		p->part->number = handle;
+	}
+	return params_number(p, type, handle);
+}
+
+CUresult node_params_child(struct node_params *p, CUgraph child)
+{
+	struct graph *graph = graph_find(child);
+
+	if (!graph || graph->capturing)
+		return CUDA_ERROR_INVALID_VALUE;
+	p->child = graph;
+	return params_number(p, CU_GRAPH_NODE_TYPE_GRAPH, graph->handle);
+}
+
+CUresult node_params_empty(struct node_params *p)
+{
+	return params_take(p, CU_GRAPH_NODE_TYPE_EMPTY, NULL, 0) ? CUDA_SUCCESS
+								 : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* ---- adding ---- */
+
+static bool edges_have_data(const CUgraphEdgeData *data, size_t n)
+{
+	static const CUgraphEdgeData none;
+
+	for (size_t i = 0; data && i < n; i++)
+		if (memcmp(&data[i], &none, sizeof(none)))
+			return true;
+	return false;
+}
+
+static CUresult add_post(
+	const struct graph *graph, const uint32_t *after, size_t n, const struct node_params *p)
+{
+	struct wire_vcudaGraphAdd *body;
+	struct shim_call call;
+
+	body = shim_begin(&call, OP_vcudaGraphAdd, sizeof(*body));
+	body->graph = graph->handle;
+	body->node = graph->count;
+	body->type = p->type;
+	body->count = (uint32_t)n;
+	body->bytes = (uint32_t)p->size;
+	shim_put(&call, &body->after, after, n * sizeof(*after));
+	shim_put(&call, &body->params, p->bytes, p->size);
+	return shim_post(&call);
+}
+
+CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status)
+{
+	struct graph *graph = graph_find(hGraph);
+	bool with_data = edges_have_data(data, n);
+	uint32_t *after = NULL, number;
+
+	if (!status && (!phGraphNode || !graph || p->child == graph))
+		status = CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		status = graph_numbers(graph, dependencies, n, &after);
+	if (!status && graph->count == GRAPH_NODES_MAX)
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	number = graph ? graph->count : 0;
+	if (!status)
+		status = add_post(graph, after, with_data ? 0 : n, p);
+	free(after);
+	if (status) {
+		node_params_free(p);
+		return status;
+	}
+	graph_added(graph, p->type);
+	if (p->child && !parts_copy(&graph->parts, &p->child->parts))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	if (p->part && parts_add(&graph->parts, p->part, graph->handle, number))
+		p->part = NULL;
+	else if (p->part)
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	node_params_free(p);
+	*phGraphNode = graph_node_name(graph, number);
+	if (!*phGraphNode)
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	/* Edges that say more than before and behind are added by themselves. */
+	for (size_t i = 0; with_data && i < n && !status; i++)
+		status = hand_cuGraphAddDependencies_v2(
+			hGraph, &dependencies[i], phGraphNode, &data[i], 1);
+	return status;
+}
+
+/* ---- changing ---- */
+
+static CUresult set_post(const struct graph_node *node, const struct graph_exec *exec,
+	const struct node_params *p)
+{
+	struct wire_vcudaGraphSet *body;
+	struct shim_call call;
+
+	body = shim_begin(&call, OP_vcudaGraphSet, sizeof(*body));
+	body->graph = node->graph->handle;
+	body->node = node->number;
+	body->exec = exec ? exec->handle : 0;
+	body->type = p->type;
+	body->bytes = (uint32_t)p->size;
+	shim_put(&call, &body->params, p->bytes, p->size);
+	return shim_post(&call);
+}
+
+CUresult node_get(
+	const struct graph_node *node, uint32_t type, void *to, size_t room, size_t *bytes)
+{
+	const struct wire_vcudaGraphGet_reply *reply;
+	struct wire_vcudaGraphGet *body;
+	struct shim_call call;
+	const void *params;
+
+	body = shim_begin(&call, OP_vcudaGraphGet, sizeof(*body));
+	body->graph = node->graph->handle;
+	body->node = node->number;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		params = shim_run(&call, &reply->params, bytes);
+		if (reply->type != type || *bytes > room)
+			call.status = CUDA_ERROR_INVALID_VALUE;
+		else if (*bytes)
+			memcpy(to, params, *bytes);
+	}
+	return shim_end(&call);
+}
+
+/* A captured one is found by its stand-in, its ticket or its event, which the worker names. */
+static struct part_place *node_place_captured(
+	const struct graph_node *node, uint32_t type, struct parts *parts)
+{
+	union {
+		struct graph_copy copy;
+		struct graph_number number;
+	} params;
+	size_t bytes;
+
+	if ((type != CU_GRAPH_NODE_TYPE_MEMCPY && type != CU_GRAPH_NODE_TYPE_HOST &&
+		    type != CU_GRAPH_NODE_TYPE_EVENT_RECORD) ||
+		node_get(node, type, &params, sizeof(params), &bytes))
+		return NULL;
+	for (size_t i = 0; i < parts->count; i++) {
+		struct part_place *place = &parts->places[i];
+		const struct part *part = place->part;
+		bool same;
+
+		if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
+			same = part->memory && (part->memory == params.copy.src ||
+						       part->memory == params.copy.dst);
+		else
+			same = part->number && part->number == params.number.number;
+		if (!same)
+			continue;
+		place->graph = node->graph->handle;
+		place->node = node->number;
+		return place;
+	}
+	return NULL;
+}
+
+struct part_place *node_place(const struct graph_node *node, struct parts *parts)
+{
+	bool unknown = false;
+	uint32_t type;
+
+	for (size_t i = 0; i < parts->count; i++) {
+		struct part_place *place = &parts->places[i];
+
+		if (place->graph == node->graph->handle && place->node == node->number)
+			return place;
+		unknown |= place->node == GRAPH_NO_NODE;
+	}
+	if (!unknown || graph_node_type(node->graph, node->number, &type))
+		return NULL;
+	return node_place_captured(node, type, parts);
+}
+
+CUresult node_set(
+	CUgraphNode hNode, const CUgraphExec *hExec, struct node_params *p, CUresult status)
+{
+	struct graph_exec *exec = hExec ? graph_exec_find(*hExec) : NULL;
+	struct graph_node *node = graph_node_find(hNode);
+	struct part_place *place;
+	struct parts *parts;
+
+	if (!status && (!node || (hExec && !exec)))
+		status = CUDA_ERROR_INVALID_VALUE;
+	if (!status) {
+		parts = exec ? &exec->parts : &node->graph->parts;
+		place = node_place(node, parts);
+		status = set_post(node, exec, p);
+	}
+	if (!status && place) {
+		part_drop(place->part);
+		place->part = p->part;
+		if (!p->part)
+			*place = parts->places[--parts->count];
+		p->part = NULL;
+	} else if (!status && p->part) {
+		if (parts_add(parts, p->part, node->graph->handle, node->number))
+			p->part = NULL;
+		else
+			status = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	node_params_free(p);
+	return status;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A node's parameters on their way to the worker, for graph_node.c (what is done with them) and
+ * graph_calls.c (the calls, one or three for each type of node).
+ */
+#ifndef VCUDA_SHIM_GRAPH_NODE_H
+#define VCUDA_SHIM_GRAPH_NODE_H
+
+#include "shim/driver/graph/graph.h"
+
+struct node_params {
+	uint32_t type; /* CUgraphNodeType */
+	unsigned char *bytes;
+	size_t size;
+	struct part *part;   /* what stays here; NULL: nothing */
+	struct graph *child; /* GRAPH */
+};
+
+/* A graph is of the context that it is built in: NULL, or the current one. */
+bool node_context_ok(CUcontext ctx);
+/* Checks and packs; whatever comes of it, node_add or node_set ends it. */
+CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS *k);
+CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy);
+CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *fill);
+CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *host);
+CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event);
+CUresult node_params_child(struct node_params *p, CUgraph child);
+CUresult node_params_empty(struct node_params *p);
+
+/* STATUS: what packing them said; nothing is sent where it is not SUCCESS. DATA may be NULL. */
+CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status);
+/* The node, or with hExec its copy in there. */
+CUresult node_set(
+	CUgraphNode hNode, const CUgraphExec *hExec, struct node_params *p, CUresult status);
+/* What the worker says of it; INVALID_VALUE: it is of another type. */
+CUresult node_get(
+	const struct graph_node *node, uint32_t type, void *to, size_t room, size_t *bytes);
+/* The part of a node; NULL: it has none there. */
+struct part_place *node_place(const struct graph_node *node, struct parts *parts);
+
+#endif

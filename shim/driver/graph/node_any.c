@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The calls that take a node of whatever type, and nodes that are switched off.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/graph/graph_node.h"
+
+/* ---- whatever it is ---- */
+
+static CUresult any_params(struct node_params *p, const CUgraphNodeParams *any)
+{
+	CUDA_MEMSET_NODE_PARAMS fill;
+	CUDA_HOST_NODE_PARAMS host;
+
+	switch (any->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		/* Versions 2 and 3 of the struct are the same. */
+		return node_params_kernel(p, (const void *)&any->kernel);
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		if (any->memcpy.flags || !node_context_ok(any->memcpy.copyCtx))
+			return CUDA_ERROR_NOT_SUPPORTED;
+		return node_params_copy(p, &any->memcpy.copyParams);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		if (!node_context_ok(any->memset.ctx))
+			return CUDA_ERROR_NOT_SUPPORTED;
+		fill = (CUDA_MEMSET_NODE_PARAMS){.dst = any->memset.dst,
+			.pitch = any->memset.pitch,
+			.value = any->memset.value,
+			.elementSize = any->memset.elementSize,
+			.width = any->memset.width,
+			.height = any->memset.height};
+		return node_params_fill(p, &fill);
+	case CU_GRAPH_NODE_TYPE_HOST:
+		host = (CUDA_HOST_NODE_PARAMS){
+			.fn = any->host.fn, .userData = any->host.userData};
+		return node_params_host(p, &host);
+	case CU_GRAPH_NODE_TYPE_GRAPH: return node_params_child(p, any->graph.graph);
+	case CU_GRAPH_NODE_TYPE_EMPTY: return node_params_empty(p);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return node_params_event(
+			p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, any->eventWait.event);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return node_params_event(
+			p, CU_GRAPH_NODE_TYPE_EVENT_RECORD, any->eventRecord.event);
+	default: return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUgraphNodeParams *nodeParams)
+{
+	struct node_params p = {0};
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	return node_add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, &p,
+		any_params(&p, nodeParams));
+}
+
+CUresult hand_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
+{
+	return hand_cuGraphAddNode_v2(
+		phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
+}
+
+CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+	struct node_params p = {0};
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return node_set(hNode, NULL, &p, any_params(&p, nodeParams));
+}
+
+CUresult hand_cuGraphExecNodeSetParams(
+	CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+	struct node_params p = {0};
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return hand_cuGraphExecChildGraphNodeSetParams(
+			hGraphExec, hNode, nodeParams->graph.graph);
+	return node_set(hNode, &hGraphExec, &p, any_params(&p, nodeParams));
+}
+
+/* ---- nodes that are switched off ---- */
+
+static struct graph_off *off_find(struct graph_exec *exec, const struct graph_node *node)
+{
+	for (size_t i = 0; i < exec->off_count; i++)
+		if (exec->off[i].graph == node->graph->handle &&
+			exec->off[i].node == node->number)
+			return &exec->off[i];
+	return NULL;
+}
+
+static bool off_set(struct graph_exec *exec, const struct graph_node *node, bool off)
+{
+	struct graph_off *found = off_find(exec, node), *list;
+
+	if (!off == !found)
+		return true;
+	if (found) {
+		*found = exec->off[--exec->off_count];
+		return true;
+	}
+	list = realloc(exec->off, (exec->off_count + 1) * sizeof(*list));
+	if (!list)
+		return false;
+	exec->off = list;
+	list[exec->off_count++] = (struct graph_off){node->graph->handle, node->number};
+	return true;
+}
+
+CUresult hand_cuGraphNodeSetEnabled(
+	CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+	struct graph_node *node = graph_node_find(hNode);
+	struct graph_enabled enabled = {.enabled = isEnabled != 0};
+	struct wire_vcudaGraphSet *body;
+	struct part_place *place;
+	struct shim_call call;
+	uint32_t type;
+	CUresult status;
+
+	if (!exec || !node)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = graph_node_type(node->graph, node->number, &type);
+	if (status)
+		return status;
+	if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY &&
+		type != CU_GRAPH_NODE_TYPE_MEMSET)
+		return CUDA_ERROR_INVALID_VALUE;
+	place = node_place(node, &exec->parts);
+	if (place)
+		place->off = !isEnabled;
+	if (!off_set(exec, node, !isEnabled))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	body = shim_begin(&call, OP_vcudaGraphSet, sizeof(*body));
+	body->graph = node->graph->handle;
+	body->node = node->number;
+	body->exec = exec->handle;
+	body->type = GRAPH_SET_ENABLED;
+	body->bytes = sizeof(enabled);
+	shim_put(&call, &body->params, &enabled, sizeof(enabled));
+	return shim_post(&call);
+}
+
+CUresult hand_cuGraphNodeGetEnabled(
+	CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+	struct graph_node *node = graph_node_find(hNode);
+
+	if (!exec || !node || !isEnabled)
+		return CUDA_ERROR_INVALID_VALUE;
+	*isEnabled = !off_find(exec, node);
+	return CUDA_SUCCESS;
+}

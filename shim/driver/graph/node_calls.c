@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The calls that add, change and read nodes, by type: each packs its parameters and hands them
+ * to graph_node.c.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/graph/graph_node.h"
+#include "shim/driver/module/module.h"
+
+/* ---- kernels ---- */
+
+static CUDA_KERNEL_NODE_PARAMS kernel_of(const CUDA_KERNEL_NODE_PARAMS_v1 *old)
+{
+	return (CUDA_KERNEL_NODE_PARAMS){.func = old->func,
+		.gridDimX = old->gridDimX,
+		.gridDimY = old->gridDimY,
+		.gridDimZ = old->gridDimZ,
+		.blockDimX = old->blockDimX,
+		.blockDimY = old->blockDimY,
+		.blockDimZ = old->blockDimZ,
+		.sharedMemBytes = old->sharedMemBytes,
+		.kernelParams = old->kernelParams,
+		.extra = old->extra};
+}
+
+CUresult hand_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies,
+	const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	struct node_params p = {0};
+
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_kernel(&p, nodeParams));
+}
+
+CUresult hand_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies,
+	const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS kernel;
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	kernel = kernel_of(nodeParams);
+	return hand_cuGraphAddKernelNode_v2(
+		phGraphNode, hGraph, dependencies, numDependencies, &kernel);
+}
+
+/* The block of parameters with a pointer to each, kept with the node until it is asked again.
+ */
+static CUresult kernel_pointers(struct graph_node *node, const struct function *f,
+	const unsigned char *block, size_t bytes, void ***pointers)
+{
+	size_t head = f->layout_count * sizeof(void *);
+	unsigned char *storage = malloc(head + bytes + 1);
+	void **list = (void **)(void *)storage;
+
+	if (!storage)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(storage + head, block, bytes);
+	for (uint32_t i = 0; i < f->layout_count; i++) {
+		size_t end = (size_t)f->layout[i].offset + f->layout[i].size;
+
+		list[i] = end <= bytes ? storage + head + f->layout[i].offset : NULL;
+	}
+	free(node->storage);
+	node->storage = storage;
+	*pointers = list;
+	return CUDA_SUCCESS;
+}
+
+/* Of a library's own kernel there is no function here: `func` is NULL then. */
+CUresult hand_cuGraphKernelNodeGetParams_v2(
+	CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	struct graph_node *node = graph_node_find(hNode);
+	_Alignas(8) unsigned char bytes[2048];
+	struct graph_kernel k;
+	struct function *f;
+	size_t n;
+	CUresult status;
+
+	if (!node || !nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = node_get(node, CU_GRAPH_NODE_TYPE_KERNEL, bytes, sizeof(bytes), &n);
+	if (status)
+		return status;
+	if (n < sizeof(k))
+		return CUDA_ERROR_UNKNOWN;
+	memcpy(&k, bytes, sizeof(k));
+	f = shim_object_of(k.function, KIND_CUfunction);
+	*nodeParams = (CUDA_KERNEL_NODE_PARAMS){
+		.func = (CUfunction)(uintptr_t)(f ? k.function : 0),
+		.gridDimX = k.grid[0],
+		.gridDimY = k.grid[1],
+		.gridDimZ = k.grid[2],
+		.blockDimX = k.block[0],
+		.blockDimY = k.block[1],
+		.blockDimZ = k.block[2],
+		.sharedMemBytes = k.shared,
+	};
+	return f ? kernel_pointers(
+			   node, f, bytes + sizeof(k), n - sizeof(k), &nodeParams->kernelParams)
+		 : CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphKernelNodeGetParams(
+	CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS k;
+	CUresult status;
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = hand_cuGraphKernelNodeGetParams_v2(hNode, &k);
+	if (!status)
+		*nodeParams = (CUDA_KERNEL_NODE_PARAMS_v1){.func = k.func,
+			.gridDimX = k.gridDimX,
+			.gridDimY = k.gridDimY,
+			.gridDimZ = k.gridDimZ,
+			.blockDimX = k.blockDimX,
+			.blockDimY = k.blockDimY,
+			.blockDimZ = k.blockDimZ,
+			.sharedMemBytes = k.sharedMemBytes,
+			.kernelParams = k.kernelParams};
+	return status;
+}
+
+CUresult hand_cuGraphKernelNodeSetParams_v2(
+	CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	struct node_params p = {0};
+
+	return node_set(hNode, NULL, &p, node_params_kernel(&p, nodeParams));
+}
+
+CUresult hand_cuGraphKernelNodeSetParams(
+	CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS kernel;
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	kernel = kernel_of(nodeParams);
+	return hand_cuGraphKernelNodeSetParams_v2(hNode, &kernel);
+}
+
+CUresult hand_cuGraphExecKernelNodeSetParams_v2(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	struct node_params p = {0};
+
+	return node_set(hNode, &hGraphExec, &p, node_params_kernel(&p, nodeParams));
+}
+
+CUresult hand_cuGraphExecKernelNodeSetParams(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS kernel;
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	kernel = kernel_of(nodeParams);
+	return hand_cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, &kernel);
+}
+
+/* ---- copies ---- */
+
+CUresult hand_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies,
+	const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+{
+	struct node_params p = {0};
+
+	if (!node_context_ok(ctx))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_copy(&p, copyParams));
+}
+
+static const struct part *copy_part(const struct parts *parts, const struct graph_copy *copy)
+{
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct part *part = parts->places[i].part;
+
+		if (part->memory && (part->memory == copy->src || part->memory == copy->dst))
+			return part;
+	}
+	return NULL;
+}
+
+CUresult hand_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
+{
+	struct graph_node *node = graph_node_find(hNode);
+	const struct part *part;
+	struct graph_copy c;
+	size_t n;
+	CUresult status;
+
+	if (!node || !nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = node_get(node, CU_GRAPH_NODE_TYPE_MEMCPY, &c, sizeof(c), &n);
+	if (status)
+		return status;
+	part = copy_part(&node->graph->parts, &c);
+	*nodeParams = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = c.src,
+		.srcPitch = c.src_pitch,
+		.srcHeight = c.src_pitch ? c.src_slice / c.src_pitch : c.height,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = c.dst,
+		.dstPitch = c.dst_pitch,
+		.dstHeight = c.dst_pitch ? c.dst_slice / c.dst_pitch : c.height,
+		.WidthInBytes = c.width,
+		.Height = c.height,
+		.Depth = c.depth};
+	if (!part)
+		return CUDA_SUCCESS;
+	/* The app's memory again, in place of what stands in for it. */
+	if (part->kind == PART_IN) {
+		nodeParams->srcMemoryType = CU_MEMORYTYPE_HOST;
+		nodeParams->srcDevice = 0;
+		nodeParams->srcHost = (const void *)(uintptr_t)part->copy.host;
+		nodeParams->srcPitch = part->copy.host_pitch;
+		nodeParams->srcHeight = part->copy.host_slice / part->copy.host_pitch;
+	} else {
+		nodeParams->dstMemoryType = CU_MEMORYTYPE_HOST;
+		nodeParams->dstDevice = 0;
+		nodeParams->dstHost = (void *)(uintptr_t)part->copy.host;
+		nodeParams->dstPitch = part->copy.host_pitch;
+		nodeParams->dstHeight = part->copy.host_slice / part->copy.host_pitch;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
+{
+	struct node_params p = {0};
+
+	return node_set(hNode, NULL, &p, node_params_copy(&p, nodeParams));
+}
+
+CUresult hand_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+	const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+{
+	struct node_params p = {0};
+
+	if (!node_context_ok(ctx))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return node_set(hNode, &hGraphExec, &p, node_params_copy(&p, copyParams));
+}
+
+/* ---- fills ---- */
+
+CUresult hand_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies,
+	const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+{
+	struct node_params p = {0};
+
+	if (!node_context_ok(ctx))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_fill(&p, memsetParams));
+}
+
+CUresult hand_cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams)
+{
+	struct graph_node *node = graph_node_find(hNode);
+	struct graph_fill f;
+	size_t n;
+	CUresult status;
+
+	if (!node || !nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = node_get(node, CU_GRAPH_NODE_TYPE_MEMSET, &f, sizeof(f), &n);
+	if (!status)
+		*nodeParams = (CUDA_MEMSET_NODE_PARAMS){.dst = f.dst,
+			.pitch = f.pitch,
+			.value = f.value,
+			.elementSize = f.element,
+			.width = f.width,
+			.height = f.height};
+	return status;
+}
+
+CUresult hand_cuGraphMemsetNodeSetParams(
+	CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
+{
+	struct node_params p = {0};
+
+	return node_set(hNode, NULL, &p, node_params_fill(&p, nodeParams));
+}
+
+CUresult hand_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+	const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+{
+	struct node_params p = {0};
+
+	if (!node_context_ok(ctx))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return node_set(hNode, &hGraphExec, &p, node_params_fill(&p, memsetParams));
+}
+
+/* ---- host functions ---- */
+
+CUresult hand_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies,
+	const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	struct node_params p = {0};
+
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_host(&p, nodeParams));
+}
+
+CUresult hand_cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	struct graph_node *node = graph_node_find(hNode);
+	struct graph_number ticket;
+	size_t n;
+	CUresult status;
+
+	if (!node || !nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = node_get(node, CU_GRAPH_NODE_TYPE_HOST, &ticket, sizeof(ticket), &n);
+	if (status)
+		return status;
+	return callback_node_read(ticket.number, &nodeParams->fn, &nodeParams->userData)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED; /* a library's own, on the agent */
+}
+
+CUresult hand_cuGraphHostNodeSetParams(
+	CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	struct node_params p = {0};
+
+	return node_set(hNode, NULL, &p, node_params_host(&p, nodeParams));
+}
+
+CUresult hand_cuGraphExecHostNodeSetParams(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	struct node_params p = {0};
+
+	return node_set(hNode, &hGraphExec, &p, node_params_host(&p, nodeParams));
+}
+
+/* ---- child graphs, empty nodes ---- */
+
+CUresult hand_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
+{
+	struct node_params p = {0};
+
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_child(&p, childGraph));
+}
+
+CUresult hand_cuGraphExecChildGraphNodeSetParams(
+	CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
+{
+	struct graph *child = graph_find(childGraph);
+	struct node_params p = {0};
+
+	/* Whose parts would go and whose would come is not kept apart. */
+	if (child && child->parts.count)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return node_set(hNode, &hGraphExec, &p, node_params_child(&p, childGraph));
+}
+
+CUresult hand_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies)
+{
+	struct node_params p = {0};
+
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_empty(&p));
+}
+
+/* ---- events ---- */
+
+CUresult hand_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
+{
+	struct node_params p = {0};
+
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_event(&p, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+}
+
+CUresult hand_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
+{
+	struct node_params p = {0};
+
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_event(&p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
+}
+
+static CUresult event_get(CUgraphNode hNode, uint32_t type, CUevent *event)
+{
+	struct graph_node *node = graph_node_find(hNode);
+	struct graph_number number;
+	size_t n;
+	CUresult status;
+
+	if (!node || !event)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = node_get(node, type, &number, sizeof(number), &n);
+	if (!status)
+		*event = (CUevent)(uintptr_t)number.number;
+	return status;
+}
+
+CUresult hand_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
+{
+	return event_get(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_out);
+}
+
+CUresult hand_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
+{
+	return event_get(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event_out);
+}
+
+static CUresult event_set(
+	CUgraphNode hNode, const CUgraphExec *exec, uint32_t type, CUevent event)
+{
+	struct node_params p = {0};
+
+	return node_set(hNode, exec, &p, node_params_event(&p, type, event));
+}
+
+CUresult hand_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
+{
+	return event_set(hNode, NULL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+
+CUresult hand_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
+{
+	return event_set(hNode, NULL, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
+CUresult hand_cuGraphExecEventRecordNodeSetEvent(
+	CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+	return event_set(hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+
+CUresult hand_cuGraphExecEventWaitNodeSetEvent(
+	CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+	return event_set(hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}

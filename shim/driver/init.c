@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuInit: joins the sidecar, opens the session on the worker, learns the devices (nvmlInit does
+ * so much too, and cuInit finishes it: nvml.h).  And the end: at exit everything that was
+ * posted is on its way before the process goes.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/wait.h"
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/nvml.h"
+#include "shim/engine/session.h"
+#include "shim/engine/statistics.h"
+#include "shim/engine/status.h"
+
+/* At exit: how long posted work may take to be taken over by the agent. */
+#define INIT_BYE_NS 1000000000ull
+
+static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+/* The first answer stays: a program that tries again gets the same at once. */
+static bool joined;
+static CUresult join_answer;
+static bool shown;
+static CUresult show_answer;
+
+static void perf_open(void)
+{
+	static const struct {
+		const char *word;
+		unsigned bit;
+	} words[] = {
+		{"no_post", PERF_POST},
+		{"no_cache", PERF_CACHE},
+		{"no_learn", PERF_LEARN},
+		{"no_batch", PERF_BATCH},
+		{"no_slab", PERF_SLAB},
+		{"no_push", PERF_PUSH},
+		{"no_zerocopy", PERF_ZEROCOPY},
+		{"no_module_cache", PERF_MODULE_CACHE},
+	};
+	const char *perf = secure_getenv("VCUDA_PERF");
+	const char *strict = secure_getenv("VCUDA_STRICT");
+	const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
+
+	while (perf && *perf) {
+		size_t n = strcspn(perf, ",");
+		bool known = !n;
+
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if (strlen(words[i].word) == n && !strncmp(perf, words[i].word, n)) {
+				shim_perf &= ~words[i].bit;
+				known = true;
+			}
+		if (!known)
+			session_debug(
+				"VCUDA_PERF: \"%.*s\" is none of no_post no_cache no_learn "
+				"no_batch no_slab no_push no_zerocopy no_module_cache",
+				(int)n, perf);
+		perf += n + (perf[n] == ',');
+	}
+	if ((strict && !strcmp(strict, "1")) || (blocking && !strcmp(blocking, "1")))
+		shim_perf &= ~(unsigned)(PERF_POST | PERF_LEARN);
+}
+
+/* A child of fork has the parent's memory but not its session: every call says so, and the
+ * descriptors go, so that the sidecar notices when the parent ends. A session that only NVML
+ * used leaves nothing behind: the child may attach anew, and use CUDA. */
+static void in_child(void)
+{
+	uint32_t phase = atomic_load(&session.phase);
+
+	if (phase == SESSION_NONE)
+		return;
+	if (phase == SESSION_JOINED) {
+		attach_drop();
+		atomic_store(&session.lost, 0);
+		atomic_store(&session.phase, SESSION_NONE);
+		/* Only this thread came along; another may have held them. */
+		init_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		session.socket_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		joined = shown = false;
+		return;
+	}
+	atomic_store(&session.phase, SESSION_FORKED);
+	close(session.socket);
+	close(session.doorbell);
+	session.socket = session.doorbell = -1;
+}
+
+static CUresult session_open(void)
+{
+	struct shim_call call;
+	struct wire_vcudaOpen *body;
+	const struct wire_vcudaOpen_reply *reply;
+	size_t room = sizeof(struct open_info) + OPEN_DEVICES * sizeof(struct open_device);
+	uint64_t landing;
+	CUresult status = shim_landing_take(room, &landing);
+
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_vcudaOpen, sizeof(*body));
+	body->version = OPEN_VERSION;
+	body->capacity = room;
+	body->landing.offset = landing;
+	reply = shim_wait(&call, 0);
+	if (reply && (call.landed > room || !device_fill(shim_segment(landing), call.landed)))
+		call.status = status_of(STATUS_FOREIGN);
+	if (reply)
+		shim_landing_give(landing, room);
+	return shim_end(&call);
+}
+
+static CUresult join_once(void)
+{
+	static bool forks_watched;
+	CUresult status = attach();
+
+	if (status)
+		return status;
+	if (!forks_watched)
+		pthread_atfork(NULL, NULL, in_child);
+	forks_watched = true;
+	status = session_open();
+	if (status) {
+		session_because("the agent did not open the session");
+		return status;
+	}
+	atomic_store_explicit(&session.phase, SESSION_JOINED, memory_order_release);
+	return CUDA_SUCCESS;
+}
+
+/* With the lock held. */
+static CUresult join(void)
+{
+	if (!joined) {
+		perf_open();
+		join_answer = join_once();
+		joined = true;
+		if (join_answer)
+			session_complain(join_answer);
+	}
+	return join_answer;
+}
+
+CUresult vcuda_nvml_join(void)
+{
+	CUresult status;
+
+	if (atomic_load(&session.phase) != SESSION_NONE)
+		return session_status();
+	pthread_mutex_lock(&init_lock);
+	status = join();
+	pthread_mutex_unlock(&init_lock);
+	return status;
+}
+
+CUresult hand_cuInit(unsigned int Flags)
+{
+	uint32_t phase = atomic_load(&session.phase);
+	CUresult status;
+
+	if (Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (phase != SESSION_NONE && phase != SESSION_JOINED)
+		return session_status();
+	pthread_mutex_lock(&init_lock);
+	status = join();
+	if (!status)
+		status = session_status();
+	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
+		if (!shown)
+			show_answer = device_show();
+		shown = true;
+		status = show_answer;
+	}
+	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
+		if (memory_open())
+			atomic_store_explicit(
+				&session.phase, SESSION_READY, memory_order_release);
+		else
+			status = join_answer = status_of(STATUS_FOREIGN);
+	}
+	pthread_mutex_unlock(&init_lock);
+	return status;
+}
+
+/* First thing in the life of the library: only what must be known before the first call. */
+__attribute__((constructor)) static void init_library(void)
+{
+	stats_open();
+}
+
+static bool all_sent(uint64_t tail)
+{
+	return atomic_load(&session.page->head) >= tail;
+}
+
+static void bye(void)
+{
+	uint64_t deadline = wait_now() + INIT_BYE_NS;
+	struct frame_header *header;
+	uint64_t tail;
+	uint32_t body = 0;
+	uint64_t one = 1;
+
+	ring_lock(&session.ring);
+	tail = session.ring.tail;
+	header = ring_begin(&session.ring, &body, false);
+	if (header) {
+		header->kind = FRAME_BYE;
+		ring_publish(&session.ring);
+	}
+	ring_unlock(&session.ring);
+	(void)!write(session.doorbell, &one, sizeof(one));
+	while (!all_sent(tail) && wait_now() < deadline && !session_check()) {
+		uint32_t progress = atomic_load(&session.page->progress);
+
+		atomic_fetch_add(&session.page->want_progress, 1);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!all_sent(tail))
+			wait_sleep(&session.page->progress, progress, 20000000u);
+		atomic_fetch_sub(&session.page->want_progress, 1);
+	}
+}
+
+/* After the program's own exit handlers and the destructors of whatever links with us. */
+__attribute__((destructor)) static void exit_library(void)
+{
+	uint32_t ready = SESSION_READY, only_joined = SESSION_JOINED;
+
+	if (atomic_load(&session.phase) == SESSION_FORKED)
+		return;
+	stats_close();
+	if (atomic_compare_exchange_strong(&session.phase, &ready, SESSION_ENDED) ||
+		atomic_compare_exchange_strong(&session.phase, &only_joined, SESSION_ENDED))
+		bye();
+}

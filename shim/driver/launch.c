@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launches: checked here against the device's and the function's limits, written straight into
+ * the ring, not awaited.  This is the hottest path of the library: no allocation, one lock, and
+ * no system call unless the sidecar sleeps.
+ */
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/module/module.h"
+#include "shim/driver/stream.h"
+
+#define LAUNCH_ATTRIBUTES 16 /* the worker's limit too */
+
+struct launch {
+	const struct function *function;
+	unsigned grid[3], block[3];
+	unsigned shared;
+	uint64_t stream;
+	uint32_t flags;
+	CUlaunchAttribute attributes[LAUNCH_ATTRIBUTES];
+	uint32_t attribute_count;
+	void **params;	    /* one pointer a parameter … */
+	const void *packed; /* … or all of them as one block */
+	size_t param_bytes;
+};
+
+/* CUDA checks these at the launch; the worker's driver would only say so later. */
+static CUresult launch_check(const struct launch *l)
+{
+	const struct function_info *info = &l->function->info;
+	const int *limits =
+		devices[module_context(l->function->module)->device].open.attributes;
+	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+
+	for (int i = 0; i < 3; i++)
+		if (!l->grid[i] || !l->block[i] ||
+			l->grid[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i] ||
+			l->block[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i])
+			return CUDA_ERROR_INVALID_VALUE;
+	if (threads > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
+		return CUDA_ERROR_INVALID_VALUE;
+	if (info->attribute_known >> CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK & 1 &&
+		threads > (unsigned)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	if (info->attribute_known >> CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES & 1 &&
+		l->shared >
+			(unsigned)info
+				->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
+		return l->flags & LAUNCH_COOPERATIVE ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+						     : CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* All blocks of a cooperative launch must be resident at once. The occupancy is a cached call.
+ */
+static CUresult launch_check_cooperative(const struct launch *l)
+{
+	const int *limits =
+		devices[module_context(l->function->module)->device].open.attributes;
+	uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+	int resident;
+	CUresult status;
+
+	status = cuOccupancyMaxActiveBlocksPerMultiprocessor(
+		&resident, (CUfunction)(uintptr_t)l->function->handle, (int)threads, l->shared);
+	if (status)
+		return status;
+	return blocks > (uint64_t)resident *
+				       (uint64_t)
+					       limits[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
+		       ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+		       : CUDA_SUCCESS;
+}
+
+/* kernelParams or extra. */
+static CUresult launch_params(struct launch *l, void **params, void **extra)
+{
+	const struct function_info *info = &l->function->info;
+
+	l->param_bytes = info->param_bytes;
+	if (params) {
+		if (extra)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (info->param_count > l->function->layout_count)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		l->params = params;
+		return CUDA_SUCCESS;
+	}
+	if (!extra)
+		return info->param_count ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	l->param_bytes = 0;
+	for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			l->packed = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			l->param_bytes = *(const size_t *)extra[1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (l->param_bytes > FRAME_BODY_MAX / 2 || (l->param_bytes && !l->packed) ||
+		l->param_bytes < info->param_bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* Writes the body: the struct, the attributes, the parameter block. */
+static void launch_write(const struct launch *l, unsigned char *to)
+{
+	struct wire_vcudaLaunch *body = (struct wire_vcudaLaunch *)to;
+	uint32_t attribute_bytes = l->attribute_count * (uint32_t)sizeof(CUlaunchAttribute);
+	unsigned char *params = to + sizeof(*body) + attribute_bytes;
+	const struct function *f = l->function;
+
+	*body = (struct wire_vcudaLaunch){.function = f->handle,
+		.gridX = l->grid[0],
+		.gridY = l->grid[1],
+		.gridZ = l->grid[2],
+		.blockX = l->block[0],
+		.blockY = l->block[1],
+		.blockZ = l->block[2],
+		.sharedBytes = l->shared,
+		.stream = l->stream,
+		.flags = l->flags,
+		.attribute_bytes = attribute_bytes,
+		.attributes = {sizeof(*body), attribute_bytes},
+		.param_bytes = (uint32_t)l->param_bytes,
+		.params = {
+			(uint32_t)sizeof(*body) + attribute_bytes, (uint32_t)l->param_bytes}};
+	if (attribute_bytes)
+		memcpy(to + sizeof(*body), l->attributes, attribute_bytes);
+	if (l->packed) {
+		memcpy(params, l->packed, l->param_bytes);
+		return;
+	}
+	for (uint32_t i = 0; l->params && i < f->layout_count; i++) {
+		const struct function_param *p = &f->layout[i];
+
+		/* Most are 8 or 4 bytes: no call for those. */
+		if (p->size == 8)
+			memcpy(params + p->offset, l->params[i], 8);
+		else if (p->size == 4)
+			memcpy(params + p->offset, l->params[i], 4);
+		else
+			memcpy(params + p->offset, l->params[i], p->size);
+	}
+}
+
+static CUresult launch_send(const struct launch *l)
+{
+	size_t bytes = sizeof(struct wire_vcudaLaunch) +
+		       l->attribute_count * sizeof(CUlaunchAttribute) + l->param_bytes;
+	CUresult status = launch_check(l);
+	struct shim_call call;
+	void *body;
+
+	if (!status && l->flags & LAUNCH_COOPERATIVE)
+		status = launch_check_cooperative(l);
+	if (status)
+		return status;
+	if (__builtin_expect(shim_perf & PERF_POST, 1)) {
+		body = shim_post_begin(OP_vcudaLaunch, (uint32_t)bytes, &status);
+		if (!body)
+			return status;
+		launch_write(l, body);
+		shim_post_end();
+		return CUDA_SUCCESS;
+	}
+	body = shim_begin(&call, OP_vcudaLaunch, bytes);
+	if (!call.status)
+		launch_write(l, body);
+	return shim_post(&call);
+}
+
+CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+	unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+	unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+	void **kernelParams, void **extra)
+{
+	struct function *function;
+	struct launch l;
+	CUresult status = function_find(f, &function);
+
+	if (status)
+		return status;
+	/* Field by field: the attributes are large, and not used here. */
+	l.function = function;
+	l.grid[0] = gridDimX;
+	l.grid[1] = gridDimY;
+	l.grid[2] = gridDimZ;
+	l.block[0] = blockDimX;
+	l.block[1] = blockDimY;
+	l.block[2] = blockDimZ;
+	l.shared = sharedMemBytes;
+	l.flags = 0;
+	l.attribute_count = 0;
+	l.params = NULL;
+	l.packed = NULL;
+	status = stream_number(hStream, &l.stream);
+	if (!status)
+		status = launch_params(&l, kernelParams, extra);
+	return status ? status : launch_send(&l);
+}
+
+CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
+	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+	CUstream hStream, void **kernelParams)
+{
+	struct function *function;
+	struct launch l = {.grid = {gridDimX, gridDimY, gridDimZ},
+		.block = {blockDimX, blockDimY, blockDimZ},
+		.shared = sharedMemBytes,
+		.flags = LAUNCH_COOPERATIVE};
+	CUresult status = function_find(f, &function);
+
+	if (status)
+		return status;
+	l.function = function;
+	status = stream_number(hStream, &l.stream);
+	if (!status)
+		status = launch_params(&l, kernelParams, NULL);
+	return status ? status : launch_send(&l);
+}
+
+/* Attributes whose value is a plain number travel; those with handles or pointers are not
+ * served, and those that ask for nothing are left out. */
+static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attribute)
+{
+	switch (attribute->id) {
+	case CU_LAUNCH_ATTRIBUTE_IGNORE: return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+		if (attribute->value.cooperative)
+			l->flags |= LAUNCH_COOPERATIVE;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: break;
+	default: return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	if (l->attribute_count == LAUNCH_ATTRIBUTES - 1) /* one is kept for COOPERATIVE */
+		return CUDA_ERROR_INVALID_VALUE;
+	l->attributes[l->attribute_count++] = *attribute;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+	void **extra, CUstream null_stream)
+{
+	struct function *function;
+	struct launch l = {0};
+	CUresult status;
+
+	if (!config || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = function_find(f, &function);
+	if (status)
+		return status;
+	l.function = function;
+	l.grid[0] = config->gridDimX;
+	l.grid[1] = config->gridDimY;
+	l.grid[2] = config->gridDimZ;
+	l.block[0] = config->blockDimX;
+	l.block[1] = config->blockDimY;
+	l.block[2] = config->blockDimZ;
+	l.shared = config->sharedMemBytes;
+	for (unsigned i = 0; !status && i < config->numAttrs; i++)
+		status = launch_attribute(&l, &config->attrs[i]);
+	if (!status)
+		status = stream_number(
+			config->hStream ? config->hStream : null_stream, &l.stream);
+	if (!status)
+		status = launch_params(&l, kernelParams, extra);
+	return status ? status : launch_send(&l);
+}

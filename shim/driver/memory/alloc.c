@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuMemAlloc and its relatives: memory.c does it.
+ */
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/pool.h"
+
+/* Rows of pitched memory start at multiples of this: what NVIDIA's driver gives for every size.
+ */
+#define ALLOC_PITCH 512u
+
+CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+	struct context *context = context_current();
+	CUresult status;
+
+	if (!dptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	status = capture_unsafe();
+	if (status)
+		return status;
+	return memory_take(context->device, bytesize, false, dptr);
+}
+
+CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+	size_t Height, unsigned int ElementSizeBytes)
+{
+	size_t pitch, bytes;
+	CUresult status;
+
+	if (!dptr || !pPitch || !WidthInBytes || !Height ||
+		(ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (WidthInBytes > SIZE_MAX - ALLOC_PITCH)
+		return CUDA_ERROR_INVALID_VALUE;
+	pitch = (WidthInBytes + ALLOC_PITCH - 1) & ~(size_t)(ALLOC_PITCH - 1);
+	if (__builtin_mul_overflow(pitch, Height, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = hand_cuMemAlloc_v2(dptr, bytes);
+	if (!status)
+		*pPitch = pitch;
+	return status;
+}
+
+CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
+{
+	CUresult status;
+
+	if (!dptr)
+		return CUDA_SUCCESS;
+	status = capture_unsafe();
+	if (status)
+		return status;
+	pool_forget(dptr);
+	return memory_give(dptr);
+}
+
+/* What was freed counts as free at once, as after a cudaFree that waits. */
+CUresult hand_cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+	struct shim_call call;
+	const struct wire_cuMemGetInfo_v2_reply *reply;
+	CUresult status;
+
+	if (!free || !total)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = memory_settle();
+	if (status)
+		return status;
+	shim_begin(&call, OP_cuMemGetInfo_v2, sizeof(struct wire_cuMemGetInfo_v2));
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		*free = reply->free;
+		*total = reply->total;
+	}
+	return shim_end(&call);
+}

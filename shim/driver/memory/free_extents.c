@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See holes.h.
+ */
+#include "shim/driver/memory/free_extents.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool holes_give(struct holes *h, uint64_t first, uint64_t count)
+{
+	size_t at = 0;
+
+	while (at < h->count && h->list[at].first < first)
+		at++;
+	if (at && h->list[at - 1].first + h->list[at - 1].count == first) {
+		h->list[at - 1].count += count;
+		if (at < h->count && first + count == h->list[at].first) {
+			h->list[at - 1].count += h->list[at].count;
+			memmove(&h->list[at], &h->list[at + 1],
+				(--h->count - at) * sizeof(*h->list));
+		}
+		return true;
+	}
+	if (at < h->count && first + count == h->list[at].first) {
+		h->list[at].first = first;
+		h->list[at].count += count;
+		return true;
+	}
+	if (h->count == h->room) {
+		size_t room = h->room ? 2 * h->room : 64;
+		struct hole *list = realloc(h->list, room * sizeof(*list));
+
+		if (!list)
+			return false; /* these addresses are never used again */
+		h->list = list;
+		h->room = room;
+	}
+	memmove(&h->list[at + 1], &h->list[at], (h->count - at) * sizeof(*h->list));
+	h->list[at] = (struct hole){first, count};
+	h->count++;
+	return true;
+}
+
+static void hole_cut(struct holes *h, size_t at, uint64_t first, uint64_t count)
+{
+	struct hole old = h->list[at];
+
+	memmove(&h->list[at], &h->list[at + 1], (--h->count - at) * sizeof(*h->list));
+	if (first > old.first)
+		holes_give(h, old.first, first - old.first);
+	if (first + count < old.first + old.count)
+		holes_give(h, first + count, old.first + old.count - first - count);
+}
+
+uint64_t holes_take(struct holes *h, uint64_t count)
+{
+	for (size_t i = 0; i < h->count; i++) {
+		uint64_t first = h->list[i].first;
+
+		if (h->list[i].count < count)
+			continue;
+		hole_cut(h, i, first, count);
+		return first;
+	}
+	return HOLES_NONE;
+}
+
+bool holes_take_at(struct holes *h, uint64_t first, uint64_t count)
+{
+	for (size_t i = 0; i < h->count; i++) {
+		if (first < h->list[i].first || first - h->list[i].first >= h->list[i].count)
+			continue;
+		if (h->list[i].count - (first - h->list[i].first) < count)
+			return false;
+		hole_cut(h, i, first, count);
+		return true;
+	}
+	return false;
+}

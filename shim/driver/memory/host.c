@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pinned host memory: see host.h.  Small pieces are cut from segments of 1 MiB; larger ones
+ * have a segment each.
+ */
+#include "shim/driver/memory/host.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "shim/engine/blocks.h"
+#include "shim/driver/callback.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/session.h"
+#include "shim/engine/statistics.h"
+#include "shim/engine/status.h"
+#include "shim/driver/stream.h"
+#include "shim/engine/thread.h"
+
+#define HOST_UNIT 512u
+#define HOST_SHARED (1u << 20)	       /* a segment for small pieces */
+#define HOST_LARGEST (HOST_SHARED / 4) /* larger ones get their own */
+#define HOST_PAGE 4096u
+/* The sidecar reserves the memory before it answers: 1 GiB takes about 0.3 s. */
+#define HOST_PIN_MS 60000
+#define HOST_FLAGS                                                                             \
+	(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |                      \
+		   CU_MEMHOSTALLOC_WRITECOMBINED)
+#define HOST_REGISTER_FLAGS                                                                    \
+	(unsigned)(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                \
+		   CU_MEMHOSTREGISTER_READ_ONLY)
+
+struct segment {
+	struct segment *next;
+	unsigned char *base;
+	size_t size;
+	uint32_t number;
+	bool shared;
+	_Atomic bool used; /* by posts since the last time that a free waited */
+	struct blocks map; /* shared ones */
+};
+
+struct piece {
+	unsigned char *base;
+	size_t bytes;
+	unsigned flags;
+	uint64_t id;
+	uint16_t context;
+	struct segment *segment; /* NULL: registered */
+	uint64_t out_seq; /* the last copy from the device that was not awaited; 0: none */
+	uint64_t out_stream;
+};
+
+static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct segment *segments;
+static struct piece *pieces;	   /* by address */
+static _Atomic size_t piece_count; /* read without the lock too */
+static size_t piece_room;
+static uint64_t last_piece;
+
+/* ---- segments ---- */
+
+static CUresult segment_new(size_t size, bool shared, struct segment **out)
+{
+	struct channel_request request = {.op = CHANNEL_PIN, .size = size};
+	struct channel_answer answer;
+	struct segment *segment = calloc(1, sizeof(*segment));
+	int fd = -1;
+	bool answered;
+
+	if (!segment)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stats_event(STATS_LOCAL_ROUND_TRIPS);
+	pthread_mutex_lock(&session.socket_lock);
+	answered = attach_ask(&request, &answer, &fd, HOST_PIN_MS);
+	if (answered && !answer.status && answer.size >= size)
+		segment->base = attach_map(fd, size);
+	pthread_mutex_unlock(&session.socket_lock);
+	if (fd >= 0)
+		close(fd);
+	if (!segment->base) {
+		free(segment);
+		if (!answered)
+			return session_check() ? session_status() : status_of(STATUS_LOST);
+		session_debug("%zu bytes of pinned memory: %s", size, answer.text);
+		return answer.status ? status_wire(answer.status) : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	segment->size = size;
+	segment->number = answer.segment;
+	segment->shared = shared;
+	if (shared)
+		blocks_init(&segment->map, HOST_SHARED / HOST_UNIT);
+	segment->next = segments;
+	segments = segment;
+	*out = segment;
+	return CUDA_SUCCESS;
+}
+
+static void segment_free(struct segment *segment)
+{
+	struct channel_request request = {.op = CHANNEL_UNPIN, .segment = segment->number};
+	struct segment **at = &segments;
+
+	while (*at != segment)
+		at = &(*at)->next;
+	*at = segment->next;
+	munmap(segment->base, segment->size);
+	pthread_mutex_lock(&session.socket_lock);
+	attach_tell(&request);
+	pthread_mutex_unlock(&session.socket_lock);
+	free(segment);
+}
+
+/* ---- pieces ---- */
+
+/* The index of the last piece at or below the address; -1: none. */
+static long piece_below(const void *host)
+{
+	size_t low = 0, high = piece_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (pieces[middle].base <= (const unsigned char *)host)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return (long)low - 1;
+}
+
+static struct piece *piece_at(const void *host)
+{
+	long below = piece_below(host);
+
+	if (below < 0)
+		return NULL;
+	return (size_t)((const unsigned char *)host - pieces[below].base) < pieces[below].bytes
+		       ? &pieces[below]
+		       : NULL;
+}
+
+static bool piece_add(const struct piece *piece)
+{
+	size_t at = (size_t)(piece_below(piece->base) + 1);
+
+	if (piece_count == piece_room) {
+		size_t room = piece_room ? 2 * piece_room : 64;
+		struct piece *list = realloc(pieces, room * sizeof(*list));
+
+		if (!list)
+			return false;
+		pieces = list;
+		piece_room = room;
+	}
+	memmove(&pieces[at + 1], &pieces[at], (piece_count - at) * sizeof(*pieces));
+	pieces[at] = *piece;
+	pieces[at].id = ++last_piece;
+	pieces[at].context = thread_self.number;
+	piece_count++;
+	return true;
+}
+
+static void piece_remove(struct piece *piece)
+{
+	size_t at = (size_t)(piece - pieces);
+
+	memmove(&pieces[at], &pieces[at + 1], (--piece_count - at) * sizeof(*pieces));
+}
+
+static CUresult host_take(size_t bytes, unsigned flags, void **out)
+{
+	struct piece piece = {.bytes = bytes, .flags = flags};
+	uint32_t units = (uint32_t)((bytes + HOST_UNIT - 1) / HOST_UNIT);
+	uint32_t unit = BLOCKS_NONE;
+	CUresult status = CUDA_SUCCESS;
+
+	if (bytes > HOST_LARGEST) {
+		status = segment_new((bytes + HOST_PAGE - 1) & ~(size_t)(HOST_PAGE - 1), false,
+			&piece.segment);
+		if (status)
+			return status;
+		piece.base = piece.segment->base;
+	} else {
+		for (struct segment *s = segments; s && unit == BLOCKS_NONE; s = s->next) {
+			if (!s->shared)
+				continue;
+			unit = blocks_take(&s->map, units);
+			piece.segment = s;
+		}
+		if (unit == BLOCKS_NONE) {
+			status = segment_new(HOST_SHARED, true, &piece.segment);
+			if (status)
+				return status;
+			unit = blocks_take(&piece.segment->map, units);
+		}
+		piece.base = piece.segment->base + (size_t)unit * HOST_UNIT;
+	}
+	if (!piece_add(&piece)) {
+		if (piece.segment->shared)
+			blocks_give(&piece.segment->map, unit, units);
+		else
+			segment_free(piece.segment);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*out = piece.base;
+	return CUDA_SUCCESS;
+}
+
+bool host_find(const void *host, struct host_range *range)
+{
+	struct piece *piece;
+
+	pthread_mutex_lock(&host_lock);
+	piece = piece_at(host);
+	if (piece)
+		*range = (struct host_range){.base = piece->base,
+			.bytes = piece->bytes,
+			.flags = piece->flags,
+			.id = piece->id,
+			.context = piece->context,
+			.registered = !piece->segment};
+	pthread_mutex_unlock(&host_lock);
+	return piece != NULL;
+}
+
+bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
+{
+	struct piece *piece;
+	bool found = false;
+
+	/* Most programs that copy pageable memory have none of it. */
+	if (!atomic_load_explicit(&piece_count, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&host_lock);
+	piece = piece_at(host);
+	if (piece && piece->segment &&
+		n <= piece->bytes - (size_t)((const unsigned char *)host - piece->base)) {
+		*bulk = (struct frame_bulk){.segment = piece->segment->number,
+			.length = (uint32_t)n,
+			.offset =
+				(uint64_t)((const unsigned char *)host - piece->segment->base)};
+		atomic_store(&piece->segment->used, true);
+		found = true;
+	}
+	pthread_mutex_unlock(&host_lock);
+	return found;
+}
+
+void host_written_later(const void *host, uint64_t stream, uint64_t seq)
+{
+	struct piece *piece;
+
+	pthread_mutex_lock(&host_lock);
+	piece = piece_at(host);
+	if (piece) {
+		piece->out_seq = seq;
+		piece->out_stream = stream;
+	}
+	pthread_mutex_unlock(&host_lock);
+}
+
+bool host_unsettled(const void *host)
+{
+	struct context *context = context_current();
+	struct piece *piece;
+	bool unsettled = false;
+
+	if (!atomic_load_explicit(&piece_count, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&host_lock);
+	piece = piece_at(host);
+	if (piece) {
+		struct stream *stream = stream_find(piece->out_stream);
+
+		if (piece->out_seq &&
+			((stream && atomic_load(&stream->synced) >= piece->out_seq) ||
+				(context && atomic_load(&context->synced) >= piece->out_seq)))
+			piece->out_seq = 0;
+		unsettled = piece->out_seq || callback_outstanding();
+	}
+	pthread_mutex_unlock(&host_lock);
+	return unsettled;
+}
+
+/* ---- the interface ---- */
+
+CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+	CUresult status;
+
+	if (!pp || Flags & ~HOST_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*pp = NULL;
+	if (!bytesize)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (bytesize > SIZE_MAX / 2)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&host_lock);
+	status = host_take(bytesize, Flags, pp);
+	pthread_mutex_unlock(&host_lock);
+	return status;
+}
+
+CUresult hand_cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+	return hand_cuMemHostAlloc(pp, bytesize, 0);
+}
+
+/* Frames that name the segment must be acknowledged, and what lands in it must have landed,
+ * before it goes: one synchronisation of every context says both. */
+static CUresult host_settle(void)
+{
+	struct context *context = context_current();
+	uint64_t seq;
+
+	return context ? sync_wait(SYNC_CONTEXT, 0, &seq) : CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemFreeHost(void *p)
+{
+	struct piece *piece;
+	struct segment *segment;
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
+	bool settle;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&host_lock);
+	piece = piece_at(p);
+	settle = piece && piece->segment && piece->base == p &&
+		 atomic_exchange(&piece->segment->used, false);
+	pthread_mutex_unlock(&host_lock);
+	if (settle)
+		host_settle();
+	pthread_mutex_lock(&host_lock);
+	piece = piece_at(p);
+	if (piece && piece->segment && piece->base == p) {
+		segment = piece->segment;
+		if (segment->shared)
+			blocks_give(&segment->map,
+				(uint32_t)((size_t)(piece->base - segment->base) / HOST_UNIT),
+				(uint32_t)((piece->bytes + HOST_UNIT - 1) / HOST_UNIT));
+		else
+			segment_free(segment);
+		piece_remove(piece);
+		status = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&host_lock);
+	return status;
+}
+
+CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+	struct piece piece = {.base = p, .bytes = bytesize, .flags = Flags};
+	CUresult status = CUDA_SUCCESS;
+	long below;
+
+	if (!p || !bytesize || (uintptr_t)p + bytesize < (uintptr_t)p)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (Flags & (unsigned)CU_MEMHOSTREGISTER_IOMEMORY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (Flags & ~HOST_REGISTER_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&host_lock);
+	below = piece_below((unsigned char *)p + bytesize - 1);
+	if (below >= 0 && pieces[below].base + pieces[below].bytes > (unsigned char *)p)
+		status = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	else if (!piece_add(&piece))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_unlock(&host_lock);
+	return status;
+}
+
+CUresult hand_cuMemHostUnregister(void *p)
+{
+	struct piece *piece;
+	CUresult status = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&host_lock);
+	piece = piece_at(p);
+	if (piece && !piece->segment && piece->base == p) {
+		piece_remove(piece);
+		status = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&host_lock);
+	return status;
+}
+
+/* Kernels cannot reach the app's memory: it lies in another machine. CAN_MAP_HOST_MEMORY is 0.
+ */
+CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+	struct host_range range;
+
+	if (!pdptr || Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!host_find(p, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+	struct host_range range;
+
+	if (!pFlags || !host_find(p, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	*pFlags = range.flags;
+	return CUDA_SUCCESS;
+}

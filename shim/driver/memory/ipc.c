@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sharing between processes of one pod on one agent.
+ *
+ * Memory: the agent gives what an allocation lies in a random name, which the handle carries,
+ * and maps it for whoever brings the name, at an address that that process's shim chooses.
+ *
+ * Events: a shared event is always done on every side, so nothing has to travel.  A handle is
+ * given away once what the event stands for is done, and recording one that is shared first
+ * waits for what the stream has to do (shim/driver/event.c): whoever learns of the recording
+ * finds that work done.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/engine/status.h"
+#include "shim/driver/stream.h"
+
+static const char memory_magic[8] = "vcudaMEM", event_magic[8] = "vcudaEVT";
+
+struct memory_handle {
+	char magic[8];
+	uint8_t name[16];
+	uint8_t uuid[16]; /* the device's */
+	uint64_t bytes;	  /* of all that has the name */
+	uint64_t offset;  /* of the allocation in it */
+	uint64_t reserved;
+};
+_Static_assert(sizeof(struct memory_handle) == sizeof(CUipcMemHandle), "");
+
+/* What this process has open: a name is mapped once. */
+struct opened {
+	uint8_t name[16];
+	int device;
+	CUdeviceptr base;
+	size_t bytes;
+	unsigned count; /* times it was opened and not closed */
+	struct opened *next;
+};
+
+/* Held over the calls, which the worker takes one at a time. Before memory.c's lock. */
+static pthread_mutex_t ipc_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct opened *opened;
+
+/* ---- memory ---- */
+
+static CUresult call_export(const struct memory_range *range, struct memory_handle *handle)
+{
+	struct shim_call call;
+	struct wire_vcudaIpcExport *body;
+	const struct wire_vcudaIpcExport_reply *reply;
+	const void *name;
+	size_t n = 0;
+
+	body = shim_begin(&call, OP_vcudaIpcExport, sizeof(*body));
+	body->device = device_wire(range->device);
+	body->address = range->base;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		name = shim_run(&call, &reply->name, &n);
+		if (!name || n != sizeof(handle->name) || range->base < reply->base ||
+			range->base - reply->base >= reply->bytes) {
+			call.status = status_of(STATUS_LIE);
+		} else {
+			memcpy(handle->name, name, sizeof(handle->name));
+			handle->bytes = reply->bytes;
+			handle->offset = range->base - reply->base;
+		}
+	}
+	return shim_end(&call);
+}
+
+CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+{
+	struct memory_handle handle = {.reserved = 0};
+	struct memory_range range;
+	CUresult status;
+
+	if (!pHandle || !memory_find(dptr, &range) || range.async || range.global)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&ipc_lock);
+	status = call_export(&range, &handle);
+	pthread_mutex_unlock(&ipc_lock);
+	if (status)
+		return status;
+	memcpy(handle.magic, memory_magic, sizeof(handle.magic));
+	memcpy(handle.uuid, devices[range.device].open.uuid, sizeof(handle.uuid));
+	memcpy(pHandle, &handle, sizeof(handle));
+	return CUDA_SUCCESS;
+}
+
+static CUresult open_memory(const struct memory_handle *handle, int device, CUdeviceptr *base)
+{
+	struct opened *o;
+	CUresult status;
+
+	for (o = opened; o; o = o->next)
+		if (o->device == device && !memcmp(o->name, handle->name, sizeof(o->name))) {
+			o->count++;
+			*base = o->base;
+			return CUDA_SUCCESS;
+		}
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = memory_import(device, handle->name, handle->bytes, &o->base);
+	if (status) {
+		free(o);
+		return status;
+	}
+	memcpy(o->name, handle->name, sizeof(o->name));
+	o->device = device;
+	o->bytes = handle->bytes;
+	o->count = 1;
+	o->next = opened;
+	opened = o;
+	*base = o->base;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuIpcOpenMemHandle_v2(
+	CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+	struct context *context = context_current();
+	struct memory_handle memory;
+	CUdeviceptr base = 0;
+	CUresult status;
+
+	memcpy(&memory, &handle, sizeof(memory));
+	if (!pdptr || Flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
+		memcmp(memory.magic, memory_magic, sizeof(memory.magic)) ||
+		memory.offset >= memory.bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (memcmp(memory.uuid, devices[context->device].open.uuid, sizeof(memory.uuid)))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&ipc_lock);
+	status = open_memory(&memory, context->device, &base);
+	pthread_mutex_unlock(&ipc_lock);
+	if (!status)
+		*pdptr = base + memory.offset;
+	return status;
+}
+
+CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&ipc_lock);
+	for (struct opened **at = &opened; *at; at = &(*at)->next) {
+		struct opened *o = *at;
+
+		if (dptr - o->base >= o->bytes)
+			continue;
+		status = CUDA_SUCCESS;
+		if (!--o->count) {
+			*at = o->next;
+			status = memory_give(o->base);
+			free(o);
+		}
+		break;
+	}
+	pthread_mutex_unlock(&ipc_lock);
+	return status;
+}
+
+/* ---- events ---- */
+
+CUresult hand_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+	CUresult status;
+
+	if (!pHandle)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = event_share(event);
+	if (!status)
+		status = hand_cuEventSynchronize(event);
+	if (status)
+		return status;
+	memset(pHandle, 0, sizeof(*pHandle));
+	memcpy(pHandle, event_magic, sizeof(event_magic));
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+	CUresult status;
+
+	if (!phEvent || memcmp(&handle, event_magic, sizeof(event_magic)))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* One that was never recorded is done. */
+	status = hand_cuEventCreate(phEvent, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
+	return status ? status : event_share(*phEvent);
+}

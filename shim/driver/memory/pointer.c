@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a pointer is: answered from the tables of memory.c and host.c.
+ */
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "shim/driver/context.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/memory.h"
+
+CUresult hand_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+	struct memory_range range;
+
+	if (!memory_find(dptr, &range))
+		return CUDA_ERROR_NOT_FOUND;
+	if (pbase)
+		*pbase = range.base;
+	if (psize)
+		*psize = range.bytes;
+	return CUDA_SUCCESS;
+}
+
+/* What is known about an address: device memory, host memory, or neither. */
+struct pointer {
+	bool device, host;
+	struct memory_range range;
+	struct host_range pinned;
+};
+
+static struct pointer pointer_look(CUdeviceptr ptr)
+{
+	struct pointer p = {0};
+
+	p.device = memory_find(ptr, &p.range);
+	if (!p.device)
+		p.host = host_find((const void *)(uintptr_t)ptr, &p.pinned);
+	return p;
+}
+
+struct number_wanted {
+	uint16_t number;
+	uint64_t handle;
+};
+
+static void number_matches(void *object, void *argument)
+{
+	struct context *context = object;
+	struct number_wanted *wanted = argument;
+
+	if (context->number == wanted->number)
+		wanted->handle = context->handle;
+}
+
+static uint64_t context_by_number(uint16_t number)
+{
+	struct number_wanted wanted = {number, 0};
+
+	handle_each(KIND_CUcontext, number_matches, &wanted);
+	return wanted.handle;
+}
+
+static int pointer_device(const struct pointer *p)
+{
+	uint16_t number;
+
+	if (p->device)
+		return p->range.device;
+	number = p->pinned.context;
+	return number && number < CONTEXT_CREATED
+		       ? device_from_wire(number - CONTEXT_PRIMARY(0))
+		       : 0;
+}
+
+static CUresult pointer_attribute(
+	void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const struct pointer *p)
+{
+	uint64_t base = p->device ? p->range.base : (uint64_t)(uintptr_t)p->pinned.base;
+	size_t bytes = p->device ? p->range.bytes : p->pinned.bytes;
+
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		if (p->device && p->range.async)
+			*(CUcontext *)data = NULL;
+		else
+			*(CUcontext *)data = (CUcontext)(uintptr_t)context_by_number(
+				p->device ? p->range.context : p->pinned.context);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(unsigned *)data = p->device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		/* Kernels cannot reach host memory: it has no device pointer. */
+		*(CUdeviceptr *)data = p->device ? ptr : 0;
+		return p->device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		*(void **)data = p->host ? (void *)(uintptr_t)ptr : NULL;
+		return p->host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		*(bool *)data = false;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPED: *(bool *)data = p->device; return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		*(unsigned long long *)data =
+			p->device ? p->range.id << 1 : (p->pinned.id << 1 | 1);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)data = pointer_device(p);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(uint64_t *)data = base;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = bytes; return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(uint64_t *)data = 0;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		*(unsigned *)data = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(CUmemoryPool *)data = NULL;
+		if (p->device && p->range.async)
+			return hand_cuDeviceGetMemPool((CUmemoryPool *)data, p->range.device);
+		return CUDA_SUCCESS;
+	default: return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult hand_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct pointer p = pointer_look(ptr);
+
+	if (!data || (!p.device && !p.host))
+		return CUDA_ERROR_INVALID_VALUE;
+	return pointer_attribute(data, attribute, ptr, &p);
+}
+
+/* The null value of an attribute, for pointers that CUDA does not know. */
+static CUresult pointer_null(void *data, CUpointer_attribute attribute)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *(unsigned *)data = 0; return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = -2; return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		*(bool *)data = false;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *(uint64_t *)data = 0; return CUDA_SUCCESS;
+	default: return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult hand_cuPointerGetAttributes(unsigned int numAttributes,
+	CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+{
+	struct pointer p = pointer_look(ptr);
+
+	if (!numAttributes || !attributes || !data)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < numAttributes; i++) {
+		CUresult status;
+
+		if (!data[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		if (p.device || p.host)
+			status = pointer_attribute(data[i], attributes[i], ptr, &p);
+		else
+			status = pointer_null(data[i], attributes[i]);
+		/* Host memory has no device pointer and so on: null, not an error here. */
+		if (status && status != CUDA_ERROR_INVALID_VALUE)
+			return status;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuPointerSetAttribute(
+	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct memory_range range;
+
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+		!memory_find(ptr, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Copies that CUDA calls synchronous are ordered anyway; the flag changes nothing here.
+	 */
+	return CUDA_SUCCESS;
+}

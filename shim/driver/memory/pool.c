@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pools: see pool.h.
+ */
+#include "shim/driver/memory/pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/stream.h"
+
+struct pool {
+	uint64_t handle;
+	int device;
+	bool is_default;
+	uint64_t threshold;
+	uint64_t used, used_high;	  /* bytes that the app has */
+	uint64_t reserved, reserved_high; /* and those that are kept for reuse too */
+	uint32_t policies[4];		  /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
+};
+
+/* A live allocation, or one that was freed and is kept. */
+struct piece {
+	struct piece *next;
+	CUdeviceptr address;
+	size_t bytes;
+	struct pool *pool;
+	uint64_t stream; /* of kept ones: where it was freed */
+};
+
+#define POOL_BUCKETS 1024
+/* A kept block may serve a request of half its size or more. */
+#define POOL_WASTE 2
+
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct piece *live[POOL_BUCKETS];
+static struct piece *kept;
+static _Atomic uint64_t kept_bytes; /* read without the lock too */
+static struct pool *defaults[OPEN_DEVICES];
+static struct pool *current[OPEN_DEVICES];
+
+static struct pool *pool_of(CUmemoryPool pool)
+{
+	return shim_object_of((uint64_t)(uintptr_t)pool, KIND_CUmemoryPool);
+}
+
+static struct pool *pool_new(int device)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return NULL;
+	pool->device = device;
+	for (int i = 0; i < 4; i++)
+		pool->policies[i] = 1;
+	pool->handle = shim_mint(KIND_CUmemoryPool, pool);
+	if (!pool->handle) {
+		free(pool);
+		return NULL;
+	}
+	return pool;
+}
+
+/* With the lock held. */
+static struct pool *pool_default(int device)
+{
+	if (!defaults[device]) {
+		defaults[device] = pool_new(device);
+		if (defaults[device])
+			defaults[device]->is_default = true;
+	}
+	return defaults[device];
+}
+
+static struct pool *pool_current(int device)
+{
+	return current[device] ? current[device] : pool_default(device);
+}
+
+static struct piece **bucket_of(CUdeviceptr address)
+{
+	return &live[((address >> 9) * 0x9E3779B97F4A7C15u >> 54) % POOL_BUCKETS];
+}
+
+static struct piece **piece_find(CUdeviceptr address)
+{
+	struct piece **at = bucket_of(address);
+
+	while (*at && (*at)->address != address)
+		at = &(*at)->next;
+	return *at ? at : NULL;
+}
+
+static void piece_add(struct piece *piece)
+{
+	struct piece **at = bucket_of(piece->address);
+
+	piece->next = *at;
+	*at = piece;
+	piece->pool->used += piece->bytes;
+	if (piece->pool->used > piece->pool->used_high)
+		piece->pool->used_high = piece->pool->used;
+}
+
+/* Takes a kept piece off the list and gives its memory back. */
+static void kept_drop(struct piece **at)
+{
+	struct piece *piece = *at;
+
+	*at = piece->next;
+	piece->pool->reserved -= piece->bytes;
+	kept_bytes -= piece->bytes;
+	memory_give(piece->address);
+	free(piece);
+}
+
+/* Gives kept pieces of the pool back until it holds at most `keep` bytes. */
+static void pool_trim(struct pool *pool, uint64_t keep)
+{
+	struct piece **at = &kept;
+
+	while (*at && pool->reserved > keep) {
+		if ((*at)->pool == pool)
+			kept_drop(at);
+		else
+			at = &(*at)->next;
+	}
+}
+
+void pool_synced(void)
+{
+	if (!atomic_load_explicit(&kept_bytes, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&pool_lock);
+	for (struct piece **at = &kept; *at;) {
+		struct pool *pool = (*at)->pool;
+
+		if (pool->reserved > pool->threshold)
+			kept_drop(at);
+		else
+			at = &(*at)->next;
+	}
+	pthread_mutex_unlock(&pool_lock);
+}
+
+void pool_stream_gone(uint64_t stream)
+{
+	pthread_mutex_lock(&pool_lock);
+	for (struct piece **at = &kept; *at;) {
+		if ((*at)->stream == stream)
+			kept_drop(at);
+		else
+			at = &(*at)->next;
+	}
+	pthread_mutex_unlock(&pool_lock);
+}
+
+bool pool_forget(CUdeviceptr address)
+{
+	struct piece **at, *piece;
+
+	pthread_mutex_lock(&pool_lock);
+	at = piece_find(address);
+	piece = at ? *at : NULL;
+	if (piece) {
+		*at = piece->next;
+		piece->pool->used -= piece->bytes;
+		piece->pool->reserved -= piece->bytes;
+	}
+	pthread_mutex_unlock(&pool_lock);
+	free(piece);
+	return piece != NULL;
+}
+
+void pool_reset(int device)
+{
+	pthread_mutex_lock(&pool_lock);
+	for (unsigned i = 0; i <= POOL_BUCKETS; i++) {
+		struct piece **at = i < POOL_BUCKETS ? &live[i] : &kept;
+
+		while (*at) {
+			struct piece *piece = *at;
+
+			if (piece->pool->device != device) {
+				at = &piece->next;
+				continue;
+			}
+			*at = piece->next;
+			if (i == POOL_BUCKETS)
+				kept_bytes -= piece->bytes;
+			piece->pool->used = piece->pool->reserved = 0;
+			free(piece);
+		}
+	}
+	pthread_mutex_unlock(&pool_lock);
+}
+
+/* With the lock held: the best kept piece for the request, taken off the list; NULL: none. */
+static struct piece *kept_take(const struct pool *pool, size_t bytes, uint64_t stream)
+{
+	struct piece **best = NULL, *piece;
+
+	for (struct piece **at = &kept; *at; at = &(*at)->next)
+		if ((*at)->pool == pool && (*at)->stream == stream && (*at)->bytes >= bytes &&
+			(*at)->bytes / POOL_WASTE <= bytes &&
+			(!best || (*at)->bytes < (*best)->bytes))
+			best = at;
+	if (!best)
+		return NULL;
+	piece = *best;
+	*best = piece->next;
+	kept_bytes -= piece->bytes;
+	return piece;
+}
+
+static struct piece *piece_new(struct pool *pool, size_t bytes, CUresult *status)
+{
+	struct piece *piece = calloc(1, sizeof(*piece));
+
+	*status = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!piece)
+		return NULL;
+	*status = memory_take(pool->device, bytes, true, &piece->address);
+	if (*status == CUDA_ERROR_OUT_OF_MEMORY && pool->reserved > pool->used) {
+		pool_trim(pool, pool->used);
+		*status = memory_take(pool->device, bytes, true, &piece->address);
+	}
+	if (*status) {
+		free(piece);
+		return NULL;
+	}
+	piece->bytes = bytes;
+	piece->pool = pool;
+	pool->reserved += bytes;
+	if (pool->reserved > pool->reserved_high)
+		pool->reserved_high = pool->reserved;
+	return piece;
+}
+
+static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, CUstream hStream)
+{
+	struct piece *piece;
+	uint64_t stream;
+	CUresult status = stream_number(hStream, &stream);
+
+	if (!dptr || !bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* A graph that owned the memory would have to keep it between launches. */
+	if (!status)
+		status = capture_refuse(stream);
+	if (status)
+		return status;
+	pthread_mutex_lock(&pool_lock);
+	piece = kept_take(pool, bytes, stream);
+	if (!piece)
+		piece = piece_new(pool, bytes, &status);
+	if (piece) {
+		piece_add(piece);
+		*dptr = piece->address;
+	}
+	pthread_mutex_unlock(&pool_lock);
+	return status;
+}
+
+CUresult hand_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	struct context *context = context_current();
+	struct pool *pool;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&pool_lock);
+	pool = pool_current(context->device);
+	pthread_mutex_unlock(&pool_lock);
+	return pool ? pool_alloc(pool, dptr, bytesize, hStream) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult hand_cuMemAllocFromPoolAsync(
+	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+	struct pool *from = pool_of(pool);
+
+	return from ? pool_alloc(from, dptr, bytesize, hStream) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+	struct piece **at, *piece;
+	uint64_t stream;
+	CUresult status = stream_number(hStream, &stream);
+
+	if (!status)
+		status = capture_refuse(stream);
+	if (status)
+		return status;
+	pthread_mutex_lock(&pool_lock);
+	at = piece_find(dptr);
+	piece = at ? *at : NULL;
+	if (piece) {
+		*at = piece->next;
+		piece->pool->used -= piece->bytes;
+		piece->stream = stream;
+		piece->next = kept;
+		kept = piece;
+		kept_bytes += piece->bytes;
+	}
+	pthread_mutex_unlock(&pool_lock);
+	/* Memory of cuMemAlloc may be freed on a stream too. */
+	return piece ? CUDA_SUCCESS : memory_give(dptr);
+}
+
+/* ---- pools themselves ---- */
+
+CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
+{
+	struct pool *made;
+
+	if (!pool || !poolProps)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+		poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		poolProps->handleTypes)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!device_of(poolProps->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	made = pool_new(poolProps->location.id);
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*pool = (CUmemoryPool)(uintptr_t)made->handle;
+	return CUDA_SUCCESS;
+}
+
+/* Its live allocations stay until they are freed, so the object stays too; the name goes. */
+CUresult hand_cuMemPoolDestroy(CUmemoryPool pool)
+{
+	struct pool *gone = pool_of(pool);
+
+	if (!gone || gone->is_default || !handle_release(gone->handle))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pool_lock);
+	pool_trim(gone, gone->used);
+	gone->threshold = 0;
+	if (current[gone->device] == gone)
+		current[gone->device] = NULL;
+	pthread_mutex_unlock(&pool_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
+{
+	struct pool *trimmed = pool_of(pool);
+
+	if (!trimmed)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pool_lock);
+	pool_trim(trimmed, minBytesToKeep);
+	pthread_mutex_unlock(&pool_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	struct pool *p = pool_of(pool);
+	CUresult status = CUDA_SUCCESS;
+
+	if (!p || !value)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pool_lock);
+	switch (attr) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		p->policies[attr - 1] = *(const int *)value != 0;
+		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		p->threshold = *(const cuuint64_t *)value;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		if (*(const cuuint64_t *)value)
+			status = CUDA_ERROR_INVALID_VALUE;
+		else
+			p->reserved_high = p->reserved;
+		break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		if (*(const cuuint64_t *)value)
+			status = CUDA_ERROR_INVALID_VALUE;
+		else
+			p->used_high = p->used;
+		break;
+	default: status = CUDA_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_unlock(&pool_lock);
+	return status;
+}
+
+CUresult hand_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	struct pool *p = pool_of(pool);
+	CUresult status = CUDA_SUCCESS;
+
+	if (!p || !value)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pool_lock);
+	switch (attr) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		*(int *)value = (int)p->policies[attr - 1];
+		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(cuuint64_t *)value = p->threshold; break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)value = p->reserved; break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)value = p->reserved_high; break;
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = p->used; break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = p->used_high; break;
+	default: status = CUDA_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_unlock(&pool_lock);
+	return status;
+}
+
+CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+{
+	struct pool *p = pool_of(pool);
+
+	if (!p || (count && !map))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++) {
+		bool own = map[i].location.id == p->device;
+
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			!device_of(map[i].location.id))
+			return CUDA_ERROR_INVALID_DEVICE;
+		/* Its own device always has it; others cannot (context.c: peers). */
+		if (!own && map[i].flags)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		if (own && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemPoolGetAccess(
+	CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
+{
+	struct pool *p = pool_of(memPool);
+
+	if (!p || !flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = location->id == p->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+					   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int device))
+{
+	struct pool *pool;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&pool_lock);
+	pool = which(dev);
+	pthread_mutex_unlock(&pool_lock);
+	if (!pool)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = (CUmemoryPool)(uintptr_t)pool->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
+{
+	return pool_tell(pool_out, dev, pool_default);
+}
+
+CUresult hand_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
+{
+	return pool_tell(pool, dev, pool_current);
+}
+
+CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+{
+	struct pool *set = pool_of(pool);
+
+	if (!device_of(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!set || set->device != dev)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pool_lock);
+	current[dev] = set;
+	pthread_mutex_unlock(&pool_lock);
+	return CUDA_SUCCESS;
+}
+
+static CUresult location_check(const CUmemLocation *location, CUmemAllocationType type)
+{
+	if (!location)
+		return CUDA_ERROR_INVALID_VALUE;
+	return location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+			       type == CU_MEM_ALLOCATION_TYPE_PINNED
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult hand_cuMemGetDefaultMemPool(
+	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult status = location_check(location, type);
+
+	return status ? status : hand_cuDeviceGetDefaultMemPool(pool_out, location->id);
+}
+
+CUresult hand_cuMemGetMemPool(
+	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult status = location_check(location, type);
+
+	return status ? status : hand_cuDeviceGetMemPool(pool, location->id);
+}
+
+CUresult hand_cuMemSetMemPool(
+	CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	CUresult status = location_check(location, type);
+
+	return status ? status : hand_cuDeviceSetMemPool(location->id, pool);
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Virtual memory management: address ranges in the device's window, and memory with a name,
+ * which can be mapped into them again, and more than once.  Everything is a post:
+ * addresses and names are chosen here, and out of memory is told by cuMemCreate, from the
+ * lease.  The worker maps for the memory's own device, read and write.  A handle may ask to be
+ * shareable (PyTorch's allocator does); sharing it is refused.
+ */
+#include "shim/driver/memory/vmm.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/memory/memory.h"
+
+struct vmm_memory {
+	uint64_t handle;
+	size_t size;
+	int device;
+	unsigned references; /* the app's: create, retain */
+	unsigned mappings;
+	CUmemAllocationProp prop;
+};
+
+struct vmm_mapping {
+	CUdeviceptr base;
+	size_t size;
+	struct vmm_memory *memory;
+};
+
+/* Order of locks: this, then memory.c's. */
+static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vmm_mapping *mappings; /* by address */
+static size_t mapping_count, mapping_room;
+static uint64_t vmm_bytes[OPEN_DEVICES]; /* of memory that is not gone */
+
+static struct vmm_memory *memory_of(CUmemGenericAllocationHandle handle)
+{
+	return shim_object_of(handle, KIND_CUmemGenericAllocationHandle);
+}
+
+/* The first mapping that ends behind ADDRESS. */
+static size_t mapping_from(CUdeviceptr address)
+{
+	size_t low = 0, high = mapping_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (mappings[middle].base + mappings[middle].size <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct vmm_memory *mapped_at(CUdeviceptr address)
+{
+	size_t i = mapping_from(address);
+
+	return i < mapping_count && mappings[i].base <= address ? mappings[i].memory : NULL;
+}
+
+/* The mappings from the I-th on that cover [ptr, ptr + size) without a gap; 0: they do not.
+ * WHOLE: and reach no further. */
+static size_t covering(size_t i, CUdeviceptr ptr, size_t size, bool whole)
+{
+	CUdeviceptr at = ptr;
+	size_t n = 0;
+
+	for (; i + n < mapping_count && at < ptr + size; n++) {
+		const struct vmm_mapping *m = &mappings[i + n];
+
+		if (m->base > at || (whole && (m->base < at || m->base + m->size > ptr + size)))
+			return 0;
+		at = m->base + m->size;
+	}
+	return at >= ptr + size ? n : 0;
+}
+
+static bool mapping_insert(size_t i, const struct vmm_mapping *mapping)
+{
+	if (mapping_count == mapping_room) {
+		size_t room = mapping_room ? 2 * mapping_room : 64;
+		struct vmm_mapping *list = realloc(mappings, room * sizeof(*list));
+
+		if (!list)
+			return false;
+		mappings = list;
+		mapping_room = room;
+	}
+	memmove(mappings + i + 1, mappings + i, (mapping_count - i) * sizeof(*mappings));
+	mappings[i] = *mapping;
+	mapping_count++;
+	return true;
+}
+
+/* With the lock held. */
+static void memory_done(struct vmm_memory *m)
+{
+	struct shim_call call;
+	struct wire_vcudaVmmRelease *body;
+
+	if (m->references || m->mappings)
+		return;
+	body = shim_begin(&call, OP_vcudaVmmRelease, sizeof(*body));
+	body->memory = m->handle;
+	shim_post(&call);
+	/* What is made next comes to the worker after this. */
+	vmm_bytes[m->device] -= m->size;
+	memory_unpromise(m->device, m->size);
+	shim_unmint(m->handle);
+	free(m);
+}
+
+uint64_t vmm_reset(int device)
+{
+	uint64_t kept;
+	size_t n = 0;
+
+	pthread_mutex_lock(&vmm_lock);
+	for (size_t i = 0; i < mapping_count; i++) {
+		struct vmm_memory *m = mappings[i].memory;
+
+		if (m->device != device) {
+			mappings[n++] = mappings[i];
+			continue;
+		}
+		m->mappings--;
+		memory_done(m);
+	}
+	mapping_count = n;
+	kept = vmm_bytes[device];
+	pthread_mutex_unlock(&vmm_lock);
+	return kept;
+}
+
+static CUresult prop_check(const CUmemAllocationProp *prop)
+{
+	if (!prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+		prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		prop->requestedHandleTypes &
+			~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return device_of(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
+	CUdeviceptr addr, unsigned long long flags)
+{
+	struct context *context = context_current();
+	int device = context ? context->device : 0;
+	CUresult status;
+
+	if (!ptr || flags || alignment & (alignment - 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (alignment > devices[device].open.granularity)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	/* The window decides which device's memory fits there: the current one's. */
+	memory_in_window(addr, &device);
+	status = memory_reserve(device, size, addr, ptr);
+	return status;
+}
+
+CUresult hand_cuMemAddressFree(CUdeviceptr ptr, size_t size)
+{
+	CUresult status = CUDA_ERROR_INVALID_VALUE; /* unmap first */
+	size_t i;
+
+	pthread_mutex_lock(&vmm_lock);
+	i = mapping_from(ptr);
+	if (i == mapping_count || mappings[i].base - ptr >= size)
+		status = memory_unreserve(ptr, size);
+	pthread_mutex_unlock(&vmm_lock);
+	return status;
+}
+
+CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	struct shim_call call;
+	struct wire_vcudaVmmCreate *body;
+	struct vmm_memory *m;
+	CUresult status = prop_check(prop);
+
+	if (!handle || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (status)
+		return status;
+	if (!size || size % devices[prop->location.id].open.granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->size = size;
+	m->device = prop->location.id;
+	m->references = 1;
+	m->prop = *prop;
+	status = memory_promise(m->device, size);
+	if (status) {
+		free(m);
+		return status;
+	}
+	m->handle = shim_mint(KIND_CUmemGenericAllocationHandle, m);
+	if (!m->handle) {
+		memory_unpromise(m->device, size);
+		free(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	body = shim_begin(&call, OP_vcudaVmmCreate, sizeof(*body));
+	body->memory = m->handle;
+	body->device = device_wire(m->device);
+	body->bytes = size;
+	status = shim_post(&call);
+	pthread_mutex_lock(&vmm_lock);
+	vmm_bytes[m->device] += size;
+	if (status) {
+		m->references = 0;
+		memory_done(m);
+	} else {
+		*handle = m->handle;
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return status;
+}
+
+CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	struct vmm_memory *m;
+	CUresult status = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&vmm_lock);
+	m = memory_of(handle);
+	if (!m || !m->references) {
+		status = CUDA_ERROR_INVALID_VALUE;
+	} else {
+		m->references--;
+		memory_done(m);
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return status;
+}
+
+/* With the lock held, and everything checked. */
+static CUresult map(CUdeviceptr ptr, size_t size, struct vmm_memory *m, size_t i)
+{
+	struct shim_call call;
+	struct wire_vcudaVmmMap *body;
+	CUresult status;
+
+	if (!mapping_insert(i, &(struct vmm_mapping){ptr, size, m}))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->mappings++;
+	body = shim_begin(&call, OP_vcudaVmmMap, sizeof(*body));
+	body->memory = m->handle;
+	body->address = ptr;
+	body->bytes = size;
+	status = shim_post(&call);
+	return status;
+}
+
+CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	struct memory_range range;
+	struct vmm_memory *m;
+	CUresult status;
+	size_t i;
+
+	if (offset)
+		return CUDA_ERROR_NOT_SUPPORTED; /* as natively */
+	if (flags || !size || ptr + size < ptr || !memory_find(ptr, &range) ||
+		!range.reserved || ptr + size > range.base + range.bytes ||
+		(ptr | size) % devices[range.device].open.granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm_lock);
+	m = memory_of(handle);
+	i = mapping_from(ptr);
+	if (!m || !m->references || size > m->size ||
+		(i < mapping_count && mappings[i].base < ptr + size))
+		status = CUDA_ERROR_INVALID_VALUE;
+	else if (range.device != m->device)
+		status = CUDA_ERROR_NOT_SUPPORTED; /* another device's window */
+	else
+		status = map(ptr, size, m, i);
+	pthread_mutex_unlock(&vmm_lock);
+	return status;
+}
+
+/* One or more whole mappings. */
+CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+	struct shim_call call;
+	struct wire_vcudaVmmUnmap *body;
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
+	size_t i, n;
+
+	if (!size || ptr + size < ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm_lock);
+	i = mapping_from(ptr);
+	n = covering(i, ptr, size, true);
+	if (n) {
+		body = shim_begin(&call, OP_vcudaVmmUnmap, sizeof(*body));
+		body->device = device_wire(mappings[i].memory->device);
+		body->address = ptr;
+		body->bytes = size;
+		status = shim_post(&call);
+		for (size_t k = i; k < i + n; k++) {
+			mappings[k].memory->mappings--;
+			memory_done(mappings[k].memory);
+		}
+		mapping_count -= n;
+		memmove(mappings + i, mappings + i + n,
+			(mapping_count - i) * sizeof(*mappings));
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return status;
+}
+
+/* Mapped is readable and writable for the memory's own device; nothing else can be had. */
+CUresult hand_cuMemSetAccess(
+	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+{
+	CUresult status = CUDA_SUCCESS;
+	size_t i;
+
+	if (!desc || !count || !size || ptr + size < ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm_lock);
+	i = mapping_from(ptr);
+	if (!covering(i, ptr, size, false))
+		status = CUDA_ERROR_INVALID_VALUE;
+	for (size_t k = 0; !status && k < count; k++)
+		if (desc[k].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			desc[k].location.id != mappings[i].memory->device ||
+			desc[k].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			status = CUDA_ERROR_NOT_SUPPORTED;
+	pthread_mutex_unlock(&vmm_lock);
+	return status;
+}
+
+CUresult hand_cuMemGetAccess(
+	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+{
+	struct memory_range range;
+
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		!memory_find(ptr, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = range.device == location->id ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+					      : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemGetAllocationGranularity(size_t *granularity,
+	const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
+{
+	CUresult status = prop_check(prop);
+
+	if (!granularity || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		*granularity = devices[prop->location.id].open.granularity;
+	return status;
+}
+
+CUresult hand_cuMemGetAllocationPropertiesFromHandle(
+	CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+{
+	struct vmm_memory *m = memory_of(handle);
+
+	if (!prop || !m)
+		return CUDA_ERROR_INVALID_VALUE;
+	*prop = m->prop;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+{
+	struct vmm_memory *m;
+
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm_lock);
+	m = mapped_at((CUdeviceptr)(uintptr_t)addr);
+	if (m) {
+		m->references++;
+		*handle = m->handle;
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What can be asked of a function: it all came with it.
+ */
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/module/function.h"
+#include "shim/driver/module/module.h"
+
+CUresult function_attribute(const struct function *function, int attribute, int *value)
+{
+	if (attribute < 0 || attribute >= FUNCTION_ATTRIBUTES ||
+		!(function->info.attribute_known >> attribute & 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = function->info.attributes[attribute];
+	return CUDA_SUCCESS;
+}
+
+CUresult function_set(struct function *function, int attribute, int value)
+{
+	struct shim_call call;
+	struct wire_cuFuncSetAttribute *body;
+	CUresult status;
+	int limit;
+
+	switch (attribute) {
+	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+		limit = devices[module_context(function->module)->device].open.attributes
+				[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN];
+		limit -= function->info.attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
+		if (value < 0 || value > limit)
+			return CUDA_ERROR_INVALID_VALUE;
+		break;
+	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		if (value < -1 || value > 100)
+			return CUDA_ERROR_INVALID_VALUE;
+		break;
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: break;
+	default: return CUDA_ERROR_INVALID_VALUE; /* the others can only be read */
+	}
+	body = shim_begin(&call, OP_cuFuncSetAttribute, sizeof(*body));
+	body->hfunc = function->handle;
+	body->attrib = (uint32_t)attribute;
+	body->value = value;
+	status = shim_post(&call);
+	if (!status)
+		function->info.attributes[attribute] = value;
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
+	return status;
+}
+
+CUresult function_cache_config(struct function *function, CUfunc_cache config)
+{
+	struct shim_call call;
+	struct wire_cuFuncSetCacheConfig *body;
+
+	body = shim_begin(&call, OP_cuFuncSetCacheConfig, sizeof(*body));
+	body->hfunc = function->handle;
+	body->config = (uint32_t)config;
+	return shim_post(&call);
+}
+
+CUresult function_param(
+	const struct function *function, size_t index, size_t *offset, size_t *size)
+{
+	if (!offset || index >= function->info.param_count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (index >= function->layout_count)
+		return CUDA_ERROR_NOT_SUPPORTED; /* beyond FUNCTION_PARAMS_MAX */
+	*offset = function->layout[index].offset;
+	if (size)
+		*size = function->layout[index].size;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
+{
+	struct function *function;
+	CUresult status;
+
+	if (!pi)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = function_find(hfunc, &function);
+	return status ? status : function_attribute(function, (int)attrib, pi);
+}
+
+CUresult hand_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
+{
+	struct function *function;
+	CUresult status = function_find(hfunc, &function);
+
+	return status ? status : function_set(function, (int)attrib, value);
+}
+
+CUresult hand_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
+{
+	struct function *function;
+	CUresult status;
+
+	if (!hmod)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = function_find(hfunc, &function);
+	if (!status)
+		*hmod = (CUmodule)(uintptr_t)module_handle(function->module);
+	return status;
+}
+
+CUresult hand_cuFuncGetName(const char **name, CUfunction hfunc)
+{
+	struct function *function;
+	CUresult status;
+
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = function_find(hfunc, &function);
+	if (!status)
+		*name = function->name;
+	return status;
+}
+
+CUresult hand_cuFuncGetParamInfo(
+	CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+{
+	struct function *function;
+	CUresult status = function_find(func, &function);
+
+	return status ? status : function_param(function, paramIndex, paramOffset, paramSize);
+}
+
+CUresult hand_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
+{
+	struct function *found;
+	CUresult status;
+
+	if (!state)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = function_find(function, &found);
+	if (!status)
+		*state = CU_FUNCTION_LOADING_STATE_LOADED;
+	return status;
+}
+
+CUresult hand_cuFuncLoad(CUfunction function)
+{
+	struct function *found;
+
+	return function_find(function, &found);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attributes and parameters of a function, for cuFunc… and cuKernel… alike.
+ */
+#ifndef VCUDA_SHIM_FUNCTION_H
+#define VCUDA_SHIM_FUNCTION_H
+
+#include "shim/driver/module/module.h"
+
+CUresult function_attribute(const struct function *function, int attribute, int *value);
+CUresult function_set(struct function *function, int attribute, int value);
+CUresult function_cache_config(struct function *function, CUfunc_cache config);
+CUresult function_param(
+	const struct function *function, size_t index, size_t *offset, size_t *size);
+
+#endif

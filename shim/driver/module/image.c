@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an image is (PTX text, machine code, a fat binary, the wrapper around one), how long,
+ * and the part of it that goes to the worker.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "shim/driver/context.h"
+#include "shim/driver/module/fatbin.h"
+#include "shim/driver/module/module.h"
+#include "shim/engine/session.h"
+
+#define IMAGE_MAX (256u << 20) /* the worker's limit too */
+
+static CUresult image_copy(struct image *out, uint32_t kind, const void *bytes, size_t n)
+{
+	if (n > IMAGE_MAX)
+		return CUDA_ERROR_INVALID_IMAGE;
+	out->kind = kind;
+	out->size = n;
+	out->bytes = malloc(n);
+	if (!out->bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(out->bytes, bytes, n);
+	return CUDA_SUCCESS;
+}
+
+/* A container of the one entry that the device would run. */
+static CUresult image_fatbin(const void *data, size_t bytes, int device, struct image *out)
+{
+	const struct open_device *open = &devices[device].open;
+	struct fatbin_target target = {
+		.major = open->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR],
+		.minor = open->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR],
+		.ptx_only = open->flags & OPEN_PTX_ONLY,
+	};
+	struct fatbin_header header;
+	struct fatbin_entry entry;
+
+	if (!fatbin_pick(data, bytes, &target, &entry)) {
+		session_debug("a fat binary holds nothing for compute capability %d.%d",
+			target.major, target.minor);
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	}
+	memcpy(&header, data, sizeof(header));
+	header.header_bytes = sizeof(header);
+	header.bytes = entry.bytes;
+	if (entry.bytes > IMAGE_MAX)
+		return CUDA_ERROR_INVALID_IMAGE;
+	out->kind = IMAGE_FATBIN;
+	out->size = sizeof(header) + entry.bytes;
+	out->bytes = malloc(out->size);
+	if (!out->bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(out->bytes, &header, sizeof(header));
+	memcpy(out->bytes + sizeof(header), entry.start, entry.bytes);
+	return CUDA_SUCCESS;
+}
+
+/* Where the image itself begins, behind a wrapper, what it is and how long; NULL: no image. */
+static const void *image_find(const void *image, uint32_t *kind, size_t *n)
+{
+	struct fatbin_wrapper wrapper;
+	uint32_t magic;
+
+	/* A text may be shorter than the magic: look at it byte by byte. */
+	for (size_t i = 0; i < sizeof(magic); i++)
+		if (!((const char *)image)[i])
+			return NULL;
+	memcpy(&magic, image, sizeof(magic));
+	if (magic == FATBIN_WRAPPER_MAGIC) {
+		memcpy(&wrapper, image, sizeof(wrapper));
+		image = wrapper.data;
+		if (!image)
+			return NULL;
+	}
+	if (magic == FATBIN_WRAPPER_MAGIC || magic == FATBIN_MAGIC) {
+		*kind = IMAGE_FATBIN;
+		*n = fatbin_size(image);
+	} else if (!memcmp(image, "\177ELF", 4)) {
+		*kind = IMAGE_CUBIN;
+		*n = fatbin_elf_size(image);
+	} else {
+		*kind = IMAGE_PTX;
+		*n = strlen(image) + 1;
+	}
+	return *n ? image : NULL;
+}
+
+CUresult image_take(const void *image, int device, struct image *out)
+{
+	uint32_t kind;
+	size_t n;
+
+	image = image_find(image, &kind, &n);
+	if (!image)
+		return CUDA_ERROR_INVALID_IMAGE;
+	if (kind == IMAGE_FATBIN)
+		return image_fatbin(image, n, device, out);
+	return image_copy(out, kind, image, n);
+}
+
+CUresult image_whole(const void *image, unsigned char **copy)
+{
+	uint32_t kind;
+	size_t n;
+
+	image = image_find(image, &kind, &n);
+	if (!image || n > SIZE_MAX / 2)
+		return CUDA_ERROR_INVALID_IMAGE;
+	*copy = calloc(1, n + 64); /* readable as far as any header */
+	if (!*copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(*copy, image, n);
+	return CUDA_SUCCESS;
+}
+
+CUresult image_read(const char *path, void **bytes, size_t *size)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat status;
+	size_t at = 0;
+	char *text;
+
+	if (fd < 0 || fstat(fd, &status))
+		return errno == ENOENT || errno == ENOTDIR ? CUDA_ERROR_FILE_NOT_FOUND
+							   : CUDA_ERROR_OPERATING_SYSTEM;
+	if (!S_ISREG(status.st_mode) || !status.st_size || status.st_size > IMAGE_MAX)
+		return CUDA_ERROR_INVALID_IMAGE;
+	/* PTX wants a NUL, and a header's worth of zeros lets every format be looked at. */
+	text = calloc(1, (size_t)status.st_size + 64);
+	if (!text)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	while (at < (size_t)status.st_size) {
+		ssize_t n = read(fd, text + at, (size_t)status.st_size - at);
+
+		if (n <= 0) {
+			free(text);
+			return CUDA_ERROR_OPERATING_SYSTEM;
+		}
+		at += (size_t)n;
+	}
+	*bytes = text;
+	if (size)
+		*size = at;
+	return CUDA_SUCCESS;
+}
+
+CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values)
+{
+	memset(jit, 0, sizeof(*jit));
+	if (count && (!options || !values))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		size_t value = (size_t)(uintptr_t)values[i];
+
+		switch (options[i]) {
+		case CU_JIT_INFO_LOG_BUFFER: jit->info = values[i]; break;
+		case CU_JIT_ERROR_LOG_BUFFER: jit->error = values[i]; break;
+		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+			/* Only 32 bits are the app's: many pass an unsigned in a void *. */
+			jit->info_room = (uint32_t)value;
+			jit->info_used = &values[i];
+			break;
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+			jit->error_room = (uint32_t)value;
+			jit->error_used = &values[i];
+			break;
+		case CU_JIT_WALL_TIME: values[i] = NULL; break; /* a float 0: not measured */
+		case CU_JIT_GLOBAL_SYMBOL_NAMES:
+		case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+		case CU_JIT_GLOBAL_SYMBOL_COUNT: return CUDA_ERROR_NOT_SUPPORTED;
+		default:
+			if (jit->count == sizeof(jit->options) / sizeof(jit->options[0]))
+				return CUDA_ERROR_INVALID_VALUE;
+			jit->options[jit->count].option = (uint32_t)options[i];
+			jit->options[jit->count++].value = value;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+void jit_tell(struct jit *jit, const char *log, size_t n)
+{
+	if (jit->info && jit->info_room)
+		jit->info[0] = 0;
+	if (jit->info_used)
+		*jit->info_used = NULL;
+	if (jit->error && jit->error_room)
+		snprintf(jit->error, jit->error_room, "%.*s", (int)n, log ? log : "");
+	if (jit->error_used)
+		*jit->error_used =
+			(void *)(uintptr_t)(n < jit->error_room ? n : jit->error_room);
+}

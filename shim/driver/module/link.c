@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Linking, on the agent: inputs go there by digest as images do, the result comes back whole
+ * and belongs to the state, as the driver's does.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/module/module.h"
+#include "shim/engine/sha256.h"
+#include "shim/engine/status.h"
+
+#define LINK_NAME_MAX 512	     /* an input's name in the log; the rest is cut */
+#define LINK_RESULT_MAX (256u << 20) /* larger than any image that could be loaded */
+
+struct link {
+	uint64_t handle;
+	struct jit jit; /* whose buffers get the log */
+	unsigned char *result;
+	size_t size;
+};
+
+static struct link *link_of(CUlinkState state)
+{
+	return shim_object_of((uint64_t)(uintptr_t)state, KIND_CUlinkState);
+}
+
+/* The reply, also of a call that failed: the log matters most then. */
+static const void *reply_of(struct shim_call *call, const void *reply, size_t bytes)
+{
+	return reply || !call->slot || call->reply_bytes < bytes ? reply : call->reply;
+}
+
+static void tell(struct link *link, struct shim_call *call, const struct wire_run *run)
+{
+	size_t n = 0;
+	const char *log = shim_run(call, run, &n);
+
+	jit_tell(&link->jit, log, log ? strnlen(log, n) : 0);
+}
+
+CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
+	void **optionValues, CUlinkState *stateOut)
+{
+	struct shim_call call;
+	struct wire_vcudaLinkCreate *body;
+	struct link *link;
+	CUresult status;
+
+	if (!stateOut)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	link = calloc(1, sizeof(*link));
+	if (!link)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = jit_read(&link->jit, numOptions, options, optionValues);
+	if (!status) {
+		link->handle = shim_mint(KIND_CUlinkState, link);
+		status = link->handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (status) {
+		free(link);
+		return status;
+	}
+	body = shim_begin(&call, OP_vcudaLinkCreate, sizeof(*body));
+	body->state = link->handle;
+	body->jit_bytes = (uint32_t)(link->jit.count * sizeof(link->jit.options[0]));
+	shim_put(&call, &body->jit, link->jit.options, body->jit_bytes);
+	shim_wait(&call, 0);
+	status = shim_end(&call);
+	if (status) {
+		shim_unmint(link->handle);
+		free(link);
+		return status;
+	}
+	*stateOut = (CUlinkState)(uintptr_t)link->handle;
+	return CUDA_SUCCESS;
+}
+
+static CUresult add_once(struct link *link, const struct image *input, const uint8_t digest[32],
+	const char *name, const struct jit *jit, bool *needed)
+{
+	struct shim_call call;
+	struct wire_vcudaLinkAdd *body;
+	const struct wire_vcudaLinkAdd_reply *reply;
+	char cut[LINK_NAME_MAX];
+
+	strncpy(cut, name ? name : "", sizeof(cut) - 1);
+	cut[sizeof(cut) - 1] = 0;
+	*needed = false;
+	body = shim_begin(&call, OP_vcudaLinkAdd, sizeof(*body));
+	body->state = link->handle;
+	body->size = input->size;
+	body->type = input->kind;
+	shim_put(&call, &body->digest, digest, 32);
+	shim_put_string(&call, &body->name, cut);
+	body->jit_bytes = (uint32_t)(jit->count * sizeof(jit->options[0]));
+	shim_put(&call, &body->jit, jit->options, body->jit_bytes);
+	reply = reply_of(&call, shim_wait(&call, sizeof(*reply)), sizeof(*reply));
+	if (reply) {
+		*needed = !call.status && reply->needed;
+		tell(link, &call, &reply->log);
+	}
+	return shim_end(&call);
+}
+
+CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	struct image input = {.kind = (uint32_t)type, .bytes = data, .size = size};
+	struct link *link = link_of(state);
+	uint8_t digest[32];
+	struct jit jit;
+	CUresult status;
+	bool needed;
+
+	if (!link)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!data || !size || link->result)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = jit_read(&jit, numOptions, options, optionValues);
+	if (status)
+		return status;
+	sha256(data, size, digest);
+	status = add_once(link, &input, digest, name, &jit, &needed);
+	if (status || !needed)
+		return status;
+	status = module_send_image(&input, digest);
+	if (!status)
+		status = add_once(link, &input, digest, name, &jit, &needed);
+	return status || !needed ? status : status_of(STATUS_LIE);
+}
+
+CUresult hand_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	void *bytes;
+	size_t size;
+	CUresult status;
+
+	if (!path)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!link_of(state))
+		return CUDA_ERROR_INVALID_HANDLE;
+	status = image_read(path, &bytes, &size);
+	if (status)
+		return status;
+	/* A text ends with a NUL. */
+	if (type == CU_JIT_INPUT_PTX)
+		size++;
+	status = hand_cuLinkAddData_v2(
+		state, type, bytes, size, path, numOptions, options, optionValues);
+	free(bytes);
+	return status;
+}
+
+static CUresult complete(struct link *link, uint64_t *size)
+{
+	struct shim_call call;
+	struct wire_vcudaLinkComplete *body;
+	const struct wire_vcudaLinkComplete_reply *reply;
+
+	body = shim_begin(&call, OP_vcudaLinkComplete, sizeof(*body));
+	body->state = link->handle;
+	reply = reply_of(&call, shim_wait(&call, sizeof(*reply)), sizeof(*reply));
+	if (reply) {
+		*size = reply->size;
+		tell(link, &call, &reply->log);
+	}
+	return shim_end(&call);
+}
+
+static CUresult read_piece(struct link *link, size_t at, size_t n)
+{
+	struct shim_call call;
+	struct wire_vcudaLinkRead *body;
+	uint64_t landing;
+	CUresult status = shim_landing_take(n, &landing);
+
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_vcudaLinkRead, sizeof(*body));
+	body->state = link->handle;
+	body->offset = at;
+	body->bytes = n;
+	body->landing.offset = landing;
+	shim_wait(&call, 0);
+	if (!call.status && call.landed != n)
+		call.status = status_of(STATUS_LIE);
+	if (!call.status)
+		memcpy(link->result + at, shim_segment(landing), n);
+	/* Without an answer the bytes may still come: that place is never used again. */
+	if (call.slot)
+		shim_landing_give(landing, n);
+	return shim_end(&call);
+}
+
+CUresult hand_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
+{
+	struct link *link = link_of(state);
+	uint64_t size = 0;
+	CUresult status;
+
+	if (!link)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!cubinOut)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!link->result) {
+		status = complete(link, &size);
+		if (status)
+			return status;
+		if (!size || size > LINK_RESULT_MAX)
+			return status_of(STATUS_LIE);
+		link->result = calloc(1, size + 1);
+		if (!link->result)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		link->size = size;
+		for (size_t at = 0, n; !status && at < size; at += n) {
+			n = size - at < FRAME_CHUNK ? size - at : FRAME_CHUNK;
+			status = read_piece(link, at, n);
+		}
+		if (status) {
+			free(link->result);
+			link->result = NULL;
+			return status;
+		}
+	}
+	*cubinOut = link->result;
+	if (sizeOut)
+		*sizeOut = link->size;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuLinkDestroy(CUlinkState state)
+{
+	struct link *link = link_of(state);
+	struct wire_vcudaLinkDestroy *body;
+	struct shim_call call;
+	uint64_t handle;
+
+	if (!link || !handle_release((uint64_t)(uintptr_t)state))
+		return CUDA_ERROR_INVALID_HANDLE;
+	handle = link->handle;
+	free(link->result);
+	free(link);
+	body = shim_begin(&call, OP_vcudaLinkDestroy, sizeof(*body));
+	body->state = handle;
+	return shim_post(&call);
+}

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Modules and functions: see module.h.
+ */
+#include "shim/driver/module/module.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/engine/sha256.h"
+#include "shim/engine/status.h"
+#include "shim/engine/thread.h"
+
+#define MODULE_BUCKETS 64
+
+struct module {
+	uint64_t handle;
+	struct context *context;
+	uint64_t context_id;
+	struct library *library; /* the one that it was made for, or NULL */
+	pthread_mutex_t lock;	 /* the buckets */
+	struct function *functions[MODULE_BUCKETS];
+};
+
+static struct module *module_of(CUmodule hmod)
+{
+	return shim_object_of((uint64_t)(uintptr_t)hmod, KIND_CUmodule);
+}
+
+uint64_t module_handle(const struct module *module)
+{
+	return module->handle;
+}
+
+struct context *module_context(const struct module *module)
+{
+	return module->context;
+}
+
+/* ---- loading ---- */
+
+CUresult module_send_image(const struct image *image, const uint8_t digest[32])
+{
+	for (size_t at = 0; at < image->size;) {
+		size_t n = image->size - at < FRAME_CHUNK ? image->size - at : FRAME_CHUNK;
+		struct shim_call call;
+		struct wire_vcudaModuleData *body;
+		CUresult status;
+
+		body = shim_begin(&call, OP_vcudaModuleData, sizeof(*body));
+		body->size = image->size;
+		body->offset = at;
+		shim_put(&call, &body->digest, digest, 32);
+		shim_payload_captured(&call, image->bytes + at, n);
+		status = shim_post(&call);
+		if (status)
+			return status;
+		at += n;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult load_once(const struct image *image, const uint8_t digest[32], uint64_t handle,
+	struct jit *jit, bool *needed)
+{
+	struct shim_call call;
+	struct wire_vcudaModuleLoad *body;
+	const struct wire_vcudaModuleLoad_reply *reply;
+	const void *log = NULL;
+	size_t n = 0;
+
+	*needed = false;
+	body = shim_begin(&call, OP_vcudaModuleLoad, sizeof(*body));
+	body->module = handle;
+	body->size = image->size;
+	body->kind = image->kind;
+	shim_put(&call, &body->digest, digest, 32);
+	body->jit_bytes = (uint32_t)(jit->count * sizeof(jit->options[0]));
+	shim_put(&call, &body->jit, jit->options, body->jit_bytes);
+	reply = shim_wait(&call, sizeof(*reply));
+	/* The text matters most where the load failed. */
+	if (!reply && call.slot && call.reply_bytes >= sizeof(*reply))
+		reply = (const void *)call.reply;
+	if (reply) {
+		*needed = !call.status && reply->needed;
+		log = shim_run(&call, &reply->log, &n);
+	}
+	if (!*needed)
+		jit_tell(jit, log, log ? strnlen(log, n) : 0);
+	return shim_end(&call);
+}
+
+CUresult module_load(const struct image *image, struct jit *jit, struct library *library,
+	struct module **out)
+{
+	struct context *context = context_current();
+	struct module *module;
+	uint8_t digest[32];
+	CUresult status = CUDA_SUCCESS;
+	bool needed = true;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	module = calloc(1, sizeof(*module));
+	if (!module)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_init(&module->lock, NULL);
+	module->context = context;
+	module->context_id = context->id;
+	module->library = library;
+	module->handle = shim_mint(KIND_CUmodule, module);
+	if (!module->handle) {
+		free(module);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	sha256(image->bytes, image->size, digest);
+	if (shim_perf & PERF_MODULE_CACHE)
+		status = load_once(image, digest, module->handle, jit, &needed);
+	if (!status && needed) {
+		status = module_send_image(image, digest);
+		if (!status)
+			status = load_once(image, digest, module->handle, jit, &needed);
+		if (!status && needed)
+			status = status_of(STATUS_LIE);
+	}
+	if (status) {
+		shim_unmint(module->handle);
+		free(module);
+		return status;
+	}
+	*out = module;
+	return CUDA_SUCCESS;
+}
+
+/* The handle stays known as stale; functions and the module's own memory go. */
+static void module_free(struct module *module)
+{
+	for (unsigned i = 0; i < MODULE_BUCKETS; i++)
+		while (module->functions[i]) {
+			struct function *function = module->functions[i];
+
+			module->functions[i] = function->next;
+			handle_retire(function->handle);
+			free(function->layout);
+			free(function->name);
+			free(function);
+		}
+	pthread_mutex_destroy(&module->lock);
+	free(module);
+}
+
+CUresult module_unload(struct module *module)
+{
+	uint64_t handle = module->handle;
+	struct shim_call call;
+	struct wire_vcudaModuleUnload *body;
+
+	if (!handle_release(handle))
+		return CUDA_ERROR_INVALID_HANDLE;
+	module_free(module);
+	body = shim_begin(&call, OP_vcudaModuleUnload, sizeof(*body));
+	body->module = handle;
+	return shim_post(&call);
+}
+
+struct gone {
+	struct context *context;
+	uint64_t handles[256];
+	unsigned count;
+};
+
+static void module_gone(void *object, void *argument)
+{
+	struct module *module = object;
+	struct gone *gone = argument;
+
+	if (module->context == gone->context && gone->count < 256)
+		gone->handles[gone->count++] = module->handle;
+}
+
+void module_reset(struct context *context)
+{
+	struct gone gone;
+
+	do {
+		gone = (struct gone){.context = context};
+		handle_each(KIND_CUmodule, module_gone, &gone);
+		for (unsigned i = 0; i < gone.count; i++) {
+			struct module *module = shim_object_of(gone.handles[i], KIND_CUmodule);
+
+			if (module && handle_release(gone.handles[i]))
+				module_free(module);
+		}
+	} while (gone.count);
+}
+
+/* ---- functions ---- */
+
+static unsigned bucket_of(const char *name)
+{
+	uint32_t hash = 2166136261u;
+
+	while (*name)
+		hash = (hash ^ (unsigned char)*name++) * 16777619u;
+	return hash % MODULE_BUCKETS;
+}
+
+/* What launches rely on: every parameter lies in a block that fits into a frame. */
+static bool layout_good(const struct function *function)
+{
+	if (function->info.param_bytes > FRAME_BODY_MAX / 2)
+		return false;
+	for (uint32_t i = 0; i < function->layout_count; i++) {
+		const struct function_param *p = &function->layout[i];
+
+		if (p->offset > function->info.param_bytes ||
+			p->size > function->info.param_bytes - p->offset)
+			return false;
+	}
+	return true;
+}
+
+static CUresult function_get(struct module *module, const char *name, struct function **out)
+{
+	struct shim_call call;
+	struct wire_vcudaFunctionGet *body;
+	const struct wire_vcudaFunctionGet_reply *reply;
+	struct function *function = calloc(1, sizeof(*function));
+	const void *layout;
+	size_t n;
+	CUresult status;
+
+	if (!function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	function->module = module;
+	function->name = strdup(name);
+	function->handle = shim_mint(KIND_CUfunction, function);
+	body = shim_begin(&call, OP_vcudaFunctionGet, sizeof(*body));
+	if (!call.status && (!function->name || !function->handle))
+		call.status = CUDA_ERROR_OUT_OF_MEMORY;
+	body->module = module->handle;
+	body->function = function->handle;
+	if (function->name)
+		shim_put_string(&call, &body->name, name);
+	/* The names that C++ gives to templates can be long, but not that long. */
+	if (call.status == CUDA_ERROR_NOT_SUPPORTED)
+		call.status = CUDA_ERROR_NOT_FOUND;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		function->info = reply->info;
+		layout = shim_run(&call, &reply->layout, &n);
+		function->layout_count = (uint32_t)(n / sizeof(struct function_param));
+		function->layout = malloc(n + 1);
+		if (function->layout && n)
+			memcpy(function->layout, layout, n);
+		if (!function->layout)
+			call.status = CUDA_ERROR_OUT_OF_MEMORY;
+		else if (!layout_good(function))
+			call.status = status_of(STATUS_LIE);
+	}
+	status = shim_end(&call);
+	if (status) {
+		shim_unmint(function->handle);
+		free(function->layout);
+		free(function->name);
+		free(function);
+		return status;
+	}
+	*out = function;
+	return CUDA_SUCCESS;
+}
+
+CUresult module_function(struct module *module, const char *name, struct function **out)
+{
+	unsigned bucket = bucket_of(name);
+	struct function *function;
+	CUresult status = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&module->lock);
+	for (function = module->functions[bucket]; function; function = function->next)
+		if (!strcmp(function->name, name))
+			break;
+	if (!function) {
+		struct context *before = thread_self.current;
+
+		/* The function lives in the module's context, whichever is current. */
+		thread_set(module->context);
+		status = function_get(module, name, &function);
+		thread_set(before);
+		if (!status) {
+			function->next = module->functions[bucket];
+			module->functions[bucket] = function;
+		}
+	}
+	pthread_mutex_unlock(&module->lock);
+	*out = function;
+	return status;
+}
+
+CUresult module_global(
+	struct module *module, const char *name, CUdeviceptr *address, size_t *bytes)
+{
+	struct shim_call call;
+	struct wire_vcudaGlobalGet *body;
+	const struct wire_vcudaGlobalGet_reply *reply;
+
+	body = shim_begin(&call, OP_vcudaGlobalGet, sizeof(*body));
+	body->module = module->handle;
+	shim_put_string(&call, &body->name, name);
+	/* It may be asked again and again (cudaMemcpyToSymbol): the answer does not change. */
+	reply = shim_wait_cached(&call, sizeof(*reply));
+	if (reply) {
+		if (address)
+			*address = reply->address;
+		if (bytes)
+			*bytes = reply->bytes;
+		memory_global(module->context->device, reply->address, reply->bytes);
+	}
+	return shim_end(&call);
+}
+
+static CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
+	void (*each)(const char *name, void *argument), void *argument)
+{
+	CUresult status;
+	uint32_t left;
+
+	do {
+		struct shim_call call;
+		struct wire_vcudaModuleNames *body;
+		const struct wire_vcudaModuleNames_reply *reply;
+		const char *names;
+		size_t n, at = 0;
+
+		left = 0;
+		body = shim_begin(&call, OP_vcudaModuleNames, sizeof(*body));
+		body->module = module->handle;
+		body->first = first;
+		reply = shim_wait_cached(&call, sizeof(*reply));
+		if (reply) {
+			uint32_t count = reply->count;
+
+			*total = reply->total;
+			names = shim_run(&call, &reply->names, &n);
+			for (uint32_t i = 0; each && names && i < count && at < n; i++) {
+				size_t length = strnlen(names + at, n - at);
+				char name[2048];
+
+				if (at + length == n || length >= sizeof(name))
+					break;
+				memcpy(name, names + at, length + 1);
+				each(name, argument);
+				at += length + 1;
+			}
+			first += count;
+			left = each && count && first < *total;
+		}
+		status = shim_end(&call);
+	} while (!status && left);
+	return status;
+}
+
+CUresult function_find(CUfunction function, struct function **out)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)function;
+
+	*out = shim_object_of(handle, KIND_CUfunction);
+	if (*out)
+		return CUDA_SUCCESS;
+	if (shim_object_of(handle, KIND_CUkernel))
+		return library_function(handle, out);
+	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* ---- the interface ---- */
+
+CUresult hand_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+	CUjit_option *options, void **optionValues)
+{
+	struct context *context = context_current();
+	struct module *loaded;
+	struct image taken;
+	struct jit jit;
+	CUresult status;
+
+	if (!module || !image)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	status = jit_read(&jit, numOptions, options, optionValues);
+	if (!status)
+		status = image_take(image, context->device, &taken);
+	if (status)
+		return status;
+	status = module_load(&taken, &jit, NULL, &loaded);
+	free(taken.bytes);
+	if (!status)
+		*module = (CUmodule)(uintptr_t)loaded->handle;
+	return status;
+}
+
+CUresult hand_cuModuleLoadData(CUmodule *module, const void *image)
+{
+	return hand_cuModuleLoadDataEx(module, image, 0, NULL, NULL);
+}
+
+CUresult hand_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
+{
+	return hand_cuModuleLoadDataEx(module, fatCubin, 0, NULL, NULL);
+}
+
+CUresult hand_cuModuleLoad(CUmodule *module, const char *fname)
+{
+	void *image;
+	CUresult status;
+
+	if (!module || !fname)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = image_read(fname, &image, NULL);
+	if (status)
+		return status;
+	status = hand_cuModuleLoadData(module, image);
+	free(image);
+	return status;
+}
+
+CUresult hand_cuModuleUnload(CUmodule hmod)
+{
+	struct module *module = module_of(hmod);
+
+	if (!module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	/* A library's module goes with the library. */
+	return module->library ? CUDA_ERROR_NOT_PERMITTED : module_unload(module);
+}
+
+CUresult hand_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	*mode = CU_MODULE_LAZY_LOADING;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
+{
+	struct module *module = module_of(hmod);
+	struct function *function;
+	CUresult status;
+
+	if (!hfunc || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	status = module_function(module, name, &function);
+	if (!status)
+		*hfunc = (CUfunction)(uintptr_t)function->handle;
+	return status;
+}
+
+CUresult hand_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
+{
+	struct module *module = module_of(mod);
+	uint32_t total = 0;
+	CUresult status;
+
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	status = module_names(module, 0, &total, NULL, NULL);
+	if (!status)
+		*count = total;
+	return status;
+}
+
+struct enumeration {
+	struct module *module;
+	CUfunction *functions;
+	unsigned count, room;
+	CUresult status;
+};
+
+static void enumerate_one(const char *name, void *argument)
+{
+	struct enumeration *e = argument;
+	struct function *function;
+
+	if (e->status || e->count == e->room)
+		return;
+	e->status = module_function(e->module, name, &function);
+	if (!e->status)
+		e->functions[e->count++] = (CUfunction)(uintptr_t)function->handle;
+}
+
+/* Collected first: asking for a function inside the walk would reuse the scratch that the names
+ * lie in. */
+struct name_list {
+	char **names;
+	unsigned count, room;
+};
+
+static void name_keep(const char *name, void *argument)
+{
+	struct name_list *list = argument;
+
+	if (list->count < list->room)
+		list->names[list->count++] = strdup(name);
+}
+
+CUresult hand_cuModuleEnumerateFunctions(
+	CUfunction *functions, unsigned int numFunctions, CUmodule mod)
+{
+	struct enumeration e = {
+		.module = module_of(mod), .functions = functions, .room = numFunctions};
+	struct name_list list = {.room = numFunctions};
+	uint32_t total = 0;
+	CUresult status;
+
+	if (!functions || !numFunctions)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!e.module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	list.names = calloc(numFunctions, sizeof(*list.names));
+	if (!list.names)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = module_names(e.module, 0, &total, name_keep, &list);
+	for (unsigned i = 0; i < list.count; i++) {
+		if (!status && list.names[i])
+			enumerate_one(list.names[i], &e);
+		free(list.names[i]);
+	}
+	free(list.names);
+	return status ? status : e.status;
+}
+
+CUresult hand_cuModuleGetGlobal_v2(
+	CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
+{
+	struct module *module = module_of(hmod);
+
+	if (!name || (!dptr && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return module_global(module, name, dptr, bytes);
+}

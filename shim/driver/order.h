@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies that CUDA calls synchronous are posts here, so work on a stream that does not wait for
+ * the copy's own stream could overtake them.  A program that copied and then launched on a
+ * non-blocking stream relies on their being done: such a stream is made to wait for the copy,
+ * on the device, when it is next used.
+ */
+#ifndef VCUDA_SHIM_ORDER_H
+#define VCUDA_SHIM_ORDER_H
+
+#include <stdint.h>
+
+#include "shim/driver/stream.h"
+
+/* Frame SEQ was a synchronous copy to the device on that stream of the context, not awaited. */
+CUresult order_copied(struct context *context, uint64_t stream, uint64_t seq);
+/* Before work on STREAM: waits, on the device, for such copies. */
+CUresult order_join_slow(struct context *context, struct stream *stream);
+static inline CUresult order_join(struct context *context, struct stream *stream)
+{
+	if (atomic_load_explicit(&context->loose, memory_order_relaxed) <=
+		atomic_load_explicit(&stream->joined, memory_order_relaxed))
+		return CUDA_SUCCESS;
+	return order_join_slow(context, stream);
+}
+/* The stream is about to capture: nothing of this is left to do on it, or on the legacy one. */
+CUresult order_settle(struct context *context, uint64_t stream);
+/* The stream is about to be destroyed. */
+void order_stream_gone(struct context *context, uint64_t stream);
+
+#endif

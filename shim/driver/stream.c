@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams: minted here, created by a post.  A thread's own default stream is an ordinary one,
+ * made when the thread first names it.
+ */
+#include "shim/driver/stream.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "protocol/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/order.h"
+#include "shim/driver/memory/pool.h"
+#include "shim/engine/session.h"
+#include "shim/engine/thread.h"
+#include "shim/engine/completion.h"
+
+static _Atomic uint64_t last_stream_id = 2; /* 1 and 2 are the default streams */
+
+static struct stream *stream_new(struct context *context, unsigned flags, int priority)
+{
+	struct stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream)
+		return NULL;
+	stream->context = context;
+	stream->context_id = context->id;
+	stream->flags = flags;
+	stream->priority = priority;
+	stream->id = atomic_fetch_add(&last_stream_id, 1) + 1;
+	return stream;
+}
+
+struct stream *stream_legacy(struct context *context)
+{
+	struct stream *stream = stream_new(context, 0, 0);
+
+	if (stream)
+		stream->id = 1;
+	return stream;
+}
+
+static CUresult stream_create(
+	struct context *context, unsigned flags, int priority, uint64_t *number)
+{
+	struct shim_call call;
+	struct wire_vcudaStreamCreate *body;
+	struct stream *stream;
+	CUresult status;
+
+	stream = stream_new(context, flags, priority);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream->handle = shim_mint(KIND_CUstream, stream);
+	if (!stream->handle) {
+		free(stream);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	body = shim_begin(&call, OP_vcudaStreamCreate, sizeof(*body));
+	body->stream = stream->handle;
+	body->flags = flags;
+	body->priority = priority;
+	status = shim_post(&call);
+	if (status) {
+		shim_unmint(stream->handle);
+		free(stream);
+		return status;
+	}
+	*number = stream->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult stream_ahead(struct context *context, CUstream *stream)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	CUresult status = CUDA_SUCCESS;
+	struct stream *made;
+
+	pthread_mutex_lock(&lock);
+	if (!context->ahead)
+		status = stream_create(
+			context, CU_STREAM_NON_BLOCKING | STREAM_AHEAD, 0, &context->ahead);
+	/* Nothing that others wait for must hold it up. */
+	made = status ? NULL : shim_object_of(context->ahead, KIND_CUstream);
+	if (made)
+		atomic_store(&made->joined, UINT64_MAX);
+	pthread_mutex_unlock(&lock);
+	*stream = (CUstream)(uintptr_t)context->ahead;
+	return status;
+}
+
+/* *FOUND: NULL for the legacy stream. */
+static CUresult stream_resolve(CUstream stream, uint64_t *number, struct stream **found)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)stream;
+	struct context *context = context_current();
+
+	*number = 0;
+	*found = NULL;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!handle || stream == CU_STREAM_LEGACY)
+		return CUDA_SUCCESS;
+	if (stream == CU_STREAM_PER_THREAD) {
+		*number = thread_stream(context->number, context->id);
+		if (!*number) {
+			CUresult status = stream_create(context, 0, 0, number);
+
+			if (status)
+				return status;
+			if (!thread_stream_keep(context->number, context->id, *number))
+				return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		handle = *number;
+	}
+	*found = shim_object_of(handle, KIND_CUstream);
+	if (!*found)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*number = handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult stream_plain(CUstream stream, uint64_t *number)
+{
+	struct stream *found;
+
+	return stream_resolve(stream, number, &found);
+}
+
+CUresult stream_number(CUstream stream, uint64_t *number)
+{
+	struct stream *found;
+	CUresult status = stream_resolve(stream, number, &found);
+
+	if (status)
+		return status;
+	if (capture_any()) {
+		status = capture_use(context_current(), found);
+		/* What came before a capture is before every launch of its graph. */
+		if (status || (found && found->capture))
+			return status;
+	}
+	return found ? order_join(found->context, found) : CUDA_SUCCESS;
+}
+
+struct stream *stream_find(uint64_t number)
+{
+	struct context *context;
+
+	if (number)
+		return shim_object_of(number, KIND_CUstream);
+	context = context_current();
+	return context ? context->legacy : NULL;
+}
+
+static void raise_to(_Atomic uint64_t *at, uint64_t value)
+{
+	uint64_t now = atomic_load(at);
+
+	while (now < value && !atomic_compare_exchange_weak(at, &now, value))
+		;
+}
+
+void stream_synced(uint64_t number, uint64_t seq)
+{
+	struct stream *stream = stream_find(number);
+
+	if (stream)
+		raise_to(&stream->synced, seq);
+}
+
+static CUresult stream_destroy(struct stream *stream)
+{
+	uint64_t handle = stream->handle;
+	struct shim_call call;
+	struct wire_vcudaStreamDestroy *body;
+
+	capture_stream_gone(stream);
+	if (!handle_release(handle))
+		return CUDA_ERROR_INVALID_HANDLE;
+	order_stream_gone(stream->context, handle);
+	pool_stream_gone(handle);
+	words_give(stream->watch.word);
+	free(stream);
+	body = shim_begin(&call, OP_vcudaStreamDestroy, sizeof(*body));
+	body->stream = handle;
+	return shim_post(&call);
+}
+
+void stream_end(uint64_t number)
+{
+	struct stream *stream = shim_object_of(number, KIND_CUstream);
+
+	if (stream && atomic_load(&session.phase) == SESSION_READY)
+		stream_destroy(stream);
+}
+
+struct gone {
+	struct context *context;
+	enum handle_kind kind;
+	void *objects[256];
+	uint64_t handles[256];
+	unsigned count;
+};
+
+static void stream_gone(void *object, void *argument)
+{
+	struct gone *gone = argument;
+	struct context *context;
+	uint64_t handle;
+
+	if (!object)
+		return; /* order.c's own event */
+	if (gone->kind == KIND_CUstream) {
+		context = ((struct stream *)object)->context;
+		handle = ((struct stream *)object)->handle;
+	} else {
+		context = ((struct event *)object)->context;
+		handle = ((struct event *)object)->handle;
+	}
+	if (context != gone->context || gone->count == 256)
+		return;
+	gone->objects[gone->count] = object;
+	gone->handles[gone->count++] = handle;
+}
+
+void stream_reset(struct context *context)
+{
+	static const enum handle_kind kinds[] = {KIND_CUstream, KIND_CUevent};
+	struct gone gone;
+
+	capture_reset(context);
+	for (int k = 0; k < 2; k++) {
+		do {
+			gone = (struct gone){.context = context, .kind = kinds[k]};
+			handle_each(kinds[k], stream_gone, &gone);
+			for (unsigned i = 0; i < gone.count; i++)
+				if (handle_release(gone.handles[i]))
+					free(gone.objects[i]);
+		} while (gone.count);
+	}
+	if (context->order_event)
+		handle_release(context->order_event);
+	context->order_event = 0;
+	context->ahead = 0;
+	context->loose_stream = 0;
+	atomic_store(&context->loose, 0);
+}
+
+CUresult hand_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	struct context *context = context_current();
+	const struct open_device *open;
+	uint64_t number;
+	CUresult status;
+
+	if (!phStream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	/* Out of range is clamped, as CUDA does. Greatest is the lower number. */
+	open = &devices[context->device].open;
+	if (priority > open->stream_priority_least)
+		priority = open->stream_priority_least;
+	if (priority < open->stream_priority_greatest)
+		priority = open->stream_priority_greatest;
+	status = stream_create(context, flags, priority, &number);
+	if (!status)
+		*phStream = (CUstream)(uintptr_t)number;
+	return status;
+}
+
+CUresult hand_cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	return hand_cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+CUresult hand_cuStreamDestroy_v2(CUstream hStream)
+{
+	struct stream *stream = shim_object_of((uint64_t)(uintptr_t)hStream, KIND_CUstream);
+
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return stream_destroy(stream);
+}
+
+/* The object behind a stream parameter; *status where there is none. */
+static struct stream *stream_object(CUstream hStream, CUresult *status)
+{
+	uint64_t number;
+	struct stream *stream;
+
+	*status = stream_plain(hStream, &number);
+	if (*status)
+		return NULL;
+	stream = stream_find(number);
+	if (!stream)
+		*status = CUDA_ERROR_INVALID_CONTEXT;
+	return stream;
+}
+
+CUresult hand_cuStreamGetPriority(CUstream hStream, int *priority)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*priority = stream->priority;
+	return status;
+}
+
+CUresult hand_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!streamId)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*streamId = stream->id;
+	return status;
+}
+
+CUresult hand_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*flags = stream->flags;
+	return status;
+}
+
+CUresult hand_cuStreamGetDevice(CUstream hStream, CUdevice *device)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*device = stream->context->device;
+	return status;
+}
+
+CUresult hand_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
+{
+	CUresult status;
+	struct stream *stream;
+
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = stream_object(hStream, &status);
+	if (stream)
+		*pctx = (CUcontext)(uintptr_t)stream->context->handle;
+	return status;
+}
+
+CUresult hand_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+	if (pGreenCtx)
+		*pGreenCtx = NULL; /* green contexts are not served: no stream belongs to one */
+	return hand_cuStreamGetCtx(hStream, pCtx);
+}

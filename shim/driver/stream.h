@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams and events as the shim knows them: enough to answer a query without asking.
+ */
+#ifndef VCUDA_SHIM_STREAM_H
+#define VCUDA_SHIM_STREAM_H
+
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/driver/context.h"
+
+/* A word that the agent will set when something is done. */
+struct watch {
+	_Atomic uint32_t word;	/* 0: none yet */
+	_Atomic uint64_t value; /* what it will be set to; 0: not armed */
+	_Atomic uint64_t seq;	/* frames up to here are covered */
+};
+
+struct stream {
+	uint64_t handle;
+	struct context *context;
+	uint64_t context_id;
+	uint64_t id;
+	unsigned flags;
+	int priority;
+	_Atomic uint64_t synced; /* frames up to here are known to be done in this stream */
+	_Atomic uint64_t joined; /* order.c: it waits for such copies up to this frame */
+	uint64_t capture;	 /* capture.c: the one that it is part of; 0: none */
+	struct watch watch;
+};
+
+struct event {
+	uint64_t handle;
+	struct context *context;
+	unsigned flags;
+	_Atomic uint64_t recorded; /* number of the frame that recorded it last; 0: never */
+	_Atomic uint64_t stream;   /* where: handle, 0 = legacy */
+	_Atomic uint64_t done;	   /* the recording known to be done */
+	_Atomic uint64_t capture;  /* it was recorded in that one last; 0: in none */
+	_Atomic bool shared; /* with another process: it is not recorded any more (ipc.c) */
+	struct watch watch;
+};
+
+/* From now on it is another process's too. INVALID_VALUE: it was not made for that. */
+CUresult event_share(CUevent hEvent);
+
+/* The context is gone: its streams and events are stale. */
+void stream_reset(struct context *context);
+
+/* What crosses for a stream of the app's, before work on it. INVALID_CONTEXT, INVALID_HANDLE,
+ * or what a capture says. */
+CUresult stream_number(CUstream stream, uint64_t *number);
+/* The same for questions: nothing is going to be put on it. */
+CUresult stream_plain(CUstream stream, uint64_t *number);
+/* By number; 0: the current context's legacy stream. NULL: none. */
+struct stream *stream_find(uint64_t number);
+/* The context's own stream whose copies overtake what waits behind a host function. */
+CUresult stream_ahead(struct context *context, CUstream *stream);
+/* A thread's own stream, at the thread's end. */
+void stream_end(uint64_t number);
+/* Work up to frame SEQ is known to be done in that stream (0 = legacy of the current context).
+ */
+void stream_synced(uint64_t number, uint64_t seq);
+
+/* For context.c: the legacy stream of a context, which has no handle. NULL: no memory. */
+struct stream *stream_legacy(struct context *context);
+
+/* Asks, or knows: SUCCESS, NOT_READY or an error. KNOWN: the frame whose end decides. A watch
+ * that was armed for something else must be disarmed first (value = 0). */
+CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known);
+
+/* vcudaSync; *seq (may be NULL) is its number. */
+CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq);
+
+#endif

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Joining the sidecar: the Unix socket, the segment, and starting a sidecar of one's own where
+ * REMOTE_GPU_ADDRESS names an agent and none answers.  Every step has a deadline, and the text
+ * of what failed is kept in session.text.
+ */
+#include "shim/engine/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/wait.h"
+#include "shim/engine/heartbeat.h"
+#include "shim/engine/status.h"
+
+/* The sidecar dials the agent before it answers, and an agent may have to start a worker. That
+ * it runs it says at once. */
+#define ATTACH_ANSWER_MS 20000
+#define ATTACH_LOOK_MS 50
+/* A sidecar that we started has this long to bind its socket. */
+#define ATTACH_START_MS 10000
+#define ATTACH_RETRY_NS 10000000
+
+extern char **environ;
+
+static CUresult attach_failed(enum status_cause cause, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static CUresult attach_failed(enum status_cause cause, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(session.text, sizeof(session.text), format, arguments);
+	va_end(arguments);
+	if (cause == STATUS_NOT_CONFIGURED)
+		session_debug("%s", session.text);
+	return status_of(cause);
+}
+
+static bool fill_request(struct channel_request *request)
+{
+	request->magic = CHANNEL_MAGIC;
+	request->version = CHANNEL_VERSION;
+	request->pid = getpid();
+	if (!request->program[0])
+		snprintf(request->program, sizeof(request->program), "%s",
+			program_invocation_short_name);
+	return session.socket >= 0;
+}
+
+bool attach_tell(struct channel_request *request)
+{
+	return fill_request(request) && send(session.socket, request, sizeof(*request),
+						MSG_NOSIGNAL) == sizeof(*request);
+}
+
+/* The first descriptor goes to fds[0], the second to fds[1]; others are closed. */
+static void take_descriptors(struct msghdr *message, int fds[2])
+{
+	int taken = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (taken < 2)
+				fds[taken++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+/* Until there is something to read, the sidecar has stopped, or DEADLINE. False: errno. */
+static bool wait_readable(uint64_t deadline)
+{
+	struct pollfd readable = {.fd = session.socket, .events = POLLIN};
+
+	for (;;) {
+		int ret = poll(&readable, 1, ATTACH_LOOK_MS);
+
+		if (ret > 0)
+			return true;
+		if (ret < 0 && errno != EINTR)
+			return false;
+		errno = ETIMEDOUT;
+		if (wait_now() >= deadline)
+			return false;
+		errno = EHOSTDOWN;
+		if (pulse_stopped())
+			return false;
+	}
+}
+
+static bool receive(struct channel_answer *answer, int fds[2], uint64_t deadline)
+{
+	union {
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec part = {answer, sizeof(*answer)};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	ssize_t n;
+
+	fds[0] = fds[1] = -1;
+	if (!wait_readable(deadline))
+		return false;
+	n = recvmsg(session.socket, &message, MSG_CMSG_CLOEXEC);
+	if (n > 0)
+		take_descriptors(&message, fds);
+	if (n != sizeof(*answer) || answer->magic != CHANNEL_MAGIC) {
+		for (int i = 0; i < 2; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+		errno = n < 0 ? errno : n == 0 ? ECONNRESET : EPROTO;
+		return false;
+	}
+	answer->agent[sizeof(answer->agent) - 1] = 0;
+	answer->text[sizeof(answer->text) - 1] = 0;
+	return true;
+}
+
+/* A sidecar that runs answers ATTACH at once with its pulse, and then takes its time; one that
+ * does not would be waited for in vain. */
+static bool ask_to_join(
+	struct channel_request *request, struct channel_answer *answer, int fds[2])
+{
+	uint64_t now = wait_now(), seconds = pulse_patience();
+	uint64_t deadline = now + ATTACH_ANSWER_MS * 1000000ull;
+
+	if (!seconds || seconds * 1000 > ATTACH_ANSWER_MS)
+		seconds = ATTACH_ANSWER_MS / 1000;
+	if (!attach_tell(request) || !receive(answer, fds, now + seconds * 1000000000ull))
+		return false;
+	if (answer->op != CHANNEL_PULSE)
+		return true;
+	pulse_open(fds[0]);
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return receive(answer, fds, deadline);
+}
+
+static bool ask(struct channel_request *request, struct channel_answer *answer, int fds[2],
+	int timeout_ms)
+{
+	return attach_tell(request) &&
+	       receive(answer, fds, wait_now() + (uint64_t)timeout_ms * 1000000u);
+}
+
+bool attach_ask(
+	struct channel_request *request, struct channel_answer *answer, int *fd, int timeout_ms)
+{
+	int fds[2];
+
+	if (!ask(request, answer, fds, timeout_ms))
+		return false;
+	if (fds[1] >= 0)
+		close(fds[1]);
+	*fd = fds[0];
+	return true;
+}
+
+void *attach_map(int fd, uint64_t size)
+{
+	struct stat status;
+	void *at;
+
+	/* Behind the end of a file that is too short lies SIGBUS. */
+	if (fd < 0 || fstat(fd, &status) || status.st_size < 0 ||
+		(uint64_t)status.st_size < size)
+		return NULL;
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* ---- finding and starting a sidecar ---- */
+
+/* The path as a name of the network namespace: where the containers of a pod share no volume
+ * (the seeds' pods), their sidecar listens there. Anybody of the namespace can take such a
+ * name, hence only root's or one's own will do. False: errno is ENOENT. */
+static bool dial_announced(int fd, const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(peer);
+	size_t n = strlen(path);
+
+	if (n + 1 <= sizeof(address.sun_path)) {
+		memcpy(address.sun_path + 1, path, n);
+		if (!connect(fd, (struct sockaddr *)&address,
+			    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) &&
+			!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) &&
+			(!peer.uid || peer.uid == geteuid()))
+			return true;
+	}
+	errno = ENOENT;
+	return false;
+}
+
+static int dial(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval patience = {.tv_sec = pulse_patience()};
+	cleanup_close int fd = -1;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	/* Connecting and sending wait where a sidecar that was stopped has a full queue. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) &&
+		(errno != ENOENT || !dial_announced(fd, path)))
+		return -1;
+	return take_fd(&fd);
+}
+
+/* Where a sidecar of this user for that agent listens. */
+static void own_socket(char *path, size_t n, const char *agent)
+{
+	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+	struct stat status;
+	char name[80];
+	size_t i;
+
+	for (i = 0; agent[i] && i < sizeof(name) - 1; i++)
+		name[i] = strchr("/ \t", agent[i]) ? '_' : agent[i];
+	name[i] = 0;
+	if (runtime && runtime[0] == '/' && strlen(runtime) < 64 && !stat(runtime, &status) &&
+		status.st_uid == geteuid()) {
+		snprintf(path, n, "%s/vcuda-%s.sock", runtime, name);
+		return;
+	}
+	snprintf(path, n, "/tmp/vcuda-%u", (unsigned)geteuid());
+	mkdir(path, 0700);
+	/* Somebody else's directory there would let him answer for the sidecar. */
+	if (lstat(path, &status) || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+		status.st_mode & 022) {
+		path[0] = 0;
+		return;
+	}
+	snprintf(path, n, "/tmp/vcuda-%u/vcuda-%s.sock", (unsigned)geteuid(), name);
+}
+
+struct own_path {
+	char *path;
+	size_t n;
+};
+
+static int find_own_path(struct dl_phdr_info *object, size_t size, void *argument)
+{
+	struct own_path *own = argument;
+	uintptr_t here = (uintptr_t)&find_own_path;
+
+	(void)size;
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+		uintptr_t start = object->dlpi_addr + segment->p_vaddr;
+
+		if (segment->p_type != PT_LOAD || here < start ||
+			here - start >= segment->p_memsz)
+			continue;
+		snprintf(own->path, own->n, "%s", object->dlpi_name);
+		return 1;
+	}
+	return 0;
+}
+
+/* vcuda-client: $VCUDA_CLIENT, or ../bin/ beside our library. */
+static bool find_client(char *path, size_t n)
+{
+	const char *named = secure_getenv("VCUDA_CLIENT");
+	char library[512] = "";
+	char *slash;
+
+	if (named && *named)
+		return snprintf(path, n, "%s", named) < (int)n;
+	dl_iterate_phdr(find_own_path, &(struct own_path){library, sizeof(library)});
+	slash = strrchr(library, '/');
+	if (!slash)
+		return false;
+	*slash = 0;
+	return snprintf(path, n, "%s/../bin/vcuda-client", library) < (int)n;
+}
+
+/* The sidecar outlives us and must not load what we preload. Started by a grandchild, so that
+ * the app never sees a child of ours in wait(). */
+static bool start_client(const char *client, const char *agent, const char *path)
+{
+	const char *arguments[] = {
+		client, "run", "--agent", agent, "--socket", path, "--idle-exit", "10", NULL};
+	char *environment[512];
+	size_t n = 0;
+	sigset_t all, old;
+	pid_t child;
+	int status;
+
+	for (char **e = environ; *e && n < 511; e++)
+		if (strncmp(*e, "LD_PRELOAD=", 11) && strncmp(*e, "VCUDA_STATS=", 12))
+			environment[n++] = *e;
+	environment[n] = NULL;
+
+	/* The child of a threaded process may only do what is async-signal-safe. vfork would
+	 * share our memory but no fork handlers run with it: _Fork is too new, so block
+	 * signals. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	child = vfork();
+	if (!child) {
+		pid_t grandchild = vfork();
+
+		if (!grandchild) {
+			int null = open("/dev/null", O_RDWR);
+
+			setsid();
+			pthread_sigmask(SIG_SETMASK, &(sigset_t){0}, NULL);
+			if (null >= 0) {
+				dup2(null, STDIN_FILENO);
+				dup2(null, STDOUT_FILENO);
+				if (!secure_getenv("VCUDA_DEBUG"))
+					dup2(null, STDERR_FILENO);
+			}
+			for (int fd = 3; fd < 256; fd++)
+				close(fd);
+			if (chdir("/") == 0)
+				execve(client, (char **)arguments, environment);
+			_exit(127);
+		}
+		_exit(grandchild < 0);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (child < 0)
+		return false;
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return true;
+}
+
+static CUresult start_and_dial(const char *agent, const char *path)
+{
+	uint64_t deadline = wait_now() + ATTACH_START_MS * 1000000ull;
+	char client[640];
+
+	if (!find_client(client, sizeof(client)) || access(client, X_OK))
+		return attach_failed(STATUS_UNREACHABLE,
+			"no sidecar at %s and no vcuda-client beside the library to start "
+			"one (set VCUDA_CLIENT)",
+			path);
+	if (!start_client(client, agent, path))
+		return attach_failed(
+			STATUS_UNREACHABLE, "cannot start %s: %s", client, strerror(errno));
+	while (wait_now() < deadline) {
+		session.socket = dial(path);
+		if (session.socket >= 0)
+			return CUDA_SUCCESS;
+		nanosleep(&(struct timespec){.tv_nsec = ATTACH_RETRY_NS}, NULL);
+	}
+	return attach_failed(STATUS_UNREACHABLE,
+		"started %s for %s but it did not open %s within %d s", client, agent, path,
+		ATTACH_START_MS / 1000);
+}
+
+static CUresult reach_sidecar(void)
+{
+	const char *named = secure_getenv("VCUDA_SOCKET");
+	const char *agent = secure_getenv("REMOTE_GPU_ADDRESS");
+	const char *path = named && *named ? named : CHANNEL_SOCKET;
+	char own[160];
+
+	session.socket = dial(path);
+	if (session.socket >= 0)
+		return CUDA_SUCCESS;
+	if (!agent || !*agent) {
+		if (errno == ENOENT)
+			return attach_failed(STATUS_NOT_CONFIGURED,
+				"no GPU configured: no sidecar at %s and REMOTE_GPU_ADDRESS "
+				"is not set",
+				path);
+		return attach_failed(STATUS_UNREACHABLE, "sidecar at %s: %s", path,
+			errno == EAGAIN ? "it does not take connections; was it stopped?"
+					: strerror(errno));
+	}
+	if (!named || !*named) {
+		own_socket(own, sizeof(own), agent);
+		if (!own[0])
+			return attach_failed(STATUS_UNREACHABLE,
+				"/tmp/vcuda-%u is not a directory that only this user "
+				"writes to",
+				(unsigned)geteuid());
+		path = own;
+		session.socket = dial(path);
+		if (session.socket >= 0)
+			return CUDA_SUCCESS;
+	}
+	return start_and_dial(agent, path);
+}
+
+static CUresult join(void)
+{
+	struct channel_request request = {.op = CHANNEL_ATTACH};
+	struct channel_answer answer;
+	cleanup_close int segment = -1;
+	int fds[2];
+
+	if (!ask_to_join(&request, &answer, fds))
+		return attach_failed(STATUS_UNREACHABLE, "the sidecar does not answer%s%s",
+			errno == ETIMEDOUT || errno == EHOSTDOWN ? "; was it stopped? " : ": ",
+			errno == ETIMEDOUT || errno == EHOSTDOWN ? "(VCUDA_SIDECAR_TIMEOUT)"
+								 : strerror(errno));
+	session.doorbell = fds[0];
+	segment = fds[1];
+	if (answer.version != CHANNEL_VERSION)
+		return attach_failed(STATUS_FOREIGN,
+			"the sidecar speaks channel version %u, this library %u: install "
+			"the same release of both",
+			answer.version, CHANNEL_VERSION);
+	if (answer.status) {
+		attach_failed(STATUS_LOST, "%s", answer.text);
+		return status_wire(answer.status);
+	}
+	memcpy(session.agent, answer.agent, sizeof(session.agent));
+	session.bytes = answer.size;
+	if (session.doorbell < 0 || answer.size < sizeof(struct channel_page))
+		return attach_failed(STATUS_FOREIGN, "the sidecar's answer names no segment");
+	session.page = attach_map(segment, answer.size);
+	if (!session.page)
+		return attach_failed(STATUS_UNREACHABLE,
+			"cannot map %llu bytes that the sidecar shares: %s",
+			(unsigned long long)answer.size,
+			segment < 0 ? "no descriptor came" : strerror(errno));
+	if (!ring_init(&session.ring, session.page, answer.size))
+		return attach_failed(
+			STATUS_FOREIGN, "the sidecar's segment has another layout");
+	session.slots = (void *)((char *)session.page + session.ring.slots);
+	session.words = (void *)((char *)session.page + session.ring.words);
+	session.upcalls = (void *)((char *)session.page + session.ring.upcalls);
+	session.spin_ns = wait_spin_budget();
+	return CUDA_SUCCESS;
+}
+
+void attach_drop(void)
+{
+	if (session.page)
+		munmap(session.page, session.bytes);
+	session.page = NULL;
+	pulse_close();
+	if (session.socket >= 0)
+		close(session.socket);
+	if (session.doorbell >= 0)
+		close(session.doorbell);
+	session.socket = session.doorbell = -1;
+}
+
+CUresult attach(void)
+{
+	CUresult status = reach_sidecar();
+
+	if (!status)
+		status = join();
+	if (status)
+		attach_drop();
+	return status;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every stub of a front stands on: begin a call, put its bytes, post it or wait for it.
+ * A dead or missing session never makes a branch here: shim_begin writes to a scratch buffer,
+ * and the failure comes out of shim_post, shim_wait or shim_end, sticky.
+ *
+ * One command ring a process, total order: a frame is built in the thread's own scratch and
+ * copied into the ring under a short lock.  A thread that waits holds no lock.
+ */
+#ifndef VCUDA_SHIM_ENGINE_H
+#define VCUDA_SHIM_ENGINE_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/wire/channel.h"
+#include "protocol/wire/frame.h"
+#include "protocol/wire/handle.h"
+#include "protocol/wire/open.h"
+
+/* The optimisations that VCUDA_PERF=no_… switches off; VCUDA_STRICT=1 clears PERF_POST. */
+enum shim_perf {
+	PERF_POST = 1 << 0,	    /* no_post: posts are awaited */
+	PERF_CACHE = 1 << 1,	    /* no_cache: cached calls ask each time */
+	PERF_LEARN = 1 << 2,	    /* no_learn: learned calls are awaited each time */
+	PERF_BATCH = 1 << 3,	    /* no_batch: the doorbell rings for every frame */
+	PERF_SLAB = 1 << 4,	    /* no_slab: every allocation is mapped on its own */
+	PERF_PUSH = 1 << 5,	    /* no_push: queries always ask */
+	PERF_ZEROCOPY = 1 << 6,	    /* no_zerocopy: pinned memory is captured like pageable */
+	PERF_MODULE_CACHE = 1 << 7, /* no_module_cache: module bytes always travel */
+};
+extern unsigned shim_perf;
+extern bool shim_counting; /* VCUDA_STATS is set */
+
+/* Starts every exported function: counts the call, makes sure that the process has not forked
+ * since cuInit, that cuInit was called and the session is alive. CUDA_SUCCESS or what to
+ * return. `call` is CALL_… of protocol/generated/cuda_calls.h. Functions that work before
+ * cuInit use shim_count alone. */
+CUresult shim_enter(unsigned call);
+/* The same for what the process itself knows: neither a fault on the device nor a lost session
+ * keeps it from answering. Natively such calls succeed then, and programs that clean up after
+ * an error rely on it. */
+CUresult shim_enter_lasting(unsigned call);
+void shim_count_slow(unsigned call);
+static inline void shim_count(unsigned call)
+{
+	if (__builtin_expect(shim_counting, 0))
+		shim_count_slow(call);
+}
+
+/* A call under construction. Lives on the caller's stack. */
+struct shim_call {
+	uint16_t op;
+	uint16_t context; /* filled in from the thread's current context */
+	uint32_t body_bytes;
+	unsigned char *body;	/* thread-local scratch of FRAME_BODY_MAX */
+	struct frame_bulk bulk; /* length 0: no payload */
+	const void
+		*payload; /* pageable bytes to capture at post, bulk.length of them; or NULL */
+	CUresult status;
+	uint32_t row_bytes; /* not 0: the payload is gathered from rows of so many bytes … */
+	size_t row_pitch;   /* … that lie so far apart */
+	bool captured; /* `payload` must be copied before the call returns, pinned or not */
+	struct channel_slot *slot;  /* while waiting */
+	const unsigned char *reply; /* the answer's body, until shim_end */
+	uint32_t reply_bytes;
+	uint32_t landed;	   /* bytes of payload that came with the answer */
+	uint64_t seq;		   /* the frame's number, once sent */
+	uint32_t key_from, key_to; /* cached and learned by body[from, to); to 0: all of it */
+};
+
+/* Starts a call whose body is BODY_BYTES long; returns it zeroed. Never NULL. */
+void *shim_begin(struct shim_call *call, uint16_t op, size_t body_bytes);
+
+/* Appends N bytes behind the body and names them in *run (which lies in the body). */
+void shim_put(struct shim_call *call, struct wire_run *run, const void *bytes, size_t n);
+void shim_put_string(struct shim_call *call, struct wire_run *run, const char *text);
+
+/* Adds a payload: pageable memory is copied into the arena when the call is posted (waiting for
+ * room); pinned memory (shim/driver/memory/host.c knows it) is named where it lies. n <=
+ * FRAME_PAYLOAD_MAX.
+ */
+void shim_payload(struct shim_call *call, const void *bytes, size_t n);
+/* The same, but pinned memory is copied too: for calls after which the app may change it. */
+void shim_payload_captured(struct shim_call *call, const void *bytes, size_t n);
+/* ROWS rows of WIDTH bytes, PITCH bytes apart, packed. */
+void shim_payload_rows(
+	struct shim_call *call, const void *bytes, size_t pitch, size_t width, size_t rows);
+
+/* Sends, does not wait. Success is assumed; with PERF_POST off it is awaited like a call. */
+CUresult shim_post(struct shim_call *call);
+
+/* A post written straight into the ring, for the hottest calls: the body (BODY_BYTES, not
+ * zeroed), or NULL with *status. Between the two the ring is locked: fill in and return. Only
+ * with PERF_POST on. */
+void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status);
+void shim_post_end(void);
+
+/* Sends and waits. The reply struct (at least REPLY_BYTES, checked) lies in the slot until
+ * shim_end; NULL where the call failed (call->status says why). */
+const void *shim_wait(struct shim_call *call, size_t reply_bytes);
+
+/* Sends without waiting; shim_wait_sent() waits for it later (pipelined copies). */
+CUresult shim_send(struct shim_call *call);
+/* The same, but never waits for a slot: false where none is free (nothing was sent). */
+bool shim_try_send(struct shim_call *call);
+const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes);
+
+/* Releases the slot; the call's CUresult, or the deferred error of an earlier post. */
+CUresult shim_end(struct shim_call *call);
+
+/* As shim_wait, but the answer is kept under the key (op, context, body bytes). */
+const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes);
+/* Forgets the cached answers of an op (a setter calls this). */
+void shim_forget(uint16_t op);
+
+/* As shim_post once the same key has succeeded; awaited before that. */
+CUresult shim_learned(struct shim_call *call);
+/* Its halves, for learned calls that bring something back when they are awaited. */
+bool shim_known(const struct shim_call *call);
+void shim_learn(const struct shim_call *call);
+
+/* The bytes of a run in a reply; NULL where it does not lie in the reply. */
+const void *shim_run(const struct shim_call *call, const struct wire_run *run, size_t *n);
+
+/* A not-served entry: logs the name once (VCUDA_DEBUG), returns CUDA_ERROR_NOT_SUPPORTED. */
+CUresult shim_refused(unsigned call, const char *name, const char *reason);
+
+/* Waits until DONE(argument) is true, looking again whenever the sidecar reports progress. A
+ * session that is lost ends it. */
+CUresult shim_wait_until(bool (*done)(void *argument), void *argument);
+
+/* The number of the last frame sent; what was posted before has a number <= it. */
+uint64_t shim_sequence(void);
+
+/* Handles: the app's CUstream, CUevent … are these numbers. */
+uint64_t shim_mint(enum handle_kind kind, void *object);      /* 0: none left */
+void *shim_object_of(uint64_t handle, enum handle_kind kind); /* NULL: wrong kind or stale */
+void shim_unmint(uint64_t handle);
+/* For generated code: what goes into the body for a handle parameter. Sets call->status where
+ * the handle is not one of ours. NULL is passed as 0. */
+uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kind kind);
+/* A device parameter: a CUdevice that is visible, as the worker calls it. */
+int shim_device(struct shim_call *call, CUdevice device);
+/* A stream parameter: NULL and CU_STREAM_LEGACY -> 0, CU_STREAM_PER_THREAD -> the thread's own
+ * stream (minted on first use), else a checked handle. */
+uint64_t shim_stream(struct shim_call *call, CUstream stream);
+/* A function parameter: a checked CUfunction, or a CUkernel cast to one (CUDA allows that),
+ * which becomes its function in the current context. */
+uint64_t shim_function(struct shim_call *call, CUfunction function);
+
+/* Where the n bytes at HOST lie for the sidecar: true and *bulk filled in if they are pinned
+ * memory of this process (shim/driver/memory/host.c). */
+bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk);
+
+/* The reply region for bulk answers: [*offset, + n) of segment 0, waits for room. */
+CUresult shim_landing_take(size_t n, uint64_t *offset);
+bool shim_landing_try(size_t n, uint64_t *offset); /* the same; false instead of waiting */
+void shim_landing_give(uint64_t offset, size_t n);
+void *shim_segment(uint64_t offset); /* where it is mapped */
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is known of the session: see session.h.
+ */
+#include "shim/engine/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/wait.h"
+#include "shim/engine/heartbeat.h"
+#include "shim/engine/status.h"
+
+#define SESSION_GLANCE_NS 50000000u
+
+struct session session = {
+	.socket = -1, .doorbell = -1, .socket_lock = PTHREAD_MUTEX_INITIALIZER};
+
+void session_debug(const char *format, ...)
+{
+	const char *debug = secure_getenv("VCUDA_DEBUG");
+	int saved = errno;
+	char line[512];
+	va_list arguments;
+
+	if (!debug || !*debug || !strcmp(debug, "0"))
+		return;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	dprintf(STDERR_FILENO, "vcuda: %s\n", line);
+	errno = saved;
+}
+
+void session_because(const char *text)
+{
+	if (!session.text[0])
+		snprintf(session.text, sizeof(session.text), "%s", text);
+}
+
+void session_complain(CUresult status)
+{
+	static _Atomic bool told;
+	int saved = errno;
+
+	if (status == status_of(STATUS_NOT_CONFIGURED) || !session.text[0] ||
+		atomic_exchange(&told, true))
+		return;
+	dprintf(STDERR_FILENO, "vcuda: no GPU (error %d): %s\n", (int)status, session.text);
+	errno = saved;
+}
+
+static void session_mark_lost(CUresult status, const char *text)
+{
+	uint32_t ready = SESSION_READY;
+
+	if (atomic_load(&session.phase) == SESSION_READY) {
+		atomic_store(&session.lost, (uint32_t)status);
+		if (atomic_compare_exchange_strong(&session.phase, &ready, SESSION_LOST))
+			session_debug("session lost: %s", text);
+	}
+	/* While attaching there is no READY yet: remember it all the same. */
+	if (!atomic_load(&session.lost)) {
+		session_because(text);
+		atomic_store(&session.lost, (uint32_t)status);
+	}
+}
+
+bool session_check(void)
+{
+	struct pollfd hangup = {.fd = session.socket, .events = POLLRDHUP};
+	char text[sizeof(session.page->text)];
+
+	if (atomic_load(&session.lost))
+		return true;
+	if (atomic_load_explicit(&session.page->state, memory_order_acquire) == CHANNEL_LOST) {
+		memcpy(text, session.page->text, sizeof(text));
+		text[sizeof(text) - 1] = 0;
+		session_mark_lost(session.page->lost ? status_wire(session.page->lost)
+						     : status_of(STATUS_LOST),
+			text);
+		return true;
+	}
+	if (poll(&hangup, 1, 0) > 0 &&
+		hangup.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {
+		/* A sidecar that ended in order has left its reason in the page. */
+		if (atomic_load(&session.page->state) == CHANNEL_LOST)
+			return session_check();
+		session_mark_lost(status_of(STATUS_LOST), "the sidecar is gone");
+		return true;
+	}
+	if (!pulse_stopped())
+		return false;
+	/* Not "gone": it may run again, but nobody can say when. */
+	snprintf(text, sizeof(text),
+		"the sidecar does not run: no sign of life for %u s; was it stopped? "
+		"(VCUDA_SIDECAR_TIMEOUT)",
+		pulse_patience());
+	session_mark_lost(status_of(STATUS_LOST), text);
+	return true;
+}
+
+void session_glance(void)
+{
+	static _Atomic uint64_t looked;
+	struct timespec t;
+	uint64_t now, last = atomic_load_explicit(&looked, memory_order_relaxed);
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	if (now - last < SESSION_GLANCE_NS)
+		return;
+	if (atomic_compare_exchange_strong(&looked, &last, now))
+		session_check();
+}
+
+CUresult session_status(void)
+{
+	uint32_t phase = atomic_load_explicit(&session.phase, memory_order_acquire);
+
+	switch (phase) {
+	case SESSION_FORKED: return CUDA_ERROR_NOT_INITIALIZED;
+	case SESSION_ENDED: return CUDA_ERROR_DEINITIALIZED;
+	default: return (CUresult)atomic_load_explicit(&session.lost, memory_order_relaxed);
+	}
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See stats.h.
+ */
+#include "shim/engine/statistics.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/wait.h"
+#include "protocol/generated/cuda_calls.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/session.h"
+
+#define STATS_CALLS 4096
+
+static _Atomic uint64_t calls[STATS_CALLS];
+static _Atomic uint64_t events[STATS_EVENTS];
+static _Atomic uint64_t copies[STATS_COPIES];
+static _Atomic uint64_t copy_bytes[STATS_COPIES];
+static const char *where;
+
+static const char *const copy_names[] = {
+	"host_to_device", "device_to_host", "device_to_device"};
+static const char *const event_names[] = {
+	"round_trips", "local_round_trips", "stalls", "errors", "answer_wait_ns", "stall_ns"};
+
+void stats_open(void)
+{
+	where = secure_getenv("VCUDA_STATS");
+	shim_counting = where && *where && strcmp(where, "0");
+}
+
+void shim_count_slow(unsigned call)
+{
+	if (call < STATS_CALLS)
+		atomic_fetch_add_explicit(&calls[call], 1, memory_order_relaxed);
+}
+
+/* The runtime front counts its calls here too. */
+__attribute__((visibility("default"))) void vcuda_count(unsigned call);
+void vcuda_count(unsigned call)
+{
+	shim_count(call);
+}
+
+void stats_event(enum stats_event event)
+{
+	if (shim_counting)
+		atomic_fetch_add_explicit(&events[event], 1, memory_order_relaxed);
+}
+
+uint64_t stats_start(void)
+{
+	return shim_counting ? wait_now() : 0;
+}
+
+void stats_time(enum stats_event event, uint64_t start)
+{
+	if (start && shim_counting)
+		atomic_fetch_add_explicit(
+			&events[event], wait_now() - start, memory_order_relaxed);
+}
+
+void stats_copy(enum stats_copy direction, uint64_t bytes)
+{
+	if (!shim_counting)
+		return;
+	atomic_fetch_add_explicit(&copies[direction], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&copy_bytes[direction], bytes, memory_order_relaxed);
+}
+
+struct wire {
+	uint64_t frames, sent, received;
+};
+
+/* What the wire had carried when counting began. */
+static struct wire wire_before;
+
+static struct wire wire_now(void)
+{
+	struct channel_page *page = session.page;
+
+	if (!page)
+		return (struct wire){0};
+	return (struct wire){
+		.frames = atomic_load(&page->frames_sent) + atomic_load(&page->frames_received),
+		.sent = atomic_load(&page->bytes_sent),
+		.received = atomic_load(&page->bytes_received)};
+}
+
+static struct wire wire_counters(void)
+{
+	struct wire wire = wire_now();
+
+	wire.frames -= wire_before.frames;
+	wire.sent -= wire_before.sent;
+	wire.received -= wire_before.received;
+	return wire;
+}
+
+static void print_json(FILE *out)
+{
+	struct wire wire = wire_counters();
+	const char *comma = "";
+
+	fprintf(out, "{\"calls\": {");
+	for (unsigned i = 0; i < STATS_CALLS && i < CALL_LAST; i++) {
+		if (!calls[i])
+			continue;
+		fprintf(out, "%s\n  \"%s\": {\"verb\": \"%s\", \"count\": %llu}", comma,
+			cuda_calls[i].name, cuda_calls[i].verb, (unsigned long long)calls[i]);
+		comma = ",";
+	}
+	fprintf(out, "},\n");
+	for (int i = 0; i < STATS_EVENTS; i++)
+		fprintf(out, " \"%s\": %llu,\n", event_names[i], (unsigned long long)events[i]);
+	fprintf(out, " \"frames\": %llu,\n \"bytes_sent\": %llu,\n \"bytes_received\": %llu,\n",
+		(unsigned long long)wire.frames, (unsigned long long)wire.sent,
+		(unsigned long long)wire.received);
+	fprintf(out, " \"copies\": {");
+	for (int i = 0; i < STATS_COPIES; i++)
+		fprintf(out, "%s\"%s\": {\"count\": %llu, \"bytes\": %llu}", i ? ", " : "",
+			copy_names[i], (unsigned long long)copies[i],
+			(unsigned long long)copy_bytes[i]);
+	fprintf(out, "}}\n");
+}
+
+static void print_table(FILE *out)
+{
+	struct wire wire = wire_counters();
+
+	fprintf(out, "vcuda statistics (process %d)\n", (int)getpid());
+	for (unsigned i = 0; i < STATS_CALLS && i < CALL_LAST; i++)
+		if (calls[i])
+			fprintf(out, "  %-44s %-8s %10llu\n", cuda_calls[i].name,
+				cuda_calls[i].verb, (unsigned long long)calls[i]);
+	for (int i = 0; i < STATS_EVENTS; i++)
+		fprintf(out, "  %-53s %10llu\n", event_names[i], (unsigned long long)events[i]);
+	fprintf(out, "  %-53s %10llu\n  %-53s %10llu\n  %-53s %10llu\n", "frames",
+		(unsigned long long)wire.frames, "bytes_sent", (unsigned long long)wire.sent,
+		"bytes_received", (unsigned long long)wire.received);
+	for (int i = 0; i < STATS_COPIES; i++)
+		if (copies[i])
+			fprintf(out, "  copies %-37s %8llu %10llu bytes\n", copy_names[i],
+				(unsigned long long)copies[i],
+				(unsigned long long)copy_bytes[i]);
+}
+
+/* WHERE with %p replaced by the process's number. */
+static void stats_path(char *path, size_t n)
+{
+	const char *mark = strstr(where, "%p");
+
+	if (mark)
+		snprintf(path, n, "%.*s%d%s", (int)(mark - where), where, (int)getpid(),
+			mark + 2);
+	else
+		snprintf(path, n, "%s", where);
+}
+
+static bool anything_counted(void)
+{
+	for (unsigned i = 0; i < STATS_CALLS; i++)
+		if (calls[i])
+			return true;
+	return false;
+}
+
+void stats_close(void)
+{
+	char path[1024];
+	FILE *out;
+
+	/* Preloaded into every process: those that never called CUDA stay silent. */
+	if (!shim_counting || !anything_counted())
+		return;
+	if (!strcmp(where, "1")) {
+		print_table(stderr);
+		fflush(stderr);
+		return;
+	}
+	stats_path(path, sizeof(path));
+	out = fopen(path, "we");
+	if (!out) {
+		session_debug("cannot write statistics to %s", path);
+		return;
+	}
+	print_json(out);
+	fclose(out);
+}
+
+/* A program may measure a part of itself: started with VCUDA_STATS set, it counts from
+ * vcuda_stats_begin on, and vcuda_stats_end writes what was counted as JSON into FILE (NULL: it
+ * only stops). 0, or -1 where nothing is counted or FILE cannot be written. One thread at a
+ * time. */
+__attribute__((visibility("default"))) int vcuda_stats_begin(void);
+__attribute__((visibility("default"))) int vcuda_stats_end(const char *file);
+
+int vcuda_stats_begin(void)
+{
+	if (!where || !*where || !strcmp(where, "0"))
+		return -1;
+	shim_counting = false;
+	for (unsigned i = 0; i < STATS_CALLS; i++)
+		calls[i] = 0;
+	for (int i = 0; i < STATS_EVENTS; i++)
+		events[i] = 0;
+	for (int i = 0; i < STATS_COPIES; i++)
+		copies[i] = copy_bytes[i] = 0;
+	wire_before = wire_now();
+	shim_counting = true;
+	return 0;
+}
+
+int vcuda_stats_end(const char *file)
+{
+	FILE *out;
+
+	if (!shim_counting)
+		return -1;
+	shim_counting = false;
+	if (!file)
+		return 0;
+	out = fopen(file, "we");
+	if (!out)
+		return -1;
+	print_json(out);
+	return fclose(out) ? -1 : 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Per-thread state: see thread.h.
+ */
+#include "shim/engine/thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/driver/context.h"
+#include "shim/driver/stream.h"
+
+struct thread_rest {
+	struct context *stack[THREAD_STACK];
+	unsigned depth;
+	unsigned streams;
+	struct {
+		uint64_t context_id;
+		uint64_t stream;
+		uint16_t number;
+	} stream[THREAD_STREAMS];
+};
+
+_Thread_local struct thread thread_self __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+static bool exit_ready;
+
+static void thread_end(void *unused)
+{
+	struct thread_rest *rest = thread_self.rest;
+
+	(void)unused;
+	for (unsigned i = 0; rest && i < rest->streams; i++)
+		stream_end(rest->stream[i].stream);
+	free(rest);
+	thread_self.rest = NULL;
+	if (thread_self.scratch)
+		munmap(thread_self.scratch, THREAD_SCRATCH);
+	thread_self.scratch = NULL;
+}
+
+static void exit_key_make(void)
+{
+	exit_ready = !pthread_key_create(&exit_key, thread_end);
+}
+
+/* Makes sure that thread_end runs. */
+static void exit_arm(void)
+{
+	pthread_once(&exit_once, exit_key_make);
+	if (exit_ready)
+		pthread_setspecific(exit_key, &thread_self);
+}
+
+unsigned char *thread_scratch(void)
+{
+	void *scratch = thread_self.scratch;
+
+	if (__builtin_expect(scratch != NULL, 1))
+		return scratch;
+	scratch = mmap(NULL, THREAD_SCRATCH, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (scratch == MAP_FAILED)
+		return NULL;
+	thread_self.scratch = scratch;
+	exit_arm();
+	return scratch;
+}
+
+static struct thread_rest *thread_rest(void)
+{
+	if (!thread_self.rest) {
+		thread_self.rest = calloc(1, sizeof(*thread_self.rest));
+		exit_arm();
+	}
+	return thread_self.rest;
+}
+
+void thread_set(struct context *context)
+{
+	thread_self.current = context;
+	thread_self.number = context ? context->number : CONTEXT_NONE;
+}
+
+bool thread_push(struct context *context)
+{
+	struct thread_rest *rest = thread_rest();
+
+	if (!rest || rest->depth == THREAD_STACK)
+		return false;
+	/* An empty stack has nothing below: cuCtxSetCurrent on it is a push. */
+	rest->stack[rest->depth++] = thread_self.current;
+	thread_set(context);
+	return true;
+}
+
+bool thread_pop(struct context **context)
+{
+	struct thread_rest *rest = thread_self.rest;
+
+	if (!thread_self.current)
+		return false;
+	*context = thread_self.current;
+	thread_set(rest && rest->depth ? rest->stack[--rest->depth] : NULL);
+	return true;
+}
+
+void thread_forget(const struct context *context)
+{
+	struct thread_rest *rest = thread_self.rest;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; rest && i < rest->depth; i++)
+		if (rest->stack[i] != context)
+			rest->stack[kept++] = rest->stack[i];
+	if (rest)
+		rest->depth = kept;
+	if (thread_self.current == context)
+		thread_set(rest && rest->depth ? rest->stack[--rest->depth] : NULL);
+}
+
+uint64_t thread_stream(uint16_t number, uint64_t context_id)
+{
+	const struct thread_rest *rest = thread_self.rest;
+
+	for (unsigned i = 0; rest && i < rest->streams; i++)
+		if (rest->stream[i].number == number &&
+			rest->stream[i].context_id == context_id)
+			return rest->stream[i].stream;
+	return 0;
+}
+
+bool thread_stream_keep(uint16_t number, uint64_t context_id, uint64_t stream)
+{
+	struct thread_rest *rest = thread_rest();
+
+	if (!rest)
+		return false;
+	/* Full: contexts that are gone have left their streams behind; the oldest goes. */
+	if (rest->streams == THREAD_STREAMS) {
+		memmove(&rest->stream[0], &rest->stream[1],
+			sizeof(rest->stream) - sizeof(rest->stream[0]));
+		rest->streams--;
+	}
+	rest->stream[rest->streams].number = number;
+	rest->stream[rest->streams].context_id = context_id;
+	rest->stream[rest->streams++].stream = stream;
+	return true;
+}

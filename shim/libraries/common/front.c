@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See front.h.
+ */
+#include "shim/libraries/common/front.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/engine/session.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Whether the answer says in its first word that the library refused. */
+static bool failed(const struct front_frame *frame, const void *reply)
+{
+	uint32_t status = 0;
+
+	if (frame->status_first && frame->reply_bytes >= sizeof(status))
+		memcpy(&status, reply, sizeof(status));
+	return status != 0;
+}
+
+/* How much of an answer of so many bytes the front gets. */
+static size_t reply_take(const struct front_frame *frame, uint32_t bytes)
+{
+	size_t most = frame->reply_most ? frame->reply_most : frame->reply_bytes;
+	size_t take = bytes < most ? bytes : most;
+
+	if (frame->reply_got)
+		*frame->reply_got = (uint32_t)take;
+	return take;
+}
+
+EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
+{
+	CUresult status = shim_enter(frame->call);
+	struct shim_call call;
+	const void *reply;
+	unsigned char *body;
+
+	if (status)
+		return status;
+	body = shim_begin(&call, frame->op, frame->body_bytes);
+	if (call.status)
+		return shim_end(&call);
+	memcpy(body, frame->body, frame->body_bytes);
+	if (frame->stream_at != FRONT_NO_STREAM) {
+		uint64_t stream = shim_stream(&call, frame->stream);
+
+		memcpy(call.body + frame->stream_at, &stream, sizeof(stream));
+	}
+	call.key_from = frame->key_from;
+	call.key_to = frame->key_to;
+	if (frame->post)
+		return shim_post(&call);
+	if (frame->learned && !frame->reply)
+		return shim_learned(&call);
+	if (frame->learned && shim_known(&call))
+		return shim_post(&call);
+	reply = frame->cached ? shim_wait_cached(&call, frame->reply_bytes)
+			      : shim_wait(&call, frame->reply_bytes);
+	if (reply && frame->reply)
+		memcpy(frame->reply, reply, reply_take(frame, call.reply_bytes));
+	if (frame->learned && !call.status && !(reply && failed(frame, reply)))
+		shim_learn(&call);
+	return shim_end(&call);
+}
+
+EXPORT CUresult vcuda_front_context(void)
+{
+	CUcontext context = NULL;
+	CUresult status = cuInit(0);
+
+	if (!status)
+		status = cuCtxGetCurrent(&context);
+	if (!status && !context) {
+		status = cuDevicePrimaryCtxRetain(&context, 0);
+		if (!status)
+			status = cuCtxSetCurrent(context);
+	}
+	return status;
+}
+
+EXPORT uint64_t vcuda_front_mint(uint32_t kind, void *object)
+{
+	return shim_mint((enum handle_kind)kind, object);
+}
+
+EXPORT void *vcuda_front_object(uint64_t handle, uint32_t kind)
+{
+	return handle_object(handle, (enum handle_kind)kind);
+}
+
+EXPORT bool vcuda_front_release(uint64_t handle)
+{
+	return handle_release(handle);
+}
+
+EXPORT CUresult vcuda_front_refused(unsigned call, const char *name, const char *reason)
+{
+	shim_count(call);
+	return shim_refused(call, name, reason);
+}
+
+EXPORT void vcuda_front_missing(const char *call, const char *library, int *said)
+{
+	int saved = errno;
+
+	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED))
+		dprintf(STDERR_FILENO,
+			"vcuda: %s failed: the agent has no usable %s (its log and "
+			"/readyz?verbose say more)\n",
+			call, library);
+	errno = saved;
+}
+
+EXPORT void vcuda_front_debug(const char *text)
+{
+	session_debug("%s", text);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the fronts of libraries (shim/libraries/cublas/ …) ask of the driver front, which has
+ * the session: one frame, sent by what was learned or awaited.  They are libraries of their
+ * own, so these are exported, under names that no library of NVIDIA's has.
+ */
+#ifndef VCUDA_SHIM_FRONT_H
+#define VCUDA_SHIM_FRONT_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FRONT_NO_STREAM UINT32_MAX
+#define FRONT_COUNTED UINT32_MAX /* front_frame.call: its stub has counted it */
+
+struct front_frame {
+	unsigned call; /* CALL_… of protocol/generated/cuda_calls.h */
+	uint16_t op;
+	bool post;	   /* never awaited */
+	bool learned;	   /* posted once the same key has succeeded; else awaited */
+	bool cached;	   /* answered from what the same key was answered before */
+	bool status_first; /* the reply begins with 32 bits; a call is learned where they are 0
+			    */
+	uint32_t key_from; /* the key: body[key_from, key_to) */
+	uint32_t key_to;   /* 0: the whole body */
+	const void *body;  /* the fixed struct, at most FRAME_BODY_MAX */
+	uint32_t body_bytes;
+	uint32_t stream_at;  /* where in the body `stream` goes as the worker knows it */
+	CUstream stream;     /* as the app gave it; FRONT_NO_STREAM: none */
+	void *reply;	     /* filled in where it was awaited and succeeded; or NULL */
+	size_t reply_bytes;  /* a shorter answer is a lie */
+	size_t reply_most;   /* what `reply` has room for, where answers differ in length */
+	uint32_t *reply_got; /* then: how long it was, at most reply_most; or NULL */
+};
+
+/* Sends it; the call's status, or the session's. */
+CUresult vcuda_front_send(const struct front_frame *frame);
+
+/* One that its stub has counted, with a body and an answer of fixed sizes and no more: awaited.
+ */
+static inline CUresult front_ask(
+	uint16_t op, const void *body, size_t body_bytes, void *reply, size_t reply_bytes)
+{
+	return vcuda_front_send(&(struct front_frame){
+		.call = FRONT_COUNTED,
+		.op = op,
+		.body = body,
+		.body_bytes = (uint32_t)body_bytes,
+		.stream_at = FRONT_NO_STREAM,
+		.reply = reply,
+		.reply_bytes = reply_bytes,
+	});
+}
+
+/* The same without an answer: posted. */
+static inline CUresult front_post(uint16_t op, const void *body, size_t body_bytes)
+{
+	return vcuda_front_send(&(struct front_frame){
+		.call = FRONT_COUNTED,
+		.op = op,
+		.post = true,
+		.body = body,
+		.body_bytes = (uint32_t)body_bytes,
+		.stream_at = FRONT_NO_STREAM,
+	});
+}
+
+/* The context that is current, made the first device's primary one where there is none. */
+CUresult vcuda_front_context(void);
+
+uint64_t vcuda_front_mint(uint32_t kind, void *object); /* 0: none left */
+void *vcuda_front_object(uint64_t handle, uint32_t kind);
+bool vcuda_front_release(uint64_t handle);
+
+CUresult vcuda_front_refused(unsigned call, const char *name, const char *reason);
+/* CALL failed since the agent has no LIBRARY ("libcublas.so.12"): told on stderr, once where
+ * SAID, the caller's, is 0 at first. A status alone would not say what to do. */
+void vcuda_front_missing(const char *call, const char *library, int *said);
+/* A line for VCUDA_DEBUG. */
+void vcuda_front_debug(const char *text);
+void vcuda_count(unsigned call);
+
+#endif

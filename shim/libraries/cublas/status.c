@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See status.h.
+ */
+#include "shim/libraries/cublas/status.h"
+
+cublasStatus_t cublas_status(CUresult status)
+{
+	switch ((int)status) {
+	case CUDA_SUCCESS: return CUBLAS_STATUS_SUCCESS;
+	case CUDA_ERROR_INVALID_VALUE:
+	case CUDA_ERROR_INVALID_HANDLE: return CUBLAS_STATUS_INVALID_VALUE;
+	case CUDA_ERROR_OUT_OF_MEMORY: return CUBLAS_STATUS_ALLOC_FAILED;
+	case CUDA_ERROR_NOT_SUPPORTED: return CUBLAS_STATUS_NOT_SUPPORTED;
+	case CUDA_ERROR_NO_BINARY_FOR_GPU: return CUBLAS_STATUS_ARCH_MISMATCH;
+	case CUDA_ERROR_MAP_FAILED: return CUBLAS_STATUS_MAPPING_ERROR;
+	case CUDA_ERROR_NOT_INITIALIZED:
+	case CUDA_ERROR_NO_DEVICE:
+	case CUDA_ERROR_INVALID_CONTEXT:
+	case CUDA_ERROR_SYSTEM_NOT_READY: return CUBLAS_STATUS_NOT_INITIALIZED;
+	case CUDA_ERROR_OPERATING_SYSTEM: return CUBLAS_STATUS_INTERNAL_ERROR;
+	default: return CUBLAS_STATUS_EXECUTION_FAILED;
+	}
+}
+
+const char *cublas_status_name(cublasStatus_t status)
+{
+	switch (status) {
+	case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
+	case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+	case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
+	case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+	case CUBLAS_STATUS_ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
+	case CUBLAS_STATUS_MAPPING_ERROR: return "CUBLAS_STATUS_MAPPING_ERROR";
+	case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+	case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
+	case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+	case CUBLAS_STATUS_LICENSE_ERROR: return "CUBLAS_STATUS_LICENSE_ERROR";
+	default: return "CUBLAS_STATUS_UNKNOWN";
+	}
+}
+
+const char *cublas_status_text(cublasStatus_t status)
+{
+	switch (status) {
+	case CUBLAS_STATUS_SUCCESS: return "success";
+	case CUBLAS_STATUS_NOT_INITIALIZED: return "the library was not initialized";
+	case CUBLAS_STATUS_ALLOC_FAILED: return "the resource allocation failed";
+	case CUBLAS_STATUS_INVALID_VALUE: return "an invalid value was used as an argument";
+	case CUBLAS_STATUS_ARCH_MISMATCH: return "the device lacks a needed feature";
+	case CUBLAS_STATUS_MAPPING_ERROR: return "an access to GPU memory space failed";
+	case CUBLAS_STATUS_EXECUTION_FAILED: return "the function failed to launch on the GPU";
+	case CUBLAS_STATUS_INTERNAL_ERROR: return "an internal operation failed";
+	case CUBLAS_STATUS_NOT_SUPPORTED: return "the functionality is not supported";
+	case CUBLAS_STATUS_LICENSE_ERROR: return "a license check failed";
+	default: return "unknown status";
+	}
+}

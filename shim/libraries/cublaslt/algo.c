@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Algorithms: all that is asked about them is answered by the agent's library, once for each
+ * question.  An algorithm itself is 64 opaque bytes, the library's own.
+ */
+#include <string.h>
+
+#include "protocol/generated/cublaslt_hand.h"
+#include "protocol/generated/cublaslt_ops.h"
+#include "shim/libraries/cublaslt/cublaslt.h"
+
+cublasStatus_t cublaslt_ask(uint16_t op, const void *body, size_t body_bytes, void *reply,
+	size_t bytes, size_t most, uint32_t *got)
+{
+	struct front_frame frame = {
+		.call = FRONT_COUNTED,
+		.op = op,
+		.cached = true,
+		.body = body,
+		.body_bytes = (uint32_t)body_bytes,
+		.stream_at = FRONT_NO_STREAM,
+		.reply = reply,
+		.reply_bytes = bytes,
+		.reply_most = most,
+		.reply_got = got,
+	};
+	CUresult status = vcuda_front_context();
+
+	return cublas_status(status ? status : vcuda_front_send(&frame));
+}
+
+/* The alignments that a product's pointers have. */
+static void pointers_of(uint8_t *to, cublasLtMatmulDesc_t desc)
+{
+	const struct cublaslt_matmul_desc *d = cublaslt_matmul_of(desc);
+
+	for (int i = 0; i < CUBLASLT_POINTERS; i++)
+		to[i] = cublaslt_alignment(d->pointers[i]);
+}
+
+cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+	cublasLtMatrixLayout_t Ddesc, cublasLtMatmulPreference_t preference,
+	int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
+	int *returnAlgoCount)
+{
+	const cublasLtMatrixLayout_t layouts[] = {Adesc, Bdesc, Cdesc, Ddesc};
+	const struct cublaslt_preference_desc *pref = cublaslt_preference_of(preference);
+	struct wire_cublasLtMatmulAlgoGetHeuristic body = {
+		.preference = CUBLASLT_PREFERENCE_DEFAULTS};
+	struct {
+		struct wire_cublasLtMatmulAlgoGetHeuristic_reply head;
+		cublasLtMatmulHeuristicResult_t results[CUBLASLT_RESULTS_MAX];
+	} reply;
+	cublasStatus_t status;
+	uint32_t got = 0;
+
+	if (!cublaslt_handle(lightHandle))
+		return CUBLAS_STATUS_NOT_INITIALIZED;
+	if (requestedAlgoCount <= 0 || !heuristicResultsArray || !returnAlgoCount ||
+		(preference && !pref))
+		return CUBLAS_STATUS_INVALID_VALUE;
+	*returnAlgoCount = 0;
+	status = cublaslt_problem(&body.problem, operationDesc, layouts);
+	if (status)
+		return status;
+	if (pref)
+		body.preference = pref->content;
+	pointers_of(body.pointers, operationDesc);
+	body.wanted = requestedAlgoCount < CUBLASLT_RESULTS_MAX ? (uint32_t)requestedAlgoCount
+								: CUBLASLT_RESULTS_MAX;
+	if (body.preference.search_mode == CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID)
+		memcpy(body.algo, &heuristicResultsArray[0].algo, sizeof(body.algo));
+	status = cublaslt_ask(OP_cublasLtMatmulAlgoGetHeuristic, &body, sizeof(body), &reply,
+		sizeof(reply.head), sizeof(reply), &got);
+	if (status || reply.head.status)
+		return status ? status : (cublasStatus_t)reply.head.status;
+	if (reply.head.count > body.wanted ||
+		got < sizeof(reply.head) + reply.head.count * sizeof(reply.results[0]))
+		return CUBLAS_STATUS_INTERNAL_ERROR;
+	memcpy(heuristicResultsArray, reply.results,
+		reply.head.count * sizeof(reply.results[0]));
+	*returnAlgoCount = (int)reply.head.count;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t hand_cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+	cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulHeuristicResult_t *result)
+{
+	const cublasLtMatrixLayout_t layouts[] = {Adesc, Bdesc, Cdesc, Ddesc};
+	struct wire_cublasLtMatmulAlgoCheck body = {0};
+	struct wire_cublasLtMatmulAlgoCheck_reply reply;
+	cublasStatus_t status;
+
+	if (!cublaslt_handle(lightHandle))
+		return CUBLAS_STATUS_NOT_INITIALIZED;
+	if (!algo || !result)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	status = cublaslt_problem(&body.problem, operationDesc, layouts);
+	if (status)
+		return status;
+	pointers_of(body.pointers, operationDesc);
+	memcpy(body.algo, algo, sizeof(body.algo));
+	status = cublaslt_ask(OP_cublasLtMatmulAlgoCheck, &body, sizeof(body), &reply,
+		sizeof(reply), 0, NULL);
+	if (status || reply.status)
+		return status ? status : (cublasStatus_t)reply.status;
+	/* The algorithm in it is never updated. */
+	reply.result.algo = result->algo;
+	*result = reply.result;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t hand_cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHandle,
+	cublasComputeType_t computeType, cudaDataType_t scaleType, cudaDataType_t Atype,
+	cudaDataType_t Btype, cudaDataType_t Ctype, cudaDataType_t Dtype,
+	int requestedAlgoCount, int algoIdsArray[], int *returnAlgoCount)
+{
+	struct wire_cublasLtMatmulAlgoGetIds body = {
+		.major = CUBLASLT_MAJOR,
+		.compute = computeType,
+		.scale = (int32_t)scaleType,
+		.a = (int32_t)Atype,
+		.b = (int32_t)Btype,
+		.c = (int32_t)Ctype,
+		.d = (int32_t)Dtype,
+	};
+	struct {
+		struct wire_cublasLtMatmulAlgoGetIds_reply head;
+		int ids[CUBLASLT_IDS_MAX];
+	} reply;
+	cublasStatus_t status;
+	uint32_t got = 0;
+
+	if (!cublaslt_handle(lightHandle))
+		return CUBLAS_STATUS_NOT_INITIALIZED;
+	if (requestedAlgoCount <= 0 || !algoIdsArray || !returnAlgoCount)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	body.wanted = requestedAlgoCount < CUBLASLT_IDS_MAX ? (uint32_t)requestedAlgoCount
+							    : CUBLASLT_IDS_MAX;
+	status = cublaslt_ask(OP_cublasLtMatmulAlgoGetIds, &body, sizeof(body), &reply,
+		sizeof(reply.head), sizeof(reply), &got);
+	if (status || reply.head.status)
+		return status ? status : (cublasStatus_t)reply.head.status;
+	if (reply.head.count > body.wanted ||
+		got < sizeof(reply.head) + reply.head.count * sizeof(reply.ids[0]))
+		return CUBLAS_STATUS_INTERNAL_ERROR;
+	memcpy(algoIdsArray, reply.ids, reply.head.count * sizeof(reply.ids[0]));
+	*returnAlgoCount = (int)reply.head.count;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t hand_cublasLtMatmulAlgoInit(cublasLtHandle_t lightHandle,
+	cublasComputeType_t computeType, cudaDataType_t scaleType, cudaDataType_t Atype,
+	cudaDataType_t Btype, cudaDataType_t Ctype, cudaDataType_t Dtype, int algoId,
+	cublasLtMatmulAlgo_t *algo)
+{
+	struct wire_cublasLtMatmulAlgoInit body = {
+		.major = CUBLASLT_MAJOR,
+		.compute = computeType,
+		.scale = (int32_t)scaleType,
+		.a = (int32_t)Atype,
+		.b = (int32_t)Btype,
+		.c = (int32_t)Ctype,
+		.d = (int32_t)Dtype,
+		.id = algoId,
+	};
+	struct wire_cublasLtMatmulAlgoInit_reply reply;
+	cublasStatus_t status;
+
+	if (!cublaslt_handle(lightHandle))
+		return CUBLAS_STATUS_NOT_INITIALIZED;
+	if (!algo)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	status = cublaslt_ask(
+		OP_cublasLtMatmulAlgoInit, &body, sizeof(body), &reply, sizeof(reply), 0, NULL);
+	if (status || reply.status)
+		return status ? status : (cublasStatus_t)reply.status;
+	memcpy(algo, reply.algo, sizeof(*algo));
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Lists may be longer than an answer: they come in slices. */
+static cublasStatus_t attribute(uint16_t op, const cublasLtMatmulAlgo_t *algo, int attr,
+	void *buf, size_t room, size_t *written)
+{
+	struct wire_cublasLtMatmulAlgoCapGetAttribute body = {
+		.major = CUBLASLT_MAJOR,
+		.attribute = attr,
+		.bytes =
+			room < CUBLASLT_ATTRIBUTE_MAX ? (uint32_t)room : CUBLASLT_ATTRIBUTE_MAX,
+	};
+	struct {
+		struct wire_cublasLtMatmulAlgoCapGetAttribute_reply head;
+		unsigned char bytes[CUBLASLT_SLICE];
+	} reply;
+	cublasStatus_t status;
+	uint32_t got;
+
+	if (!algo || (room ? !buf : !written))
+		return CUBLAS_STATUS_INVALID_VALUE;
+	memcpy(body.algo, algo, sizeof(body.algo));
+	do {
+		got = 0;
+		status = cublaslt_ask(op, &body, sizeof(body), &reply, sizeof(reply.head),
+			sizeof(reply), &got);
+		if (status || reply.head.status)
+			return status ? status : (cublasStatus_t)reply.head.status;
+		if (got < sizeof(reply.head) || reply.head.bytes > got - sizeof(reply.head) ||
+			reply.head.bytes > room - body.from)
+			return CUBLAS_STATUS_INTERNAL_ERROR;
+		memcpy((char *)buf + body.from, reply.bytes, reply.head.bytes);
+		body.from += reply.head.bytes;
+	} while (room && reply.head.bytes && body.from < reply.head.written &&
+		 body.from < body.bytes);
+	if (written)
+		*written = reply.head.written;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t hand_cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulAlgoCapAttributes_t attr, void *buf, size_t sizeInBytes,
+	size_t *sizeWritten)
+{
+	return attribute(OP_cublasLtMatmulAlgoCapGetAttribute, algo, attr, buf, sizeInBytes,
+		sizeWritten);
+}
+
+cublasStatus_t hand_cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulAlgoConfigAttributes_t attr, void *buf, size_t sizeInBytes,
+	size_t *sizeWritten)
+{
+	return attribute(OP_cublasLtMatmulAlgoConfigGetAttribute, algo, attr, buf, sizeInBytes,
+		sizeWritten);
+}
+
+cublasStatus_t hand_cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf, size_t sizeInBytes)
+{
+	struct wire_cublasLtMatmulAlgoConfigSetAttribute body = {
+		.major = CUBLASLT_MAJOR, .attribute = attr, .bytes = sizeInBytes};
+	struct wire_cublasLtMatmulAlgoConfigSetAttribute_reply reply;
+	cublasStatus_t status;
+
+	if (!algo || !buf || !sizeInBytes || sizeInBytes > sizeof(body.value))
+		return CUBLAS_STATUS_INVALID_VALUE;
+	memcpy(body.algo, algo, sizeof(body.algo));
+	memcpy(body.value, buf, sizeInBytes);
+	status = cublaslt_ask(OP_cublasLtMatmulAlgoConfigSetAttribute, &body, sizeof(body),
+		&reply, sizeof(reply), 0, NULL);
+	if (status || reply.status)
+		return status ? status : (cublasStatus_t)reply.status;
+	memcpy(algo, reply.algo, sizeof(*algo));
+	return CUBLAS_STATUS_SUCCESS;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libutilities.so, the loader guard.  libvcuda.so makes our libraries known by SONAME, which is
+ * all that most programs need; this library covers the rest: a dlopen of an original by its
+ * file name (JAX and some wheels do that), and a CUDA runtime that is linked in statically.
+ */
+#include "shim/loader/loader.h"
+#include "shim/loader/static.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* glibc's dlopen. Also read by the assembly below. */
+__attribute__((visibility("hidden"), used)) void *(*loader_real)(const char *path, int mode);
+
+static bool starts(const char *file, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(file, name, n) && (!file[n] || file[n] == '.');
+}
+
+/* The SONAME under which our stand-in for PATH is loaded, "libcuda.so.1" for
+ * "/usr/lib/libcuda.so.550.54"; NULL where PATH is none of NVIDIA's that we stand in for. */
+static const char *loader_stand_in(const char *path)
+{
+	/* File name without its version's tail -> SONAME, where the two differ. */
+	static const struct {
+		const char *name, *soname;
+	} short_names[] = {
+		{"libcuda.so", "libcuda.so.1"},
+		{"libnvidia-ml.so", "libnvidia-ml.so.1"},
+	};
+	static const char *const sonames[] = {"libcudart.so.12", "libcudart.so.13",
+		"libcublas.so.12", "libcublas.so.13", "libcublasLt.so.12", "libcublasLt.so.13",
+		"libcudnn.so.8", "libcudnn.so.9", "libcudnn_cnn_infer.so.8", "libcufft.so.11",
+		"libcufft.so.12", "libcurand.so.10", "libcusparse.so.12", "libcusparseLt.so.0",
+		"libcusolver.so.11", "libcusolver.so.12", "libcusolverMg.so.11",
+		"libcusolverMg.so.12", "libnccl.so.2", "libnvshmem_host.so.3",
+		"libcufile.so.0"};
+	const char *file = strrchr(path, '/');
+
+	file = file ? file + 1 : path;
+	for (size_t i = 0; i < sizeof(short_names) / sizeof(short_names[0]); i++) {
+		if (starts(file, short_names[i].name))
+			return short_names[i].soname;
+	}
+	for (size_t i = 0; i < sizeof(sonames) / sizeof(sonames[0]); i++) {
+		if (starts(file, sonames[i]))
+			return sonames[i];
+	}
+	return NULL;
+}
+
+static void find_real(void)
+{
+	void *found;
+
+	if (loader_real)
+		return;
+	found = dlsym(RTLD_NEXT, "dlopen");
+	memcpy(&loader_real, &found, sizeof(found));
+}
+
+bool loader_is_ours(const char *path)
+{
+	char real[PATH_MAX];
+	const char *file = realpath(path, real) ? strrchr(real, '/') : NULL;
+
+	/* This library itself stands for libcudart.so.12 (utilities.mk). */
+	return file && (!strncmp(file, "/libvcuda", 9) || !strcmp(file, "/libutilities.so"));
+}
+
+/* A handle on our library with this SONAME where it is loaded already; else NULL. Not to be
+ * closed. */
+static void *loader_ours(const char *soname)
+{
+	struct link_map *map = NULL;
+	bool ours;
+	void *handle;
+
+	find_real();
+	handle = loader_real ? loader_real(soname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	if (!handle)
+		return NULL;
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !map) {
+		dlclose(handle);
+		return NULL;
+	}
+	ours = loader_is_ours(map->l_name);
+	dlclose(handle); /* stays loaded: a preloaded library is never unloaded */
+	return ours ? handle : NULL;
+}
+
+/* True where loader_open is to do it. A plain name is the real dlopen's, which must see the
+ * caller's return address to find the caller's RUNPATH; so is one with $ORIGIN in it. */
+__attribute__((visibility("hidden"), used)) bool loader_wants(const char *path);
+bool loader_wants(const char *path)
+{
+	find_real();
+	if (!path)
+		return false;
+	return (strchr(path, '/') && !strchr(path, '$')) || loader_stand_in(path);
+}
+
+__attribute__((visibility("hidden"), used)) void *loader_open(const char *path, int mode);
+void *loader_open(const char *path, int mode)
+{
+	const char *soname = loader_stand_in(path);
+	unsigned long long before;
+	void *handle;
+
+	if (soname && loader_ours(soname))
+		return loader_real(soname, mode);
+	before = static_objects();
+	handle = loader_real(path, mode);
+	if (handle)
+		static_redirect(before, true);
+	return handle;
+}
+
+/* Calls loader_wants and goes on, with the caller's stack as it was, to loader_open or to the
+ * real dlopen. */
+__asm__(".text\n"
+	".globl dlopen\n"
+	".type dlopen, @function\n"
+	".p2align 4\n"
+	"dlopen:\n"
+	".cfi_startproc\n"
+	"	endbr64\n"
+	"	pushq %rdi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	pushq %rsi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	subq $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	call loader_wants\n"
+	"	addq $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	popq %rsi\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	popq %rdi\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	testb %al, %al\n"
+	"	jne loader_open\n"
+	"	jmp *loader_real(%rip)\n"
+	".cfi_endproc\n"
+	".size dlopen, . - dlopen\n");
+
+/* -z initfirst: runs before every other constructor, so that what a statically linked runtime
+ * would register is registered with ours. */
+__attribute__((constructor)) static void loader_start(void)
+{
+	static_redirect(0, false);
+}

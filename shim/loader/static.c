@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Redirects an unstripped, statically linked CUDA runtime: its functions are found by name in
+ * the file's symbol table and their first bytes become a jump into our runtime front, so that
+ * NVIDIA's runtime never starts.
+ */
+#include "shim/loader/static.h"
+#include "shim/loader/elf.h"
+#include "shim/loader/loader.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* jmp *0(%rip), then the address: reaches anywhere, spoils no register. */
+#define JUMP_BYTES 14
+/* A function shorter than this is none of those that programs call. */
+#define FUNCTION_LEAST 10
+/* Symbols looked at where the hash table does not say how many are imported. */
+#define IMPORTS_MOST 65536
+
+struct search {
+	unsigned long long since;
+	bool registered;
+	size_t count, at; /* objects; the one that is looked at */
+	int redirected;
+};
+
+/* ---- Which objects are worth opening ---- */
+
+/* True where the object imports what every static runtime imports (dlopen and dlsym, to find
+ * the driver) and does not name a shared runtime. */
+static bool suspicious(const struct dl_phdr_info *info)
+{
+	const Elf64_Dyn *dynamic = NULL;
+	const Elf64_Sym *symbols = NULL;
+	const uint32_t *hash = NULL;
+	const char *text = NULL;
+	size_t text_size = 0, count;
+	bool opens = false, finds = false;
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	}
+	for (const Elf64_Dyn *d = dynamic; d && d->d_tag != DT_NULL; d++) {
+		switch (d->d_tag) {
+		case DT_SYMTAB: symbols = (const void *)d->d_un.d_ptr; break;
+		case DT_STRTAB: text = (const void *)d->d_un.d_ptr; break;
+		case DT_STRSZ: text_size = d->d_un.d_val; break;
+		case DT_GNU_HASH: hash = (const void *)d->d_un.d_ptr; break;
+		default: break;
+		}
+	}
+	/* The vdso's are not relocated: below its own base. */
+	if (!symbols || !text || !text_size || (uintptr_t)text < info->dlpi_addr ||
+		(uintptr_t)symbols < info->dlpi_addr)
+		return false;
+	for (const Elf64_Dyn *d = dynamic; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_NEEDED && d->d_un.d_val < text_size &&
+			!strncmp(text + d->d_un.d_val, "libcudart.so", 12))
+			return false;
+	}
+
+	/* Imports come first; the GNU hash table says where the exports begin, unless there are
+	 * none. Then the strings, which follow, are the limit. */
+	count = hash && hash[1] > 1 ? hash[1] : 0;
+	if (!count && (const char *)symbols < text)
+		count = (size_t)(text - (const char *)symbols) / sizeof(*symbols);
+	if (count > IMPORTS_MOST)
+		count = IMPORTS_MOST;
+	for (size_t i = 1; i < count && !(opens && finds); i++) {
+		if (symbols[i].st_shndx != SHN_UNDEF || symbols[i].st_name >= text_size)
+			continue;
+		if (!strcmp(text + symbols[i].st_name, "dlopen"))
+			opens = true;
+		else if (!strcmp(text + symbols[i].st_name, "dlsym"))
+			finds = true;
+	}
+	return opens && finds;
+}
+
+/* ---- Redirecting one ---- */
+
+/* The ABI of the runtime in the file: 12, 13, or 0 where there is none that we have. */
+static int static_major(const struct image *image)
+{
+	struct image_function function;
+	bool allocates = false, registers = false, second = false, threads = false;
+
+	if (!image_section(image, ".nv_fatbin"))
+		return 0;
+	for (size_t at = 0; image_next_function(image, &at, &function);) {
+		if (!strcmp(function.name, "cudaMalloc"))
+			allocates = true;
+		else if (!strcmp(function.name, "__cudaRegisterFatBinary"))
+			registers = true;
+		else if (!strcmp(function.name, "cudaGetDeviceProperties_v2"))
+			second = true;
+		else if (!strcmp(function.name, "cudaThreadExit"))
+			threads = true;
+	}
+	if (!allocates || !registers)
+		return 0;
+	if (second)
+		return 12;
+	return threads ? 0 : 13; /* 11 has the old names only, 13 none of them */
+}
+
+/* The part of the object's code that ADDRESS lies in. */
+static const Elf64_Phdr *code_of(
+	const struct dl_phdr_info *info, uint64_t value, uint64_t bytes)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const Elf64_Phdr *part = &info->dlpi_phdr[i];
+
+		if (part->p_type == PT_LOAD && (part->p_flags & PF_X) &&
+			value >= part->p_vaddr && bytes <= part->p_filesz &&
+			value - part->p_vaddr <= part->p_filesz - bytes)
+			return part;
+	}
+	return NULL;
+}
+
+static bool code_protect(const struct dl_phdr_info *info, int extra)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	bool done = true;
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const Elf64_Phdr *part = &info->dlpi_phdr[i];
+		uintptr_t from = (info->dlpi_addr + part->p_vaddr) & ~(page - 1);
+		uintptr_t to = info->dlpi_addr + part->p_vaddr + part->p_filesz;
+
+		if (part->p_type == PT_LOAD && (part->p_flags & PF_X))
+			done &= !mprotect(
+				(void *)from, to - from, PROT_READ | PROT_EXEC | extra);
+	}
+	return done;
+}
+
+/* True for the functions that nvcc and clang write to register a source file's kernels. */
+static bool registers_kernels(const char *name)
+{
+	return strstr(name, "__sti____cudaRegisterAll") || !strcmp(name, "__cuda_module_ctor");
+}
+
+/* The symbol tables of a fat program have many thousands of names, of which a few hundred are
+ * the runtime's. */
+static void redirect(const struct dl_phdr_info *info, const struct image *image,
+	const char *version, bool registered)
+{
+	struct image_function function;
+
+	if (!code_protect(info, PROT_WRITE))
+		return;
+	for (size_t at = 0; image_next_function(image, &at, &function);) {
+		unsigned char *code = (unsigned char *)info->dlpi_addr + function.value;
+		static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
+		void *target;
+
+		if ((strncmp(function.name, "cuda", 4) &&
+			    strncmp(function.name, "__cuda", 6)) ||
+			function.size < FUNCTION_LEAST || function.value % 16 ||
+			!code_of(info, function.value, JUMP_BYTES))
+			continue;
+		target = dlvsym(RTLD_DEFAULT, function.name, version);
+		if (!target || target == (void *)code)
+			continue;
+		memcpy(code, jump, sizeof(jump));
+		memcpy(code + sizeof(jump), &target, sizeof(target));
+	}
+	code_protect(info, 0);
+
+	for (size_t at = 0; registered && image_next_function(image, &at, &function);) {
+		void (*again)(void);
+		uintptr_t code = info->dlpi_addr + function.value;
+
+		if (!registers_kernels(function.name) || !code_of(info, function.value, 1))
+			continue;
+		memcpy(&again, &code, sizeof(again));
+		again();
+	}
+}
+
+/* The symbol versions of the two ABIs. */
+static const char *const versions[] = {"libcudart.so.12", "libcudart.so.13"};
+
+/* True where the functions of that version are ours. No dlopen here: called from the first
+ * constructor of all, it would run those of the C library before their time, without an
+ * environment. */
+static bool front_loaded(const char *version)
+{
+	void *function = dlvsym(RTLD_DEFAULT, "cudaMalloc", version);
+	Dl_info info;
+
+	return function && dladdr(function, &info) && loader_is_ours(info.dli_fname);
+}
+
+/* Ours and the C library's, which every process has: not worth the pages that a look costs. */
+static bool known(const char *path)
+{
+	const char *file = strrchr(path, '/');
+
+	return file && (!strncmp(file, "/libvcuda", 9) || !strcmp(file, "/libutilities.so") ||
+			       !strcmp(file, "/libc.so.6") || !strncmp(file, "/ld-linux", 9));
+}
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct search *search = data;
+	/* The program itself comes first and has no name. */
+	const char *path = info->dlpi_name && *info->dlpi_name ? info->dlpi_name
+			   : search->at == 0		       ? "/proc/self/exe"
+							       : NULL;
+	unsigned long long added =
+		size >= offsetof(struct dl_phdr_info, dlpi_subs) ? info->dlpi_adds : 0;
+	struct image image;
+	int major;
+
+	/* The newest come last: of COUNT objects only as many as were added since. */
+	search->at++;
+	if (search->since && search->at + (added - search->since) <= search->count)
+		return 0;
+	if (!path || known(path) || !suspicious(info) || !image_open(&image, path))
+		return 0;
+	major = static_major(&image);
+	if (major && front_loaded(versions[major - 12])) {
+		redirect(info, &image, versions[major - 12],
+			search->registered && search->since);
+		search->redirected++;
+	}
+	image_close(&image);
+	return 0;
+}
+
+static int count_objects(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)info, (void)size;
+	++*(size_t *)data;
+	return 0;
+}
+
+static int count_added(struct dl_phdr_info *info, size_t size, void *data)
+{
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs))
+		*(unsigned long long *)data = info->dlpi_adds;
+	return 1;
+}
+
+unsigned long long static_objects(void)
+{
+	unsigned long long added = 0;
+
+	dl_iterate_phdr(count_added, &added);
+	return added;
+}
+
+int static_redirect(unsigned long long since, bool registered)
+{
+	struct search search = {.since = since, .registered = registered};
+
+	if (since && static_objects() == since)
+		return 0;
+	dl_iterate_phdr(count_objects, &search.count);
+	dl_iterate_phdr(look_at, &search);
+	return search.redirected;
+}

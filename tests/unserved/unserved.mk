@@ -1,0 +1,21 @@
+# Libraries that have no front yet: linked with, and called.
+UNSERVED_TESTS := $(BUILD)/tests/unserved/linked12 $(BUILD)/tests/unserved/linked13
+
+define unserved_test
+$$(BUILD)/tests/unserved/linked$(1): tests/unserved/linked.c \
+		$$(addprefix $$(OBJ)/link/,$(2) libcurand.so.10 libcusparse.so.12 \
+		libcusparseLt.so.0 libnccl.so.2 libnvshmem_host.so.3 libcufile.so.0)
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(filter-out -fsanitize%,$$(ALL_CFLAGS)) -o $$@ $$^
+endef
+$(eval $(call unserved_test,12,libcufft.so.11 libcusolver.so.11 libcusolverMg.so.11))
+$(eval $(call unserved_test,13,libcufft.so.12 libcusolver.so.12 libcusolverMg.so.12))
+
+# Python is not built with a sanitizer and cannot load what is.
+.PHONY: test-unserved
+test: test-unserved
+test-unserved: all $(UNSERVED_TESTS) ## libraries without a front load and refuse
+ifeq ($(SAN),)
+	$(Q)timeout 120 $(PYTHON) tests/unserved/unserved.py $(BUILD) $(UNSERVED_TESTS)
+endif
