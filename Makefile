@@ -99,7 +99,7 @@ install: all ## into DESTDIR/PREFIX
 	$(Q)tools/install.sh $(BUILD) $(DESTDIR)$(PREFIX)
 
 lint: ## layout of the C files, syntax of the scripts, layers between the folders, generated code
-	$(Q)git ls-files '*.c' '*.h' | grep -v '^protocol/generated/' | \
+	$(Q)git ls-files '*.c' '*.h' | grep -v '/generated/' | \
 		xargs $(CLANG_FORMAT) --dry-run -Werror
 	$(Q)$(PYTHON) -m py_compile $$(git ls-files '*.py')
 	$(Q)for script in .ci/run $$(git ls-files '*.sh'); do bash -n $$script || exit 1; done
@@ -109,7 +109,7 @@ lint: ## layout of the C files, syntax of the scripts, layers between the folder
 	$(Q)$(MAKE) --no-print-directory check
 
 format: ## lay the C files out as .clang-format says
-	$(Q)git ls-files '*.c' '*.h' | grep -v '^protocol/generated/' | xargs $(CLANG_FORMAT) -i
+	$(Q)git ls-files '*.c' '*.h' | grep -v '/generated/' | xargs $(CLANG_FORMAT) -i
 
 clean: ## remove build/
 	$(Q)rm -rf $(BUILD)

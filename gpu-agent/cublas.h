@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What generated serve functions of cublas.api (protocol/generated/cublas_serve.c) stand on.
+ * What generated serve functions of cublas.api (gpu-agent/generated/cublas_serve.c) stand on.
  */
 #ifndef VCUDA_GPU_AGENT_CUBLAS_H
 #define VCUDA_GPU_AGENT_CUBLAS_H
@@ -9,7 +9,7 @@
 
 #include "gpu-agent/worker.h"
 #include "protocol/libraries/cublas.h"
-#include "protocol/generated/cublas_library.h"
+#include "gpu-agent/generated/cublas_library.h"
 
 /* The library's handle, with the state that came along set, and the library; refuses what is
  * not one of the session's in this context. */

@@ -7,7 +7,7 @@
 #define VCUDA_GPU_AGENT_CUBLASLT_H
 
 #include "protocol/libraries/cublaslt.h"
-#include "protocol/generated/cublaslt_library.h"
+#include "gpu-agent/generated/cublaslt_library.h"
 
 /* The library's descriptors for a product; they are the cache's, and good until the next call
  * of one of these functions. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuDNN on the worker: what the serve functions of cudnn.api (protocol/generated/cudnn_serve.c)
- * stand on.  A call is a sequence of items (protocol/libraries/cudnn_body.h), taken in the
- * order of the function's parameters; the first that is a lie stops it, and no sibling can
- * forget a check.
+ * cuDNN on the worker: what the serve functions of cudnn.api
+ * (gpu-agent/generated/cudnn_serve.c) stand on.  A call is a sequence of items
+ * (protocol/libraries/cudnn_body.h), taken in the order of the function's parameters; the first
+ * that is a lie stops it, and no sibling can forget a check.
  *
  * cudnn.c has the library and its handles, cudnn_frame.c the taking, cudnn_descriptors.c real
  * descriptors by content, cudnn_graph.c the graph API.
@@ -14,7 +14,7 @@
 #include "gpu-agent/worker.h"
 #include "protocol/libraries/cudnn.h"
 #include "protocol/libraries/cudnn_body.h"
-#include "protocol/generated/cudnn_library.h"
+#include "gpu-agent/generated/cudnn_library.h"
 
 struct cudnn_served {
 	cudnnHandle_t handle;

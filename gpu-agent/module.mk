@@ -8,10 +8,10 @@ AGENT_FRONT_SRCS := $(addprefix gpu-agent/,main.c options.c settings.c parse.c t
 	compiled.c sandbox.c sandbox_files.c sandbox_calls.c)
 AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
 AGENT_WORKER_SRCS := $(filter-out $(AGENT_FRONT_SRCS),$(wildcard gpu-agent/*.c)) \
-	protocol/generated/cuda_serve.c protocol/generated/cuda_driver.c \
-	protocol/generated/cublas_serve.c protocol/generated/cublas_library.c \
-	protocol/generated/cudnn_serve.c protocol/generated/cudnn_library.c \
-	protocol/generated/cublaslt_serve.c protocol/generated/cublaslt_library.c
+	gpu-agent/generated/cuda_serve.c gpu-agent/generated/cuda_driver.c \
+	gpu-agent/generated/cublas_serve.c gpu-agent/generated/cublas_library.c \
+	gpu-agent/generated/cudnn_serve.c gpu-agent/generated/cudnn_library.c \
+	gpu-agent/generated/cublaslt_serve.c gpu-agent/generated/cublaslt_library.c
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
 AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -lzstd -ldl
 

@@ -4,7 +4,7 @@
  * driver (NVIDIA's or the software GPU, opened by configuration), polls the GPU for what is
  * awaited, and answers.  It never blocks in the driver while frames can arrive.
  *
- * Generated serve functions (protocol/generated/cuda_serve.c) and the hand-written ones stand
+ * Generated serve functions (gpu-agent/generated/cuda_serve.c) and the hand-written ones stand
  * on this header: worker_in, worker_handle … mark the request as refused on the first lie,
  * sticky, so that no sibling can forget a check.
  */
@@ -18,7 +18,7 @@
 
 #include "protocol/wire/frame.h"
 #include "protocol/wire/handle.h"
-#include "protocol/generated/cuda_driver.h" /* struct cuda_driver: one pointer a served function */
+#include "gpu-agent/generated/cuda_driver.h" /* struct cuda_driver: one pointer a served function */
 
 struct worker;
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes protocol/generated/ and docs/COVERAGE.md out of protocol/api/*.api.
+"""Makes the generated folders and docs/COVERAGE.md out of protocol/api/*.api.
 
-    protocol/generate.py [--output FOLDER] [--coverage FILE]
+    protocol/generate.py [--output FOLDER]      FOLDER stands for the repository's root
 
 Writes only files whose text changes.  An entry that it cannot read stops it with FILE:LINE.
 """
@@ -26,7 +26,7 @@ def load(folder=os.path.join(HERE, "api")):
 
 
 def outputs(description):
-    """{file name in protocol/generated/: text}"""
+    """{path from the repository's root: text}"""
     out = {}
     for family in ("vcuda", "cuda"):
         out[f"{family}_ops.h"] = wire.ops_header(description, family)
@@ -47,26 +47,24 @@ def outputs(description):
     for family in api.LIBRARIES:
         out.update(library.files(description, family))
     out.update(descriptors.files(description))
-    out[".clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"
+    out = {text.place(name): content for name, content in out.items()}
+    for _, folder in text.FOLDERS:
+        out[f"{folder}/.clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"
+    out["docs/COVERAGE.md"] = docs.coverage(description)
     return out
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--output", default=os.path.join(HERE, "generated"))
-    parser.add_argument("--coverage", default=os.path.join(HERE, "..", "docs", "COVERAGE.md"))
+    parser.add_argument("--output", default=os.path.join(HERE, ".."))
     options = parser.parse_args()
     try:
         description = load()
         files = outputs(description)
     except (api.ApiError, OSError) as error:
         sys.exit(f"generate.py: {error}")
-    os.makedirs(options.output, exist_ok=True)
-    os.makedirs(os.path.dirname(os.path.abspath(options.coverage)), exist_ok=True)
-    for name, content in sorted(files.items()):
-        text.write(options.output, name, content)
-    text.write(os.path.dirname(options.coverage), os.path.basename(options.coverage),
-               docs.coverage(description))
+    for path, content in sorted(files.items()):
+        text.write(os.path.join(options.output, path), content)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 # A front adds itself in a .mk file of its folder:
 #	FRONT12_OBJS += its objects
 #	FRONT12_NAMES += libcublas.so.12
-# and its version script is protocol/generated/libcublas12.map, or what MAP.libcublas.so.12 says.
+# and its version script is shim/generated/libcublas12.map, or what MAP.libcublas.so.12 says.
 
 # Everything that is preloaded runs on old systems: glibc 2.28 and newer (tests/shim/preload.sh).
 PRELOAD_CC ?= $(if $(SAN),$(CC) $(SANFLAGS),$(ZIG) cc -target x86_64-linux-gnu.2.28 \
@@ -22,7 +22,7 @@ PRELOAD_LDFLAGS ?= -shared -Wl,--hash-style=gnu -Wl,-z,relro
 
 SHIM_SRCS := $(wildcard shim/engine/*.c shim/driver/*.c shim/driver/*/*.c \
 	shim/libraries/common/*.c)
-SHIM_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(SHIM_SRCS) $(addprefix protocol/generated/, \
+SHIM_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(SHIM_SRCS) $(addprefix shim/generated/, \
 	cuda_stubs.c cuda_calls.c cuda_procs.c))
 
 CUDA_LIB := $(LIB)/libvcuda-cuda.so
@@ -57,16 +57,16 @@ $(OBJ)/shim/%.o: %.c | $(CACHE)/.complete
 		-MMD -MP -c $< -o $@
 
 # Bound lazily: most processes that preload it never make a CUDA call.
-$(CUDA_LIB): $(SHIM_OBJS) protocol/generated/libcuda.map
+$(CUDA_LIB): $(SHIM_OBJS) shim/generated/libcuda.map
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PRELOAD_CC) $(PRELOAD_LDFLAGS) -Wl,-z,lazy -Wl,-z,defs -Wl,-soname,libcuda.so.1 \
-		-Wl,--version-script=protocol/generated/libcuda.map -o $@ $(SHIM_OBJS) -lpthread
+		-Wl,--version-script=shim/generated/libcuda.map -o $@ $(SHIM_OBJS) -lpthread
 
 ##### The fronts of an ABI #####
 
 # libcublas.so.12 -> its version script; the file of its name holder.
-map_of = $(or $(MAP.$(1)),protocol/generated/$(subst .so.,,$(1)).map)
+map_of = $(or $(MAP.$(1)),shim/generated/$(subst .so.,,$(1)).map)
 holder_of = $(LIB)/libvcuda-$(subst .so.,,$(patsubst lib%,%,$(1))).so
 
 # Bound lazily, and to the driver front by its file name.
@@ -115,7 +115,7 @@ $(eval $(call holder,$(LIB)/libnvidia-ml.so.1,libnvidia-ml.so.1,$(NVML_LIB),$(NV
 
 # Copied by itself into a folder that the loader knows (/usr/local/nvidia/lib, Triton looks there),
 # it finds the front where images have it.
-$(LIB)/libcuda.so.1: protocol/generated/libcuda.map shim/front.py shim/holder.ld
+$(LIB)/libcuda.so.1: shim/generated/libcuda.map shim/front.py shim/holder.ld
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) $(OBJ)/plain-stub
 	$(Q)$(CC) -shared -nostdlib -x c /dev/null -Wl,-soname,$(notdir $(CUDA_LIB)) \

@@ -12,7 +12,6 @@ import sys
 ALLOWED = {
     "common": {"common"},
     "protocol": {"common", "protocol"},
-    "protocol/generated": {"common", "protocol", "shim", "gpu-agent"},  # stubs and serve functions
     "transport": {"common", "protocol", "transport"},
     "shim": {"common", "protocol", "shim"},
     "sidecar": {"common", "protocol", "transport", "sidecar"},
@@ -31,8 +30,6 @@ def main():
     faults = files = 0
     for folder in sorted(ALLOWED):
         for path, folders, names in os.walk(folder):
-            if folder == "protocol":
-                folders[:] = [f for f in folders if f != "generated"]
             for name in sorted(names):
                 if not name.endswith((".c", ".h")):
                     continue

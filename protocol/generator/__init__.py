@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes protocol/generated/ out of protocol/api/*.api; the language is described in README.md."""
+"""Makes the generated folders out of protocol/api/*.api; the language is described in README.md."""

@@ -37,7 +37,7 @@ def driver_header(api):
 def driver_source(api):
     out = text.head("Opens a libcuda.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
-                     '"protocol/generated/cuda_driver.h"'])
+                     *text.includes("cuda_driver.h")])
     out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
     for e in offered(api):
         out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct cuda_driver, {e.name})"], "},",
@@ -222,9 +222,9 @@ def serve_source(api):
         "refuses once if anything was a lie, and calls the driver.  serve_vcuda… stand in\n"
         "gpu-agent/, written by hand; the libraries' functions have tables of their own.", None,
         ["<string.h>", "", '"gpu-agent/worker.h"'] +
-        [f'"protocol/generated/{family}_library.h"' for family in [*LIBRARIES, DESCRIBED]] +
-        [f'"protocol/generated/{n}.h"' for n in ("cuda_driver", "cuda_ops", "cuda_wire", "serve_hand",
-                                                "vcuda_ops", "vcuda_wire")])
+        text.includes(*(f"{family}_library.h" for family in [*LIBRARIES, DESCRIBED]),
+                      "cuda_driver.h", "cuda_ops.h", "cuda_wire.h", "serve_hand.h",
+                      "vcuda_ops.h", "vcuda_wire.h"))
     out += """
 /* COUNT elements of EACH bytes; a product that does not fit is more than any body holds. */
 static inline uint64_t serve_bytes(uint64_t count, uint64_t each)

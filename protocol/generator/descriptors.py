@@ -133,8 +133,8 @@ def stubs(api, major):
     out = text.head(
         f"The functions that lib{F}.so.{major} exports.  What crosses is put together with\n"
         f"shim/libraries/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
-        [f'"protocol/generated/{n}.h"' for n in ("cuda_calls", f"{F}_api", f"{F}_hand", f"{F}_ops")]
-        + [f'"shim/libraries/{F}/{F}.h"'])
+        text.includes("cuda_calls.h", f"{F}_api.h", f"{F}_hand.h", f"{F}_ops.h") +
+        [f'"shim/libraries/{F}/{F}.h"'])
     out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
     for e in api.of(F):
         if major not in abis(e):
@@ -195,7 +195,7 @@ def library_header(api):
 def library_source(api):
     out = text.head(f"Opens a lib{F}.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
-                     f'"protocol/generated/{F}_library.h"'])
+                     *text.includes(f"{F}_library.h")])
     out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
     for e in offered(api):
         out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {F}_library", f"{e.name})"],
@@ -275,7 +275,7 @@ def serve_source(api):
         f"What calls the agent's lib{F}: each takes the call's items in the order in which the stub\n"
         f"put them (gpu-agent/{F}.h), refuses once, and calls.", None,
         [f'"gpu-agent/{F}.h"', '"gpu-agent/worker.h"'] +
-        [f'"protocol/generated/{F}_{n}.h"' for n in ("library", "ops")]) + "\n"
+        text.includes(f"{F}_library.h", f"{F}_ops.h")) + "\n"
     every = crossing(api)
     out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
     out += f"static const {F}_run runs[] = {{\n"

@@ -247,8 +247,8 @@ def stubs(api, family, major):
     out = text.head(
         f"The functions that lib{STEM.get(family, family)}.so.{major} exports.  What crosses goes through\n"
         f"shim/libraries/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
-        ["<stddef.h>", "", '"protocol/generated/cuda_calls.h"'] +
-        [f'"protocol/generated/{family}_{n}.h"' for n in ("api", "hand", "ops", "wire")] +
+        ["<stddef.h>", ""] + text.includes(
+            "cuda_calls.h", *(f"{family}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
         [f'"shim/libraries/{family}/{family}.h"'])
     out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
     for e in api.of(family):
@@ -315,7 +315,7 @@ def library_header(api, family):
 def library_source(api, family):
     out = text.head(f"Opens a lib{STEM.get(family, family)}.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
-                     f'"protocol/generated/{family}_library.h"'])
+                     *text.includes(f"{family}_library.h")])
     out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
     for e in offered(api, family):
         out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {family}_library, {e.name})"],
@@ -399,7 +399,7 @@ def serve_source(api, family):
         f"Serve functions of {family}.api: each takes the handle that the frame names, with the\n"
         f"state that came along (gpu-agent/{family}.c), and calls the agent's library.", None,
         ["<string.h>", "", f'"gpu-agent/{family}.h"', '"gpu-agent/worker.h"'] +
-        [f'"protocol/generated/{family}_{n}.h"' for n in ("library", "ops", "wire")]) + "\n"
+        text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
     every = crossing(api, family)
     out += "".join(serve_one(api, e) for e in every if not by_hand(e))
     out += "static const struct serve_entry entries[] = {\n"

@@ -36,7 +36,7 @@ const struct cuda_proc *cuda_proc_find(const char *name);
 def source(api):
     out = text.head("cuGetProcAddress: names, versions, functions; sorted by name.", None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
-    out += '#include "protocol/generated/cuda_procs.h"\n\n'
+    out += f'#include {text.includes("cuda_procs.h")[0]}\n\n'
     out += "/* The stubs under names that only this library has; see cuda_stubs.c. */\n"
     out += "#define VCUDA_LOCAL(name) \\\n\textern __typeof__(name) local_##name "
     out += '__attribute__((visibility("hidden")))\n\n'

@@ -80,8 +80,8 @@ def stubs(api, major):
         f"The functions that libcudart.so.{major} exports.  What is served goes to hand_NAME in\n"
         "shim/runtime/; runtime_result keeps the thread's last error.", None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda_runtime_api.h>\n\n"
-    for name in ("cuda_calls", "cudart_hand"):
-        out += f'#include "protocol/generated/{name}.h"\n'
+    for path in text.includes("cuda_calls.h", "cudart_hand.h"):
+        out += f"#include {path}\n"
     out += '#include "shim/runtime/runtime.h"\n\n'
     out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n\n'
     entries = [e for e in api.of("cudart") if major in abis(e)]

@@ -211,8 +211,8 @@ def stubs(api):
         "pointer to it costs the loader no look-up.",
         None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
-    for name in ("cuda_calls", "cuda_hand", "cuda_ops", "cuda_wire"):
-        out += f'#include "protocol/generated/{name}.h"\n'
+    for path in text.includes("cuda_calls.h", "cuda_hand.h", "cuda_ops.h", "cuda_wire.h"):
+        out += f"#include {path}\n"
     out += '#include "shim/engine/engine.h"\n\n'
     out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
     out += "#define VCUDA_LOCAL(name) \\\n\textern __typeof__(name) local_##name "
@@ -284,7 +284,7 @@ def calls_header(api):
 
 def calls_source(api):
     out = text.head("Names and verbs of every exported function, by number.", None,
-                    ['"protocol/generated/cuda_calls.h"'])
+                    text.includes("cuda_calls.h"))
     out += "\nconst struct cuda_call cuda_calls[CALL_LAST] = {\n"
     every = every_exported(api)
     for e, name, _ in every:

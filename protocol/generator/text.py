@@ -1,8 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Laying out C as .clang-format would: 96 columns, a tab is 8."""
 import os
+import re
 
 WIDTH = 96
+# Where a generated file goes: the first pattern that its name has.
+FOLDERS = ((r"^serve_hand\.|_serve\.|_library\.|^cuda_driver\.", "gpu-agent/generated"),
+           (r"_stubs\d*\.|_calls\.|_procs\.|_hand\.|\.map$", "shim/generated"),
+           (r"", "protocol/generated"))
+
+
+def place(name):
+    """The path of the generated file NAME, from the repository's root."""
+    folder = next(folder for pattern, folder in FOLDERS if re.search(pattern, name))
+    return f"{folder}/{name}"
+
+
+def includes(*names):
+    """What #include lines name for generated headers, sorted by path."""
+    return [f'"{path}"' for path in sorted(place(name) for name in names)]
 
 
 def columns(line):
@@ -50,9 +66,9 @@ def head(about, guard=None, includes=()):
     return "\n".join(lines)
 
 
-def write(folder, name, text):
-    """Writes TEXT to FOLDER/NAME where it differs from what is there."""
-    path = os.path.join(folder, name)
+def write(path, text):
+    """Writes TEXT to the file at PATH where it differs from what is there."""
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     text = text.rstrip("\n") + "\n"
     try:
         with open(path, encoding="utf-8") as file:

@@ -3,7 +3,7 @@
  * Copies by descriptor: each side is read into a place, a distance between rows and one between
  * slices; from there on it is a copy like any other.
  */
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "shim/driver/copy.h"
 
 /* One side of a descriptor: where its first byte is, and how rows and slices follow. */

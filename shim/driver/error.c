@@ -4,7 +4,7 @@
  */
 #include <stddef.h>
 
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 
 struct error_text {
 	CUresult error;

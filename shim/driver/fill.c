@@ -3,7 +3,7 @@
  * Fills: all of them are posts, also those that CUDA calls synchronous, since they are
  * asynchronous to the host there too.
  */
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine/engine.h"

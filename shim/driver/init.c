@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/wait.h"
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"

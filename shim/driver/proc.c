@@ -3,7 +3,7 @@
  * cuGetProcAddress, from the generated table; and cuGetExportTable, which answers for no table:
  * they are NVIDIA's private ones.
  */
-#include "protocol/generated/cuda_procs.h"
+#include "shim/generated/cuda_procs.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 
 CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 	cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)

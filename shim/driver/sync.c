@@ -4,7 +4,7 @@
  * which the agent sets when the work is done: a program that polls costs one round trip, not
  * one a turn.
  */
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/capture.h"

@@ -36,7 +36,7 @@ extern bool shim_counting; /* VCUDA_STATS is set */
 
 /* Starts every exported function: counts the call, makes sure that the process has not forked
  * since cuInit, that cuInit was called and the session is alive. CUDA_SUCCESS or what to
- * return. `call` is CALL_… of protocol/generated/cuda_calls.h. Functions that work before
+ * return. `call` is CALL_… of shim/generated/cuda_calls.h. Functions that work before
  * cuInit use shim_count alone. */
 CUresult shim_enter(unsigned call);
 /* The same for what the process itself knows: neither a fault on the device nor a lost session

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/wait.h"
-#include "protocol/generated/cuda_calls.h"
+#include "shim/generated/cuda_calls.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 

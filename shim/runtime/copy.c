@@ -5,7 +5,7 @@
  * waits takes the default stream it belongs to as null_stream: the legacy one or the thread's
  * own.
  */
-#include "protocol/generated/cuda_calls.h"
+#include "shim/generated/cuda_calls.h"
 #include "shim/runtime/register.h"
 #include "shim/runtime/copy.h"
 

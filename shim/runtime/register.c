@@ -4,7 +4,7 @@
  * a hundred thousand kernels at start: each costs one table slot and one record out of a block.
  */
 #include "shim/runtime/register.h"
-#include "protocol/generated/cuda_calls.h"
+#include "shim/generated/cuda_calls.h"
 
 #include <limits.h>
 #include <pthread.h>

@@ -5,7 +5,7 @@
  * there) and accept it if it is the one seen last; all else is the slow path.
  */
 #include "shim/runtime/runtime.h"
-#include "protocol/generated/cuda_calls.h"
+#include "shim/generated/cuda_calls.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * The runtime front: our own CUDA runtime on top of the driver API.  Every file of this folder
  * is compiled twice, against the headers of CUDA 12 and of CUDA 13; CUDART_VERSION tells them
  * apart where the ABI differs.  The exported functions are generated
- * (protocol/generated/cudart_stubs*.c) and call the hand_NAME functions of this folder.
+ * (shim/generated/cudart_stubs*.c) and call the hand_NAME functions of this folder.
  *
  * A thread works in whatever context is current to it; where none is, in the primary context of
  * its device, which is retained on first use.  Nothing is done before the first CUDA call.
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/generated/cudart_hand.h"
+#include "shim/generated/cudart_hand.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -55,7 +55,7 @@ extern _Atomic uint32_t runtime_generation __attribute__((visibility("hidden")))
 /* 1: VCUDA_STATS is set and the driver front can count; 0: not; -1: not looked at yet. */
 extern _Atomic signed char runtime_counting __attribute__((visibility("hidden")));
 
-/* Counts one call of a runtime function; CALL is a CALL_… of protocol/generated/cuda_calls.h.
+/* Counts one call of a runtime function; CALL is a CALL_… of shim/generated/cuda_calls.h.
  */
 void runtime_count_slow(unsigned call);
 static inline void runtime_count(unsigned call)

@@ -4,7 +4,7 @@ RUNTIME_SRCS := $(wildcard shim/runtime/*.c)
 
 define runtime_objects
 RUNTIME$(1)_OBJS := $$(patsubst %.c,$$(OBJ)/cudart$(1)/%.o, \
-	$$(RUNTIME_SRCS) protocol/generated/cudart_stubs$(1).c)
+	$$(RUNTIME_SRCS) shim/generated/cudart_stubs$(1).c)
 $$(OBJ)/cudart$(1)/%.o: %.c | $$(CACHE)/.complete
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
@@ -23,11 +23,11 @@ RUNTIME_TEST_LIBS := $(RUNTIME_TESTS)/lib/.complete
 # The runtime front alone: the others want more of the driver front than NVIDIA's functions.
 define runtime_alone
 $$(RUNTIME_TESTS)/lib/libvcuda-$(1).so: $$(RUNTIME$(1)_OBJS) $$(CUDA_STUB) \
-		protocol/generated/libcudart$(1).map
+		shim/generated/libcudart$(1).map
 	$$(call say,LD,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_LDFLAGS) -Wl,-z,lazy -Wl,-soname,$$(@F) \
-		-Wl,--version-script=protocol/generated/libcudart$(1).map -o $$@ \
+		-Wl,--version-script=shim/generated/libcudart$(1).map -o $$@ \
 		$$(filter %.o,$$^) -Wl,--no-as-needed $$(CUDA_STUB) -Wl,--as-needed -lpthread
 endef
 $(foreach major,12 13,$(eval $(call runtime_alone,$(major))))

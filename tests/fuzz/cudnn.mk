@@ -4,7 +4,7 @@
 FUZZ_SECONDS ?= 30
 
 CUDNN_FUZZ_SRCS := tests/fuzz/cudnn.c $(wildcard gpu-agent/cudnn*.c) gpu-agent/names.c gpu-agent/library.c \
-	protocol/generated/cudnn_serve.c common/log.c common/error.c
+	gpu-agent/generated/cudnn_serve.c common/log.c common/error.c
 
 $(BUILD)/tests/fuzz/cudnn-replay: $(call objects,$(CUDNN_FUZZ_SRCS) tests/fuzz/agent_replay.c)
 	$(call say,LINK,$@)

@@ -16,6 +16,7 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 GENERATED = os.path.join(ROOT, "protocol", "generated")
+SERVED = os.path.join(ROOT, "gpu-agent", "generated")
 FRAME, CALL, POST, RAW, HANDOFF, LANE, PLAIN = range(7)
 WINDOW, GRANULE = 0x200000000000, 2 << 20
 PTX = b"""
@@ -35,15 +36,15 @@ E: ret; }
 DIGEST = hashlib.sha256(PTX).digest()
 
 
-def read(name):
-    with open(os.path.join(GENERATED, name)) as file:
+def read(path):
+    with open(path) as file:
         return file.read()
 
 
 with open(os.path.join(ROOT, "protocol", "wire", "handle.h")) as handle_h:
     KINDS = {m[1]: int(m[2]) for m in re.finditer(r"KIND_(\w+) = (\d+)", handle_h.read())}
 OPS = {m[1]: int(m[2]) for path in glob.glob(os.path.join(GENERATED, "*_ops.h"))
-       for m in re.finditer(r"OP_(\w+) = (\d+)", read(os.path.basename(path)))}
+       for m in re.finditer(r"OP_(\w+) = (\d+)", read(path))}
 
 # Index of each handle that begin() makes; records.c knows them.
 MADE = {"CUstream": 10, "CUevent": 11, "CUmodule": 12, "CUfunction": 13, "CUgraph": 14,
@@ -63,7 +64,7 @@ def structs():
     for path in glob.glob(os.path.join(GENERATED, "*_wire.h")):
         pattern = r"struct wire_(\w+) \{(.*?)\n\};\n_Static_assert\(\s*sizeof\(struct wire_\w+\)" \
                   r"\s*==\s*(\d+)"
-        for name, body, size in re.findall(pattern, read(os.path.basename(path)), re.S):
+        for name, body, size in re.findall(pattern, read(path), re.S):
             fields = re.findall(r"^\t((?:struct )?\w+) (\w+)(?:\[(\d+)\])?;(?:\s*/\*(.*?)\*/)?",
                                 body, re.M)
             found[name] = ([(t, f, int(n or 0), c) for t, f, n, c in fields], int(size))
@@ -76,9 +77,9 @@ WIDTH = {"uint64_t": 8, "int64_t": 8, "double": 8, "uint16_t": 2, "uint8_t": 1, 
 
 def entries():
     """(name, struct's name, flags) of every operation that has a struct of its own."""
-    for path in sorted(glob.glob(os.path.join(GENERATED, "*_serve.c"))):
+    for path in sorted(glob.glob(os.path.join(SERVED, "*_serve.c"))):
         pattern = r"\{OP_(\w+),\s*sizeof\(struct (\w+)\),\s*(?:0|sizeof\([^)]*\)),\s*([A-Z_| \s]+),"
-        for name, body, flags in re.findall(pattern, read(os.path.basename(path))):
+        for name, body, flags in re.findall(pattern, read(path)):
             yield name, body[5:] if body.startswith("wire_") else None, flags
 
 

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "gpu-agent/worker.h"
-#include "protocol/generated/cuda_calls.h"
+#include "shim/generated/cuda_calls.h"
 #include "protocol/generated/cuda_ops.h"
-#include "protocol/generated/cuda_procs.h"
+#include "shim/generated/cuda_procs.h"
 #include "protocol/generated/cuda_wire.h"
 #include "shim/engine/engine.h"
 

@@ -6,9 +6,9 @@ test-parity: ## the descriptions against NVIDIA's headers and libraries
 
 PARITY := $(BUILD)/tests/parity
 PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
-	$(patsubst %,protocol/generated/%.c,cuda_calls cuda_driver cuda_procs cuda_serve cuda_stubs \
-		cublas_serve cublas_library cublaslt_serve cublaslt_library cudnn_serve \
-		cudnn_library))
+	$(patsubst %,shim/generated/%.c,cuda_calls cuda_procs cuda_stubs) \
+	$(patsubst %,gpu-agent/generated/%.c,cuda_driver cuda_serve cublas_serve cublas_library \
+		cublaslt_serve cublaslt_library cudnn_serve cudnn_library))
 
 PARITY_LIBS := $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB)
 

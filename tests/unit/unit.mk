@@ -16,7 +16,7 @@ UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
 UNIT_LIBS_ring = -lcjson
 UNIT_PREFIXES += cudnn
 UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/cudnn*.c) gpu-agent/names.c \
-	gpu-agent/library.c protocol/generated/cudnn_serve.c)
+	gpu-agent/library.c gpu-agent/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
 UNIT_PREFIXES += compiled
 UNIT_OBJS_compiled = $(call objects,gpu-agent/compiled.c)

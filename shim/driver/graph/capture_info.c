@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/capture_state.h"

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "shim/driver/callback.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"

@@ -2,7 +2,7 @@
  *
  * cuMemAlloc and its relatives: memory.c does it.
  */
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
 #include "shim/driver/graph/capture.h"

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "shim/engine/blocks.h"
 #include "shim/driver/callback.h"
 #include "shim/driver/context.h"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "shim/driver/context.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/host.h"

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"

@@ -2,7 +2,7 @@
  *
  * What can be asked of a function: it all came with it.
  */
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
 #include "shim/driver/context.h"

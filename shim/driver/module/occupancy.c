@@ -3,7 +3,7 @@
  * The block size that fills the device: tries block sizes downwards with the (cached) occupancy
  * call, as CUDA's own does, since the amount of shared memory may depend on the size.
  */
-#include "protocol/generated/cuda_hand.h"
+#include "shim/generated/cuda_hand.h"
 #include "shim/driver/context.h"
 #include "shim/driver/module/module.h"
 

@@ -16,7 +16,7 @@
 #define FRONT_COUNTED UINT32_MAX /* front_frame.call: its stub has counted it */
 
 struct front_frame {
-	unsigned call; /* CALL_… of protocol/generated/cuda_calls.h */
+	unsigned call; /* CALL_… of shim/generated/cuda_calls.h */
 	uint16_t op;
 	bool post;	   /* never awaited */
 	bool learned;	   /* posted once the same key has succeeded; else awaited */

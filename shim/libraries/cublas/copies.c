@@ -2,7 +2,7 @@
  *
  * Vectors and matrices between host and device: strided copies, done by the driver front.
  */
-#include "protocol/generated/cublas_hand.h"
+#include "shim/generated/cublas_hand.h"
 #include "shim/libraries/cublas/cublas.h"
 
 enum direction { TO_DEVICE, TO_HOST };

@@ -9,7 +9,7 @@ $$(OBJ)/cublas$(1)/%.o: %.c | $$(CACHE)/.complete
 	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_CFLAGS) -D_GNU_SOURCE -DCUBLAS_MAJOR=$(1) -I. \
 		-isystem $$(CUDA13)/include -MMD -MP -c $$< -o $$@
 FRONT$(1)_OBJS += $$(patsubst %.c,$$(OBJ)/cublas$(1)/%.o, \
-	$$(CUBLAS_SRCS) protocol/generated/cublas_stubs$(1).c)
+	$$(CUBLAS_SRCS) shim/generated/cublas_stubs$(1).c)
 FRONT$(1)_NAMES += libcublas.so.$(1)
 endef
 $(foreach major,12 13,$(eval $(call cublas_objects,$(major))))

@@ -3,7 +3,7 @@
  * How a handle emulates wide floats with narrower ones: kept here for the getters, and told to
  * the agent's library when it is set, which says whether it knows such a thing.
  */
-#include "protocol/generated/cublas_hand.h"
+#include "shim/generated/cublas_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/libraries/cublas/cublas.h"

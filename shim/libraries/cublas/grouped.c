@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/generated/cublas_hand.h"
+#include "shim/generated/cublas_hand.h"
 #include "protocol/generated/cublas_ops.h"
-#include "protocol/generated/cuda_calls.h"
+#include "shim/generated/cuda_calls.h"
 #include "shim/libraries/cublas/cublas.h"
 
 /* The app's lists; numbers are int, or int64_t where `wide`. */

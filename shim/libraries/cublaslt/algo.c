@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "protocol/generated/cublaslt_hand.h"
+#include "shim/generated/cublaslt_hand.h"
 #include "protocol/generated/cublaslt_ops.h"
 #include "shim/libraries/cublaslt/cublaslt.h"
 

@@ -10,7 +10,7 @@ $$(OBJ)/cublaslt$(1)/%.o: %.c | $$(CACHE)/.complete
 	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_CFLAGS) -D_GNU_SOURCE -DCUBLASLT_MAJOR=$(1) -I. \
 		-isystem $$(CUDA13)/include -MMD -MP -c $$< -o $$@
 FRONT$(1)_OBJS += $$(patsubst %.c,$$(OBJ)/cublaslt$(1)/%.o, \
-	$$(CUBLASLT_SRCS) protocol/generated/cublaslt_stubs$(1).c)
+	$$(CUBLASLT_SRCS) shim/generated/cublaslt_stubs$(1).c)
 FRONT$(1)_NAMES += libcublasLt.so.$(1)
 endef
 $(foreach major,12 13,$(eval $(call cublaslt_objects,$(major))))

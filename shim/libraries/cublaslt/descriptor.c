@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/generated/cublaslt_hand.h"
+#include "shim/generated/cublaslt_hand.h"
 #include "shim/libraries/cublaslt/cublaslt.h"
 
 struct attribute {

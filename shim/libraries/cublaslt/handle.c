@@ -3,7 +3,7 @@
  * Handles, versions, logging: what needs no descriptor.  A handle is a name and nothing else;
  * making one asks whether the agent has the library.
  */
-#include "protocol/generated/cublaslt_hand.h"
+#include "shim/generated/cublaslt_hand.h"
 #include "protocol/generated/cublaslt_ops.h"
 #include "protocol/wire/handle.h"
 #include "shim/libraries/cublaslt/cublaslt.h"

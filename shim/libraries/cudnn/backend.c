@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/generated/cudnn_hand.h"
+#include "shim/generated/cudnn_hand.h"
 
 #define MAGIC 0x67726470u
 

@@ -5,7 +5,7 @@
  * calls that use them (protocol/libraries/cudnn_body.h). A call is learned by them and all that
  * it passes by value, and posted from then on; sizes are asked once for each content.
  *
- * Generated stubs (protocol/generated/cudnn_stubs….c) begin a call, put its items and send it;
+ * Generated stubs (shim/generated/cudnn_stubs….c) begin a call, put its items and send it;
  * the first fault is kept in the call, so a stub has no branches for errors. The graph API is
  * in backend.h.
  *

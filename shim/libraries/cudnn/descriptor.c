@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "protocol/generated/cudnn_hand.h"
+#include "shim/generated/cudnn_hand.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
 #define MAGIC 0x6e6e4463u

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "protocol/generated/cuda_calls.h"
-#include "protocol/generated/cudnn_hand.h"
+#include "shim/generated/cuda_calls.h"
+#include "shim/generated/cudnn_hand.h"
 #include "protocol/generated/cudnn_ops.h"
 #include "shim/libraries/cudnn/backend.h"
 

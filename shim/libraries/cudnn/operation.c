@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "protocol/generated/cudnn_hand.h"
+#include "shim/generated/cudnn_hand.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
 static cudnnStatus_t bad(const char *text)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/generated/cuda_calls.h"
-#include "protocol/generated/cudnn_hand.h"
+#include "shim/generated/cuda_calls.h"
+#include "shim/generated/cudnn_hand.h"
 #include "protocol/generated/cudnn_ops.h"
 #include "shim/libraries/cudnn/cudnn.h"
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "protocol/generated/cudnn_hand.h"
+#include "shim/generated/cudnn_hand.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
 #define TYPE_LAST CUDNN_DATA_FP8_E5M3

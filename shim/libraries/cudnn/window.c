@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "protocol/generated/cudnn_hand.h"
+#include "shim/generated/cudnn_hand.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
 #define SPACE_MAX (CUDNN_DIM_MAX - 2)

@@ -10,7 +10,7 @@
 
 #include "gpu-agent/cublas.h"
 #include "gpu-agent/worker.h"
-#include "protocol/generated/cublas_library.h"
+#include "gpu-agent/generated/cublas_library.h"
 #include "protocol/generated/cublas_ops.h"
 #include "protocol/generated/cublas_wire.h"
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "protocol/generated/cublaslt_library.h"
+#include "gpu-agent/generated/cublaslt_library.h"
 
 static const struct {
 	const char *name;

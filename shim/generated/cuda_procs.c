@@ -8,7 +8,7 @@
 #include <cuda.h>
 #include <string.h>
 
-#include "protocol/generated/cuda_procs.h"
+#include "shim/generated/cuda_procs.h"
 
 /* The stubs under names that only this library has; see cuda_stubs.c. */
 #define VCUDA_LOCAL(name) \

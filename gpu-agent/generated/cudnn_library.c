@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "protocol/generated/cudnn_library.h"
+#include "gpu-agent/generated/cudnn_library.h"
 
 static const struct {
 	const char *name;

@@ -13,10 +13,10 @@
 #include <cuda.h>
 #include <string.h>
 
-#include "protocol/generated/cuda_calls.h"
-#include "protocol/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
+#include "shim/generated/cuda_calls.h"
+#include "shim/generated/cuda_hand.h"
 #include "shim/engine/engine.h"
 
 #define VCUDA_EXPORT __attribute__((visibility("default")))

@@ -8,7 +8,7 @@
 
 #include "gpu-agent/cudnn.h"
 #include "gpu-agent/worker.h"
-#include "protocol/generated/cudnn_library.h"
+#include "gpu-agent/generated/cudnn_library.h"
 #include "protocol/generated/cudnn_ops.h"
 
 /* cudnn.api:70: learned */

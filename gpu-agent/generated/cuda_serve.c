@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "gpu-agent/worker.h"
-#include "protocol/generated/cublas_library.h"
-#include "protocol/generated/cublaslt_library.h"
-#include "protocol/generated/cudnn_library.h"
-#include "protocol/generated/cuda_driver.h"
+#include "gpu-agent/generated/cublas_library.h"
+#include "gpu-agent/generated/cublaslt_library.h"
+#include "gpu-agent/generated/cuda_driver.h"
+#include "gpu-agent/generated/cudnn_library.h"
+#include "gpu-agent/generated/serve_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
-#include "protocol/generated/serve_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 

@@ -10,7 +10,7 @@
 
 #include "gpu-agent/cublaslt.h"
 #include "gpu-agent/worker.h"
-#include "protocol/generated/cublaslt_library.h"
+#include "gpu-agent/generated/cublaslt_library.h"
 #include "protocol/generated/cublaslt_ops.h"
 #include "protocol/generated/cublaslt_wire.h"
 

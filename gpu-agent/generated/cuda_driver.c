@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "protocol/generated/cuda_driver.h"
+#include "gpu-agent/generated/cuda_driver.h"
 
 static const struct {
 	const char *name;
