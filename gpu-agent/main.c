@@ -14,13 +14,13 @@
 
 #include "common/log.h"
 #include "gpu-agent/agent.h"
-#include "gpu-agent/health.h"
-#include "gpu-agent/library.h"
-#include "gpu-agent/compiled.h"
-#include "gpu-agent/sandbox.h"
-#include "gpu-agent/settings.h"
-#include "gpu-agent/options.h"
-#include "gpu-agent/token.h"
+#include "gpu-agent/front/health.h"
+#include "gpu-agent/probe/library.h"
+#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/options.h"
+#include "gpu-agent/supervisor/token.h"
 
 static int fail(int status, const struct error *error)
 {

@@ -2,12 +2,11 @@
 # the driver that is configured.
 
 # Everything but the worker; tests link it with a toy worker of their own.
-AGENT_FRONT_SRCS := $(addprefix gpu-agent/,main.c options.c settings.c parse.c token.c supervisor.c \
-	spawn.c ready.c front.c events.c hello.c session.c pool.c lease.c sharing.c ledger.c \
-	pods.c peers.c tenants.c http.c health.c metrics.c status.c library.c probe.c meter.c \
-	compiled.c sandbox.c sandbox_files.c sandbox_calls.c)
+AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-agent/front/*.c \
+	gpu-agent/probe/*.c gpu-agent/sandbox/*.c)
 AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
-AGENT_WORKER_SRCS := $(filter-out $(AGENT_FRONT_SRCS),$(wildcard gpu-agent/*.c)) \
+AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/driver/*.c \
+	gpu-agent/worker/libraries/*/*.c) \
 	gpu-agent/generated/cuda_serve.c gpu-agent/generated/cuda_driver.c \
 	gpu-agent/generated/cublas_serve.c gpu-agent/generated/cublas_library.c \
 	gpu-agent/generated/cudnn_serve.c gpu-agent/generated/cudnn_library.c \
@@ -16,7 +15,7 @@ AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
 AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -lzstd -ldl
 
 # NVIDIA's NVML is opened at run time (nvml.c); only its types come from the header.
-$(OBJ)/gpu-agent/nvml.o: CPPFLAGS += -isystem $(NVML)/include
+$(OBJ)/gpu-agent/worker/driver/nvml.o: CPPFLAGS += -isystem $(NVML)/include
 
 all: $(BIN)/gpu-agent
 

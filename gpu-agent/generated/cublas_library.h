@@ -8,7 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CUBLAS_LIBRARY_H
 
 #include "common/error.h"
-#include "gpu-agent/worker.h"
+#include "gpu-agent/worker/worker.h"
 #include "protocol/libraries/cublas.h"
 
 struct cublas_library {
@@ -996,7 +996,7 @@ int cublas_library_open(struct cublas_library *l, const char *library, struct er
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cublas_serve_find(uint16_t op);
 
-/* Written by hand in gpu-agent/cublas*.c. */
+/* Written by hand in gpu-agent/worker/libraries/cublas. */
 CUresult serve_cublasGemmGroupedBatchedEx(struct worker *w, struct request *r);
 
 #endif

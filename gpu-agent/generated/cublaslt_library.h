@@ -8,7 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CUBLASLT_LIBRARY_H
 
 #include "common/error.h"
-#include "gpu-agent/worker.h"
+#include "gpu-agent/worker/worker.h"
 #include "protocol/libraries/cublaslt.h"
 
 struct cublaslt_library {
@@ -135,7 +135,7 @@ int cublaslt_library_open(struct cublaslt_library *l, const char *library, struc
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cublaslt_serve_find(uint16_t op);
 
-/* Written by hand in gpu-agent/cublaslt*.c. */
+/* Written by hand in gpu-agent/worker/libraries/cublaslt. */
 CUresult serve_cublasLtMatmul(struct worker *w, struct request *r);
 CUresult serve_cublasLtMatrixTransform(struct worker *w, struct request *r);
 CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *r);

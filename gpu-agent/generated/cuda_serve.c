@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "gpu-agent/worker.h"
+#include "gpu-agent/worker/worker.h"
 #include "gpu-agent/generated/cublas_library.h"
 #include "gpu-agent/generated/cublaslt_library.h"
 #include "gpu-agent/generated/cuda_driver.h"

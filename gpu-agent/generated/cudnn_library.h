@@ -8,7 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CUDNN_LIBRARY_H
 
 #include "common/error.h"
-#include "gpu-agent/worker.h"
+#include "gpu-agent/worker/worker.h"
 #include "protocol/libraries/cudnn.h"
 
 struct cudnn_library {

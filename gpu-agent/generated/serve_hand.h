@@ -7,7 +7,7 @@
 #ifndef VCUDA_PROTOCOL_GENERATED_SERVE_HAND_H
 #define VCUDA_PROTOCOL_GENERATED_SERVE_HAND_H
 
-#include "gpu-agent/worker.h"
+#include "gpu-agent/worker/worker.h"
 
 CUresult serve_vcudaOpen(struct worker *w, struct request *r);
 CUresult serve_vcudaLease(struct worker *w, struct request *r);

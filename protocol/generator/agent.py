@@ -208,7 +208,7 @@ def crossing_all(api):
 
 def serve_header(api):
     out = text.head("The serve functions that stand in gpu-agent/, written by hand.",
-                    "VCUDA_PROTOCOL_GENERATED_SERVE_HAND_H", ['"gpu-agent/worker.h"']) + "\n"
+                    "VCUDA_PROTOCOL_GENERATED_SERVE_HAND_H", ['"gpu-agent/worker/worker.h"']) + "\n"
     for e in crossing_all(api):
         if e.hand("agent"):
             out += text.prototype("CUresult", f"serve_{e.name}",
@@ -221,7 +221,7 @@ def serve_source(api):
         "Serve functions: what the worker does with a frame.  Each finds what the frame names,\n"
         "refuses once if anything was a lie, and calls the driver.  serve_vcuda… stand in\n"
         "gpu-agent/, written by hand; the libraries' functions have tables of their own.", None,
-        ["<string.h>", "", '"gpu-agent/worker.h"'] +
+        ["<string.h>", "", '"gpu-agent/worker/worker.h"'] +
         text.includes(*(f"{family}_library.h" for family in [*LIBRARIES, DESCRIBED]),
                       "cuda_driver.h", "cuda_ops.h", "cuda_wire.h", "serve_hand.h",
                       "vcuda_ops.h", "vcuda_wire.h"))

@@ -168,7 +168,7 @@ def offered(api):
 def library_header(api):
     out = text.head(f"The agent's lib{F}, opened at run time: its functions by name.",
                     f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/worker.h"', f'"protocol/libraries/{F}.h"'])
+                    ['"common/error.h"', '"gpu-agent/worker/worker.h"', f'"protocol/libraries/{F}.h"'])
     out += f"\nstruct {F}_library {{\n\tvoid *library;\n"
     for e in offered(api):
         gap = "" if e.result.endswith("*") else " "
@@ -273,8 +273,8 @@ def serve_source(api):
     first = api.ops[F][0]
     out = text.head(
         f"What calls the agent's lib{F}: each takes the call's items in the order in which the stub\n"
-        f"put them (gpu-agent/{F}.h), refuses once, and calls.", None,
-        [f'"gpu-agent/{F}.h"', '"gpu-agent/worker.h"'] +
+        f"put them (gpu-agent/worker/libraries/{F}/{F}.h), refuses once, and calls.", None,
+        [f'"gpu-agent/worker/libraries/{F}/{F}.h"', '"gpu-agent/worker/worker.h"'] +
         text.includes(f"{F}_library.h", f"{F}_ops.h")) + "\n"
     every = crossing(api)
     out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))

@@ -291,7 +291,7 @@ def offered(api, family):
 def library_header(api, family):
     out = text.head(f"The agent's lib{STEM.get(family, family)}, opened at run time: its functions by name.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/worker.h"', f'"protocol/libraries/{family}.h"'])
+                    ['"common/error.h"', '"gpu-agent/worker/worker.h"', f'"protocol/libraries/{family}.h"'])
     out += f"\nstruct {family}_library {{\n\tvoid *library;\n"
     for e in offered(api, family):
         out += text.wrap(f"\t{e.result} (*{e.name})(", items_of(e) or ["void"], ");",
@@ -305,7 +305,7 @@ def library_header(api, family):
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
     hand = [e for e in crossing(api, family) if by_hand(e)]
-    out += f"\n/* Written by hand in gpu-agent/{family}*.c. */\n" if hand else ""
+    out += f"\n/* Written by hand in gpu-agent/worker/libraries/{family}. */\n" if hand else ""
     for e in hand:
         out += text.prototype("CUresult", f"serve_{e.name}",
                               ["struct worker *w", "struct request *r"]) + "\n"
@@ -397,8 +397,8 @@ def serve_source(api, family):
     first = api.ops[family][0]
     out = text.head(
         f"Serve functions of {family}.api: each takes the handle that the frame names, with the\n"
-        f"state that came along (gpu-agent/{family}.c), and calls the agent's library.", None,
-        ["<string.h>", "", f'"gpu-agent/{family}.h"', '"gpu-agent/worker.h"'] +
+        f"state that came along (gpu-agent/worker/libraries/{family}/{family}.c), and calls the agent's library.", None,
+        ["<string.h>", "", f'"gpu-agent/worker/libraries/{family}/{family}.h"', '"gpu-agent/worker/worker.h"'] +
         text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
     every = crossing(api, family)
     out += "".join(serve_one(api, e) for e in every if not by_hand(e))

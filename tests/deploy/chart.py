@@ -234,7 +234,7 @@ def check_schema(checks):
 
 def check_config_keys(checks):
     """agent.config takes what the agent's configuration has."""
-    source = (ROOT / "gpu-agent/settings.c").read_text()
+    source = (ROOT / "gpu-agent/supervisor/settings.c").read_text()
     known = set(re.findall(r'^\t\{"([a-zA-Z_.]+)",', source, re.M)) | {"library_path"}
     schema = json.loads((CHART / "values.schema.json").read_text())["properties"]["agent"]["properties"]["config"]
     taken = set()
@@ -366,7 +366,7 @@ def check_tokens(checks, folder):
 
 def check_names(checks):
     """Names that other parts of the project own."""
-    source = (ROOT / "gpu-agent/metrics.c").read_text()
+    source = (ROOT / "gpu-agent/front/metrics.c").read_text()
     metrics = set(re.findall(r'"(vcuda_agent_[a-z_]+)"', source))
     metrics |= set(re.findall(r'"(vcuda_agent_info)\{', source))
     metrics |= {f"vcuda_agent_device_memory_{kind}_bytes" for kind in re.findall(r'^\t\t\{"([a-z]+)", "', source, re.M)}

@@ -13,9 +13,9 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/settings.h"
-#include "gpu-agent/tenants.h"
-#include "gpu-agent/token.h"
+#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/front/tenants.h"
+#include "gpu-agent/supervisor/token.h"
 #include "transport/transport.h"
 
 #define TURNS_IDLE 4 /* without a byte: it waits for more, until its deadline */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu-agent/front.h"
+#include "gpu-agent/front/front.h"
 
 /* The front; made at the first call. */
 struct front *target_front(void);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/cudnn_graph.h"
-#include "gpu-agent/worker_state.h"
+#include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cudnn_ops.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

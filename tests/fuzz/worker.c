@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/agent.h"
-#include "gpu-agent/worker.h"
+#include "gpu-agent/worker/worker.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/frame.h"
 #include "tests/fuzz/forked.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A node's libnvidia-ml.so.1 as gpu-agent/nvml.c opens it: each figure is another, so that one
- * that comes out in the wrong place shows (tests/nvml/node.py).  What is left out here (fans,
- * the encoder) the agent must take as not known.
+ * A node's libnvidia-ml.so.1 as gpu-agent/worker/driver/nvml.c opens it: each figure is
+ * another, so that one that comes out in the wrong place shows (tests/nvml/node.py).  What is
+ * left out here (fans, the encoder) the agent must take as not known.
  */
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #pragma GCC visibility push(default)
@@ -40,7 +40,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 							       : NVML_ERROR_NOT_FOUND;
 }
 
-/* What the agent's meter asks (gpu-agent/meter.c): the one GPU by its number. */
+/* What the agent's meter asks (gpu-agent/probe/meter.c): the one GPU by its number. */
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
 {
 	*count = 1;

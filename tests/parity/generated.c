@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/worker.h"
+#include "gpu-agent/worker/worker.h"
 #include "shim/generated/cuda_calls.h"
 #include "protocol/generated/cuda_ops.h"
 #include "shim/generated/cuda_procs.h"

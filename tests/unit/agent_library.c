@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/library.h"
+#include "gpu-agent/probe/library.h"
 
 struct table {
 	char path[64];

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/options.h"
-#include "gpu-agent/settings.h"
-#include "gpu-agent/token.h"
+#include "gpu-agent/supervisor/options.h"
+#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/token.h"
 
 static char path[] = "/tmp/agent-settings-XXXXXX";
 static struct agent_config config;

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/cudnn_graph.h"
-#include "gpu-agent/worker_state.h"
+#include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/worker_state.h"
 #include "protocol/libraries/cudnn_found.h"
 
 enum { RESULTS = 40, KNOBS = 12 };

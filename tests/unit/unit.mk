@@ -15,11 +15,11 @@ UNIT_OBJS_ring = $(SIDECAR_PARTS)
 UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
 UNIT_LIBS_ring = -lcjson
 UNIT_PREFIXES += cudnn
-UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/cudnn*.c) gpu-agent/names.c \
-	gpu-agent/library.c gpu-agent/generated/cudnn_serve.c)
+UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c \
+	gpu-agent/probe/library.c gpu-agent/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
 UNIT_PREFIXES += compiled
-UNIT_OBJS_compiled = $(call objects,gpu-agent/compiled.c)
+UNIT_OBJS_compiled = $(call objects,gpu-agent/supervisor/compiled.c)
 UNIT_LIBS_compiled = -lcrypto
 UNIT_LIBS_sidecar = -lcjson
 

@@ -26,7 +26,7 @@
 
 #include "common/descriptors.h"
 #include "gpu-agent/agent.h"
-#include "gpu-agent/worker.h"
+#include "gpu-agent/worker/worker.h"
 #include "protocol/wire/channel.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/vcuda_ops.h"

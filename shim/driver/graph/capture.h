@@ -2,7 +2,8 @@
  *
  * Streams that capture.  The worker's streams capture for real; the shim keeps what makes every
  * question local (who captures, into what, by which thread in which mode) and refuses what CUDA
- * refuses meanwhile.  The worker itself always captures relaxed (gpu-agent/capture.c).
+ * refuses meanwhile.  The worker itself always captures relaxed
+ * (gpu-agent/worker/driver/capture.c).
  */
 #ifndef VCUDA_SHIM_CAPTURE_H
 #define VCUDA_SHIM_CAPTURE_H

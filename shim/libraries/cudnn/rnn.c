@@ -390,8 +390,8 @@ cudnnStatus_t hand_cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDes
 
 /* --- where weights lie -------------------------------------------------------------------- */
 
-/* What gpu-agent/cudnn_hand.c answers: 1 + the distance from the start, or 0; then the number
- * of words of the descriptor and the words. */
+/* What gpu-agent/worker/libraries/cudnn/hand.c answers: 1 + the distance from the start, or 0;
+ * then the number of words of the descriptor and the words. */
 #define PLACE_WORDS 20
 
 static void place(const uint64_t *distance, const uint64_t *words, const void *start,

@@ -25,7 +25,8 @@ cudnnStatus_t cudnn_fault(cudnnStatus_t status, const char *text)
 	return status;
 }
 
-/* What gpu-agent/cudnn.c makes of cuDNN's statuses where a post failed, and the session's. */
+/* What gpu-agent/worker/libraries/cudnn/cudnn.c makes of cuDNN's statuses where a post failed,
+ * and the session's. */
 cudnnStatus_t cudnn_status(CUresult status)
 {
 	switch ((int)status) {

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu-agent/front/events.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/wait.h"
+
+#define EVENTS_A_TURN 64
+/* A deadline that came up while deadlines were looked at is met this much late at most. */
+#define EVENTS_LONGEST_MS 1000
+
+int events_open(struct events *events, struct error *error)
+{
+	events->epoll = epoll_create1(EPOLL_CLOEXEC);
+	return events->epoll < 0 ? error_set(error, errno, "epoll_create1") : 0;
+}
+
+int events_watch(struct events *events, struct watch *watch, int fd, uint32_t mask,
+	void (*ready)(struct watch *watch, uint32_t mask))
+{
+	struct epoll_event event = {.events = mask, .data.ptr = watch};
+
+	if (epoll_ctl(events->epoll, EPOLL_CTL_ADD, fd, &event))
+		return -errno;
+	watch->fd = fd;
+	watch->ready = ready;
+	return 0;
+}
+
+int events_forget(struct events *events, struct watch *watch)
+{
+	int fd = watch->fd;
+
+	if (fd >= 0)
+		epoll_ctl(events->epoll, EPOLL_CTL_DEL, fd, NULL);
+	watch->fd = -1;
+	return fd;
+}
+
+void events_turn(struct events *events, uint64_t until)
+{
+	struct epoll_event list[EVENTS_A_TURN];
+	uint64_t now = wait_now();
+	uint64_t ms = until <= now ? 0 : (until - now) / 1000000 + 1;
+	int n;
+
+	if (ms > EVENTS_LONGEST_MS)
+		ms = EVENTS_LONGEST_MS;
+	n = epoll_wait(events->epoll, list, EVENTS_A_TURN, (int)ms);
+	for (int i = 0; i < n; i++) {
+		struct watch *watch = list[i].data.ptr;
+
+		if (watch->fd >= 0)
+			watch->ready(watch, list[i].events);
+	}
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The front: one loop that listens, decides who gets a session, keeps the accounts, and answers
+ * HTTP.  It never opens a CUDA library.  When it dies the supervisor starts another under the
+ * same ports; sessions of the old one end with it.
+ */
+#include "gpu-agent/front/front.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/front/health.h"
+#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/front/tenants.h"
+
+#define TELL_MS 200
+
+static struct front *the_front; /* the one that the control socket's watch belongs to */
+
+void front_clean(char *out, size_t n, const char *text, size_t text_size)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < n && i < text_size && text[i]; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		out[i] = c < ' ' || c >= 127 || c == '"' || c == '\\' ? '?' : text[i];
+	}
+	out[i] = 0;
+}
+
+void front_address(const struct sockaddr_storage *from, struct in6_addr *address)
+{
+	const struct sockaddr_in *v4 = (const void *)from;
+	const struct sockaddr_in6 *v6 = (const void *)from;
+
+	memset(address, 0, sizeof(*address));
+	if (from->ss_family == AF_INET6) {
+		*address = v6->sin6_addr;
+	} else if (from->ss_family == AF_INET) {
+		address->s6_addr[10] = address->s6_addr[11] = 0xff;
+		memcpy(&address->s6_addr[12], &v4->sin_addr, 4);
+	}
+}
+
+const char *front_peer(char out[INET6_ADDRSTRLEN], const struct in6_addr *address)
+{
+	if (IN6_IS_ADDR_V4MAPPED(address))
+		inet_ntop(AF_INET, &address->s6_addr[12], out, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, address, out, INET6_ADDRSTRLEN);
+	return out;
+}
+
+bool front_is_ready(const struct front *front, const char **text)
+{
+	const struct pool *pool = &front->pool;
+
+	*text = "";
+	if (front->draining)
+		*text = "draining";
+	else if (pool->failing && !pool->count[WORKER_READY])
+		*text = pool->text;
+	else if (!front->ledger.device_count)
+		*text = "the first worker is starting";
+	else if (front->ledger.bugs)
+		*text = "the ledger does not add up; the agent's log says where";
+	return !**text;
+}
+
+bool front_tell(struct front *front, const struct control *control)
+{
+	struct pollfd p = {.fd = front->control.fd, .events = POLLOUT};
+
+	/* Hundreds of datagrams queue; the wait is shorter than the supervisor's for us, so
+	 * that the two cannot wait for each other. */
+	for (int i = 0; i < 2; i++) {
+		if (send(front->control.fd, control, sizeof(*control), MSG_NOSIGNAL) ==
+			(ssize_t)sizeof(*control))
+			return true;
+		if (errno != EAGAIN) {
+			front->done = true;
+			return false;
+		}
+		poll(&p, 1, TELL_MS);
+	}
+	log_warn("supervisor.slow", "what=%u", control->what);
+	return false;
+}
+
+static void start_drain(struct front *front, uint32_t ms)
+{
+	front->draining = true;
+	front->drain_at = wait_now() + ms * FRONT_MS;
+	session_refuse_waiting(front, "the agent is draining; try another one or later");
+	for (uint32_t i = 0; i < front->pool.room; i++) {
+		struct pool_worker *worker = &front->pool.workers[i];
+
+		if (worker->state == WORKER_READY || worker->state == WORKER_STARTING)
+			pool_stop(front, worker, STATUS_NOT_READY, "the agent is draining");
+	}
+}
+
+static void stop_sessions(struct front *front)
+{
+	log_warn("drain.stop", "sessions=%u", front->session_count);
+	front->stopped = true;
+	for (uint32_t i = 0; i < front->pool.room; i++)
+		if (front->pool.workers[i].state == WORKER_BUSY ||
+			front->pool.workers[i].state == WORKER_TAKEN)
+			pool_stop(front, &front->pool.workers[i], STATUS_NOT_READY,
+				"the agent ended");
+}
+
+/* Draining is over when no session is left and every worker was reaped. */
+static uint64_t drain_tick(struct front *front, uint64_t now)
+{
+	if (!front->draining)
+		return UINT64_MAX;
+	if (!front->session_count &&
+		front->pool.count[WORKER_FREE] + front->pool.count[WORKER_ASKED] ==
+			front->pool.room) {
+		front->done = true;
+		return now;
+	}
+	if (!front->stopped && front->drain_at <= now)
+		stop_sessions(front);
+	return front->stopped ? UINT64_MAX : front->drain_at;
+}
+
+static void take_tokens(struct front *front, int fd)
+{
+	static struct agent_config fresh;
+	struct error error;
+
+	if (fd < 0 || settings_from_fd(&fresh, fd, &error)) {
+		log_error("tokens.lost", "text=\"%s\"", fd < 0 ? "no memfd" : error.text);
+		return;
+	}
+	tenants_take(front, &fresh.tokens);
+	memset(&fresh, 0, sizeof(fresh));
+}
+
+/* By the UUID that the driver gave: NVML numbers devices in its own way. */
+static void take_meter(struct front *front, const struct control *c)
+{
+	struct control_gpu gpu;
+	char uuid[sizeof(gpu.uuid)] = "";
+
+	memcpy(&gpu, c->text, sizeof(gpu));
+	for (uint32_t d = 0; d < front->ledger.device_count; d++) {
+		status_uuid_text(uuid, sizeof(uuid), front->ledger.devices[d].uuid);
+		if (strncmp(uuid, gpu.uuid, sizeof(gpu.uuid)))
+			continue;
+		front->meters[d] = gpu;
+		front->metered_at[d] = wait_now();
+	}
+}
+
+static void handle_control(struct front *front, struct control *c, int fd)
+{
+	if (c->what == CONTROL_GPU)
+		take_meter(front, c);
+	c->text[sizeof(c->text) - 1] = 0;
+	switch (c->what) {
+	case CONTROL_STARTED: pool_started(front, c, fd); return;
+	case CONTROL_REFUSED: pool_refused(front, c); break;
+	case CONTROL_EXITED: pool_exited(front, c); break;
+	case CONTROL_DRAIN: start_drain(front, c->ms); break;
+	case CONTROL_GPU: break;
+	case CONTROL_TOKENS: take_tokens(front, fd); break;
+	case CONTROL_LIBRARY:
+		if (c->number < AGENT_LIBRARIES && front->library_count < CONTROL_LIBRARIES)
+			front->libraries[front->library_count++] = *c;
+		break;
+	default: log_error("supervisor.nonsense", "what=%u", c->what); break;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static void control_ready(struct watch *watch, uint32_t mask)
+{
+	struct front *front = the_front;
+
+	(void)mask;
+	for (;;) {
+		struct control c;
+		int fd;
+		ssize_t n = descriptors_receive(watch->fd, &c, sizeof(c), &fd, 1, MSG_DONTWAIT);
+
+		if (n == -EAGAIN)
+			return;
+		if (n != (ssize_t)sizeof(c)) {
+			front->done = true;
+			return;
+		}
+		handle_control(front, &c, fd);
+	}
+}
+
+/* For the ready file: when it is known whether we are ready, and whenever that changes. */
+static void report_state(struct front *front)
+{
+	struct control c = {.what = CONTROL_STATE};
+	const char *text;
+	bool ready = front_is_ready(front, &text);
+
+	if (!ready && !front->pool.failing && !front->draining)
+		return; /* not known yet */
+	if (front->told && front->told_ready == ready && !strcmp(front->told_text, text))
+		return;
+	c.status = ready ? 0 : STATUS_NOT_READY;
+	snprintf(c.text, sizeof(c.text), "%s", text);
+	if (!front_tell(front, &c))
+		return;
+	front->told = true;
+	front->told_ready = ready;
+	snprintf(front->told_text, sizeof(front->told_text), "%s", text);
+	if (ready)
+		log_info("agent.ready", "gpus=%u driver=\"%s\"", front->ledger.device_count,
+			front->pool.driver);
+	else
+		log_warn("agent.not_ready", "text=\"%s\"", text);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int open_all(struct front *front, struct error *error)
+{
+	int ret = events_open(&front->events, error);
+
+	if (!ret)
+		ret = events_watch(&front->events, &front->control, AGENT_FD_SOCKET, EPOLLIN,
+			control_ready);
+	if (!ret)
+		ret = tenants_open(front, error);
+	if (!ret)
+		ret = session_open_table(front, error);
+	if (!ret)
+		ret = pool_open(front, error);
+	if (!ret)
+		ret = http_open(front, AGENT_FD_LISTEN + LISTEN_CONTROL, error);
+	if (!ret)
+		ret = hello_open(front, error);
+	if (!ret)
+		health_open(front);
+	return ret;
+}
+
+int front_main(const struct agent_config *config)
+{
+	static struct front front;
+	struct error error = {0};
+
+	front.config = config;
+	front.started = time(NULL);
+	front.ledger.limit = config->memory_limit;
+	the_front = &front;
+	if (open_all(&front, &error)) {
+		fprintf(stderr, "gpu-agent: front: %s\n", error.text);
+		return 1;
+	}
+	pool_balance(&front, wait_now());
+	while (!front.done) {
+		uint64_t now = wait_now(), next;
+
+		next = sooner(pool_tick(&front, now), session_tick(&front, now));
+		next = sooner(next, hello_tick(&front, now));
+		next = sooner(next, tenants_tick(&front, now));
+		next = sooner(next, drain_tick(&front, now));
+		next = sooner(next, http_tick(&front));
+		report_state(&front);
+		if (front.done)
+			break;
+		events_turn(&front.events, next);
+	}
+	health_close(&front);
+	hello_close(&front);
+	http_close(&front);
+	tenants_close(&front);
+	free(front.late);
+	free(front.sessions);
+	free(front.pods);
+	free(front.pool.workers);
+	return 0;
+}

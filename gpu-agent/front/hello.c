@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Connections that have not said who they are.  Each has one fixed slot, 5 s, and room for
+ * exactly one HELLO: what comes behind it stays in the socket for the worker.  Nothing is
+ * allocated, started or looked up before the token was compared.
+ *
+ * TCP_DEFER_ACCEPT keeps a connection without bytes in the kernel, so that a well-behaved
+ * client holds a slot for no time at all, and the limits are there for the others.
+ */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/front/peers.h"
+#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/tenants.h"
+
+#define ACCEPTS_A_TURN 64
+#define DEFER_SECONDS 1
+#define LINGER_NS (1000 * FRONT_MS)
+
+static struct front *hello_front; /* the one that the listeners' watches belong to */
+
+const char *refusal_name(enum refusal refusal)
+{
+	static const char *const names[REFUSALS] = {
+		[REFUSAL_MAGIC] = "magic",
+		[REFUSAL_VERSION] = "version",
+		[REFUSAL_ROLE] = "role",
+		[REFUSAL_TOKEN] = "token",
+		[REFUSAL_SECRET] = "secret",
+		[REFUSAL_LATE] = "late",
+		[REFUSAL_QUOTA] = "quota",
+		[REFUSAL_DRAINING] = "draining",
+		[REFUSAL_NOT_READY] = "not_ready",
+		[REFUSAL_TIMEOUT] = "timeout",
+		[REFUSAL_FLOOD] = "flood",
+	};
+
+	return names[refusal];
+}
+
+/* Attempts are counted; one a second is logged. */
+static void count_refusal(
+	struct front *front, enum refusal refusal, const struct in6_addr *address)
+{
+	static uint64_t logged_at;
+	uint64_t now = wait_now();
+	char peer[INET6_ADDRSTRLEN];
+
+	front->counters.refused[refusal]++;
+	if (now - logged_at < 1000 * FRONT_MS)
+		return;
+	logged_at = now;
+	log_warn("hello.refused", "reason=%s peer=%s", refusal_name(refusal),
+		front_peer(peer, address));
+}
+
+bool hello_welcome(int fd, const struct session_welcome *welcome)
+{
+	return send(fd, welcome, sizeof(*welcome), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	       (ssize_t)sizeof(*welcome);
+}
+
+/* The slot is free again; returns the connection. */
+static int release(struct front *front, struct hello_slot *slot)
+{
+	front->half_open--;
+	explicit_bzero(&slot->hello, sizeof(slot->hello));
+	return events_forget(&front->events, &slot->watch);
+}
+
+static void drop(struct front *front, struct hello_slot *slot)
+{
+	close(release(front, slot));
+}
+
+/* All that we say, and the connection stays until the peer closed it: closing with its bytes
+ * unread would reset it, and the answer could be lost on the way. */
+static void answer_last(
+	struct front *front, struct hello_slot *slot, const struct session_welcome *welcome)
+{
+	if (!hello_welcome(slot->watch.fd, welcome)) {
+		drop(front, slot);
+		return;
+	}
+	shutdown(slot->watch.fd, SHUT_WR);
+	slot->lingering = true;
+	slot->got = 0;
+	slot->deadline = wait_now() + LINGER_NS;
+}
+
+static void refuse(struct front *front, struct hello_slot *slot, enum refusal refusal,
+	uint32_t status, const char *text)
+{
+	struct session_welcome welcome = {
+		.magic = SESSION_MAGIC,
+		.version = SESSION_VERSION,
+		.status = status,
+	};
+
+	count_refusal(front, refusal, &slot->address);
+	snprintf(welcome.text, sizeof(welcome.text), "%s", text);
+	answer_last(front, slot, &welcome);
+}
+
+static void answer_probe(
+	struct front *front, struct hello_slot *slot, const struct hello_from *from)
+{
+	struct session_welcome welcome = {
+		.magic = SESSION_MAGIC,
+		.version = SESSION_VERSION,
+		.reply_port = front->config->bound[LISTEN_SEND],
+	};
+	enum refusal refusal = REFUSAL_NOT_READY;
+	const char *why = "";
+	char waste[192];
+	bool full;
+
+	front->counters.probes++;
+	welcome.status = session_may(front, from, &refusal, welcome.text);
+	/* Full is no fault: the agent answers, and what runs there goes on. The text says it,
+	 * and with nothing free it is the last that a client of several agents tries. */
+	full = welcome.status && refusal == REFUSAL_QUOTA &&
+	       !pods_may(front, &slot->hello, waste);
+	if (full)
+		welcome.status = 0;
+	if (!welcome.status && !front_is_ready(front, &why)) {
+		welcome.status = STATUS_NOT_READY;
+		snprintf(welcome.text, sizeof(welcome.text), "%s", why);
+	}
+	welcome.gpus = (uint8_t)front->ledger.device_count;
+	welcome.sessions = front->session_count;
+	for (uint32_t d = 0; d < front->ledger.device_count && !full; d++)
+		if (ledger_free(&front->ledger, d) > welcome.free_memory)
+			welcome.free_memory = ledger_free(&front->ledger, d);
+	if (!welcome.status && !full)
+		snprintf(welcome.text, sizeof(welcome.text), "ready: %u %s, %u ready %s",
+			front->ledger.device_count,
+			front->ledger.device_count == 1 ? "GPU" : "GPUs",
+			front->pool.count[WORKER_READY],
+			front->pool.count[WORKER_READY] == 1 ? "worker" : "workers");
+	answer_last(front, slot, &welcome);
+}
+
+static void hello_ready(struct watch *watch, uint32_t mask);
+
+/* A whole HELLO of our version. */
+static void decide(struct front *front, struct hello_slot *slot)
+{
+	const struct session_hello *hello = &slot->hello;
+	const struct hello_from from = {
+		hello, &slot->address, tenants_find(front, hello->token)};
+	enum refusal refusal = REFUSAL_ROLE;
+	char text[192] = "";
+	uint32_t status;
+	int fd;
+
+	if (!from.tenant) {
+		refuse(front, slot, REFUSAL_TOKEN, STATUS_NOT_PERMITTED,
+			"the token is not the agent's; set it on the client's side "
+			"(token_file)");
+		return;
+	}
+	if (hello->role == SESSION_PROBE) {
+		answer_probe(front, slot, &from);
+		return;
+	}
+	/* Who takes it watches it himself. */
+	fd = events_forget(&front->events, &slot->watch);
+	if (hello->role == SESSION_COMMANDS && !slot->send_port) {
+		status = session_begin(front, fd, &from, &refusal, text);
+	} else if (hello->role == SESSION_REPLIES && slot->send_port) {
+		status = session_join(front, fd, &from, &refusal, text);
+	} else if (hello->role == SESSION_LANE && !slot->send_port) {
+		status = session_lane(front, fd, &from, &refusal, text);
+	} else {
+		status = STATUS_INVALID_VALUE;
+		snprintf(text, sizeof(text),
+			"role %u is not served on this port: commands go to port %u, replies "
+			"to %u",
+			hello->role, front->config->bound[LISTEN_RECV],
+			front->config->bound[LISTEN_SEND]);
+	}
+	if (!status) {
+		release(front, slot);
+	} else if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
+		close(fd);
+		release(front, slot);
+	} else {
+		refuse(front, slot, refusal, status, text);
+	}
+}
+
+/* What came so far; false: the slot was answered or dropped. */
+static bool look(struct front *front, struct hello_slot *slot)
+{
+	const struct session_hello *hello = &slot->hello;
+	char text[192];
+
+	if (slot->got >= sizeof(hello->magic) && hello->magic != SESSION_MAGIC) {
+		count_refusal(front, REFUSAL_MAGIC, &slot->address);
+		drop(front, slot);
+		return false;
+	}
+	if (slot->got >= offsetof(struct session_hello, role) &&
+		hello->version != SESSION_VERSION) {
+		snprintf(text, sizeof(text),
+			"the client speaks session protocol %u, this agent %u (gpu-agent %s); "
+			"use the same release on both sides",
+			hello->version, SESSION_VERSION, AGENT_VERSION);
+		refuse(front, slot, REFUSAL_VERSION, STATUS_MISMATCH, text);
+		return false;
+	}
+	if (slot->got == sizeof(*hello)) {
+		decide(front, slot);
+		return false;
+	}
+	return true;
+}
+
+static void linger(struct front *front, struct hello_slot *slot)
+{
+	char waste[2048];
+	ssize_t n;
+
+	while ((n = recv(slot->watch.fd, waste, sizeof(waste), MSG_DONTWAIT)) > 0) {
+		slot->got += (uint32_t)n;
+		if (slot->got > HELLO_DRAIN_BYTES)
+			break;
+	}
+	if (n < 0 && errno == EAGAIN)
+		return;
+	drop(front, slot);
+}
+
+static void hello_ready(struct watch *watch, uint32_t mask)
+{
+	struct hello_slot *slot = events_owner(watch, struct hello_slot, watch);
+	struct front *front = hello_front;
+	ssize_t n;
+
+	(void)mask;
+	if (slot->lingering) {
+		linger(front, slot);
+		return;
+	}
+	do {
+		n = recv(watch->fd, (char *)&slot->hello + slot->got,
+			sizeof(slot->hello) - slot->got, MSG_DONTWAIT);
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			drop(front, slot);
+			return;
+		}
+		slot->got += (uint32_t)n;
+	} while (look(front, slot));
+}
+
+static void evict(struct front *front, struct hello_slot *slot)
+{
+	struct linger hard = {.l_onoff = 1};
+
+	count_refusal(front, REFUSAL_FLOOD, &slot->address);
+	setsockopt(slot->watch.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	drop(front, slot);
+}
+
+static struct hello_slot *make_room(struct front *front, const struct in6_addr *address)
+{
+	struct hello_slot *slot;
+	struct peers peers;
+
+	peers_begin(&peers, address);
+	for (int i = 0; i < HELLO_SLOTS; i++) {
+		slot = &front->slots[i];
+		peers_meet(&peers, i, slot->watch.fd >= 0, &slot->address, slot->since);
+	}
+	slot = &front->slots[peers_choose(&peers, HELLO_PER_ADDRESS)];
+	if (slot->watch.fd >= 0)
+		evict(front, slot);
+	return slot;
+}
+
+static void listener_ready(struct watch *watch, uint32_t mask)
+{
+	struct front *front = hello_front;
+
+	(void)mask;
+	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+		struct sockaddr_storage from = {0};
+		socklen_t size = sizeof(from);
+		int one = 1, fd;
+		struct in6_addr address;
+		struct hello_slot *slot;
+
+		fd = accept4(watch->fd, (struct sockaddr *)&from, &size,
+			SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			return;
+		front_address(&from, &address);
+		slot = make_room(front, &address);
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
+			close(fd);
+			continue;
+		}
+		front->half_open++;
+		slot->send_port = watch == &front->listeners[LISTEN_SEND];
+		slot->lingering = false;
+		slot->got = 0;
+		slot->address = address;
+		slot->since = wait_now();
+		slot->deadline = slot->since + SESSION_HELLO_MS * FRONT_MS;
+		hello_ready(&slot->watch, EPOLLIN);
+	}
+}
+
+uint64_t hello_tick(struct front *front, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; front->half_open && i < HELLO_SLOTS; i++) {
+		struct hello_slot *slot = &front->slots[i];
+
+		if (slot->watch.fd < 0)
+			continue;
+		if (slot->deadline <= now) {
+			if (!slot->lingering)
+				count_refusal(front, REFUSAL_TIMEOUT, &slot->address);
+			drop(front, slot);
+		} else if (slot->deadline < next) {
+			next = slot->deadline;
+		}
+	}
+	return next;
+}
+
+int hello_open(struct front *front, struct error *error)
+{
+	int defer = DEFER_SECONDS, ret;
+
+	hello_front = front;
+	front->slots = calloc(HELLO_SLOTS, sizeof(*front->slots));
+	if (!front->slots)
+		return error_set(error, ENOMEM, "slots for connections");
+	for (unsigned i = 0; i < HELLO_SLOTS; i++)
+		front->slots[i].watch.fd = -1;
+	for (int i = 0; i < 2; i++) {
+		int fd = AGENT_FD_LISTEN + i;
+
+		setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer, sizeof(defer));
+		ret = events_watch(
+			&front->events, &front->listeners[i], fd, EPOLLIN, listener_ready);
+		if (ret)
+			return error_set(error, -ret, "watch the listening socket %d", fd);
+	}
+	return 0;
+}
+
+void hello_close(struct front *front)
+{
+	for (unsigned i = 0; i < HELLO_SLOTS; i++)
+		if (front->slots[i].watch.fd >= 0)
+			drop(front, &front->slots[i]);
+	for (int i = 0; i < 2; i++)
+		close(events_forget(&front->events, &front->listeners[i]));
+	free(front->slots);
+}

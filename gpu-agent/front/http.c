@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The control port: HTTP for probes, Prometheus and people.  Read-only: GET and HEAD, no
+ * bodies, small requests, few connections, short deadlines.  libmicrohttpd runs inside the
+ * front's loop, so a page reads the front's state without a lock.
+ *
+ * The front accepts: whoever comes is let in, and where all places are taken the connection
+ * that is there longest goes.  (libmicrohttpd by itself stops listening at its limit, and
+ * whoever holds idle connections keeps everybody else out.)
+ */
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/wait.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/peers.h"
+
+#define HTTP_CONNECTIONS 64
+#define HTTP_SECONDS 5
+#define HTTP_REQUEST_MAX 8192 /* request line and headers, and the answer's headers */
+#define HTTP_PER_ADDRESS 32
+#define HTTP_LIFE_NS (30000 * FRONT_MS) /* of a connection, however busy it looks */
+#define HTTP_ACCEPTS_A_TURN 64
+
+struct http_slot {
+	int fd; /* -1: free. libmicrohttpd's: it closes it */
+	uint64_t since;
+	struct in6_addr address;
+};
+
+struct http {
+	struct MHD_Daemon *daemon;
+	struct watch watch; /* libmicrohttpd's own epoll descriptor */
+	struct watch listener;
+	struct http_slot slots[HTTP_CONNECTIONS];
+	struct http_slot *adding; /* whose connection is just being added */
+};
+
+struct page {
+	const char *path;
+	const char *type;
+	char *(*text)(const struct front *front);
+};
+
+static const struct page pages[] = {
+	{"/", "text/html; charset=utf-8", status_page},
+	{"/metrics", "text/plain; version=0.0.4; charset=utf-8", metrics_text},
+	{"/v1/gpus", "application/json", status_gpus},
+	{"/v1/sessions", "application/json", status_sessions},
+};
+
+/* Answers with text, which is freed (also where it is NULL: out of memory). */
+static enum MHD_Result answer(
+	struct MHD_Connection *connection, unsigned status, const char *type, char *text)
+{
+	struct MHD_Response *response;
+	enum MHD_Result result;
+
+	if (!text)
+		return MHD_NO;
+	response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+	if (!response) {
+		free(text);
+		return MHD_NO;
+	}
+	MHD_add_response_header(response, "Content-Type", type);
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, "Allow", "GET, HEAD");
+	result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result respond(struct front *front, struct MHD_Connection *connection,
+	const char *url, const char *method)
+{
+	static const char plain[] = "text/plain; charset=utf-8";
+
+	if (strcmp(method, "GET") && strcmp(method, "HEAD"))
+		return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, plain,
+			strdup("only GET and HEAD are served here\n"));
+	if (!strcmp(url, "/healthz") || !strcmp(url, "/livez"))
+		return answer(connection, MHD_HTTP_OK, plain, strdup("ok\n"));
+	if (!strcmp(url, "/readyz")) {
+		bool ready, verbose;
+		char *text;
+
+		verbose = MHD_lookup_connection_value_n(connection, MHD_GET_ARGUMENT_KIND,
+				  "verbose", 7, NULL, NULL) == MHD_YES;
+		text = status_ready(front, verbose, &ready);
+		return answer(connection, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
+			plain, text);
+	}
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+		if (!strcmp(url, pages[i].path))
+			return answer(
+				connection, MHD_HTTP_OK, pages[i].type, pages[i].text(front));
+	return answer(connection, MHD_HTTP_NOT_FOUND, plain,
+		strdup("no such page; there are / /healthz /readyz /metrics /v1/gpus "
+		       "/v1/sessions\n"));
+}
+
+/* libmicrohttpd asks once for the headers, then for each piece of a body, then to answer. */
+static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, const char *url,
+	const char *method, const char *version, const char *upload, size_t *upload_size,
+	void **state)
+{
+	static char seen;
+
+	(void)version;
+	(void)upload;
+	if (*upload_size)
+		return MHD_NO; /* a body: the connection is closed */
+	if (!*state) {
+		*state = &seen;
+		return MHD_YES;
+	}
+	return respond(cls, connection, url, method);
+}
+
+static void http_ready(struct watch *watch, uint32_t mask)
+{
+	(void)mask;
+	MHD_run(events_owner(watch, struct http, watch)->daemon);
+}
+
+/* --- connections -------------------------------------------------------------------------- */
+
+/* Called by libmicrohttpd when it has taken a connection, and before it closes one. */
+static void connection_changed(void *cls, struct MHD_Connection *connection, void **context,
+	enum MHD_ConnectionNotificationCode code)
+{
+	struct http *http = cls;
+	struct http_slot *slot = *context;
+
+	(void)connection;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		*context = http->adding;
+	else if (slot)
+		slot->fd = -1;
+}
+
+/* libmicrohttpd sees the end of the connection and frees the slot. */
+static void evict(struct http *http, struct http_slot *slot)
+{
+	shutdown(slot->fd, SHUT_RDWR);
+	for (int i = 0; i < 2 && slot->fd >= 0; i++)
+		MHD_run(http->daemon);
+}
+
+static struct http_slot *make_room(struct http *http, const struct in6_addr *address)
+{
+	struct http_slot *slot;
+	struct peers peers;
+
+	peers_begin(&peers, address);
+	for (int i = 0; i < HTTP_CONNECTIONS; i++) {
+		slot = &http->slots[i];
+		peers_meet(&peers, i, slot->fd >= 0, &slot->address, slot->since);
+	}
+	slot = &http->slots[peers_choose(&peers, HTTP_PER_ADDRESS)];
+	if (slot->fd >= 0)
+		evict(http, slot);
+	return slot->fd < 0 ? slot : NULL;
+}
+
+static void listener_ready(struct watch *watch, uint32_t mask)
+{
+	struct http *http = events_owner(watch, struct http, listener);
+
+	(void)mask;
+	for (int i = 0; i < HTTP_ACCEPTS_A_TURN; i++) {
+		struct sockaddr_storage from = {0};
+		socklen_t size = sizeof(from);
+		int fd = accept4(watch->fd, (struct sockaddr *)&from, &size,
+			SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct in6_addr address;
+		struct http_slot *slot;
+
+		if (fd < 0)
+			return;
+		front_address(&from, &address);
+		slot = make_room(http, &address);
+		if (!slot) {
+			close(fd);
+			continue;
+		}
+		*slot = (struct http_slot){.fd = fd, .since = wait_now(), .address = address};
+		http->adding = slot;
+		/* It closes what it does not take. */
+		if (MHD_add_connection(http->daemon, fd, (struct sockaddr *)&from, size) !=
+			MHD_YES)
+			slot->fd = -1;
+		http->adding = NULL;
+	}
+}
+
+/* Its own messages would be a log line per bad request. */
+static void silent(void *cls, const char *format, va_list args)
+{
+	(void)cls;
+	(void)format;
+	(void)args;
+}
+
+int http_open(struct front *front, int listener, struct error *error)
+{
+	const union MHD_DaemonInfo *info;
+	struct http *http = calloc(1, sizeof(*http));
+
+	if (!http)
+		return error_set(error, ENOMEM, "HTTP");
+	for (unsigned i = 0; i < HTTP_CONNECTIONS; i++)
+		http->slots[i].fd = -1;
+	/* Its limit is out of reach: make_room keeps ours. */
+	http->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL,
+		handle, front, MHD_OPTION_EXTERNAL_LOGGER, silent, NULL,
+		MHD_OPTION_NOTIFY_CONNECTION, connection_changed, http,
+		MHD_OPTION_CONNECTION_LIMIT, 2u * HTTP_CONNECTIONS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_SECONDS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_REQUEST_MAX, MHD_OPTION_END);
+	info = http->daemon ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)
+			    : NULL;
+	if (!info ||
+		events_watch(
+			&front->events, &http->watch, info->epoll_fd, EPOLLIN, http_ready) ||
+		events_watch(
+			&front->events, &http->listener, listener, EPOLLIN, listener_ready)) {
+		if (http->daemon)
+			MHD_stop_daemon(http->daemon);
+		free(http);
+		return error_set(error, 0, "the control port: libmicrohttpd does not start");
+	}
+	front->http = http;
+	return 0;
+}
+
+/* Who says a byte now and then is never idle. */
+static uint64_t end_old(struct http *http, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < HTTP_CONNECTIONS; i++) {
+		struct http_slot *slot = &http->slots[i];
+
+		if (slot->fd >= 0 && slot->since + HTTP_LIFE_NS <= now)
+			evict(http, slot);
+		if (slot->fd >= 0 && slot->since + HTTP_LIFE_NS < next)
+			next = slot->since + HTTP_LIFE_NS;
+	}
+	return next;
+}
+
+uint64_t http_tick(struct front *front)
+{
+	struct http *http = front->http;
+	MHD_UNSIGNED_LONG_LONG ms;
+	uint64_t now = wait_now(), next = end_old(http, now);
+
+	if (MHD_get_timeout(http->daemon, &ms) == MHD_YES && ms == 0)
+		MHD_run(http->daemon);
+	if (MHD_get_timeout(http->daemon, &ms) == MHD_YES && now + ms * FRONT_MS < next)
+		next = now + ms * FRONT_MS;
+	return next;
+}
+
+void http_close(struct front *front)
+{
+	events_forget(&front->events, &front->http->watch);
+	close(events_forget(&front->events, &front->http->listener));
+	MHD_stop_daemon(front->http->daemon);
+	free(front->http);
+	front->http = NULL;
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * /metrics in Prometheus' text format.  Labels come from fixed sets, from the GPUs and from the
+ * token file; but for the names of pods, which are what clients say: printable, without quotes,
+ * and of so many pods at once and no more.  docs/AGENT.md lists the names.
+ */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/wait.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/front/tenants.h"
+
+#define METER_STALE_NS (20000 * FRONT_MS) /* the meter speaks every 5 s */
+#define METRICS_PODS 256		  /* whose figures are told */
+
+static void head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void one(FILE *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+	head(out, name, type, help);
+	fprintf(out, "%s %" PRIu64 "\n", name, value);
+}
+
+struct labelled {
+	const char *value;
+	uint64_t number;
+};
+
+static void some(FILE *out, const char *name, const char *type, const char *help,
+	const char *label, const struct labelled *rows, size_t count)
+{
+	head(out, name, type, help);
+	for (size_t i = 0; i < count; i++)
+		fprintf(out, "%s{%s=\"%s\"} %" PRIu64 "\n", name, label, rows[i].value,
+			rows[i].number);
+}
+#define SOME(out, name, type, help, label, ...)                                                \
+	some(out, name, type, help, label, (struct labelled[]){__VA_ARGS__},                   \
+		sizeof((struct labelled[]){__VA_ARGS__}) / sizeof(struct labelled))
+
+/* Upper bounds in milliseconds, as many as struct histogram has. */
+static const uint64_t wait_bounds[HISTOGRAM_BOUNDS] = {
+	1, 5, 10, 50, 100, 500, 1000, 5000, 30000};
+static const uint64_t duration_bounds[HISTOGRAM_BOUNDS] = {
+	100, 1000, 10000, 60000, 300000, 1800000, 3600000, 21600000, 86400000};
+
+static void observe(struct histogram *h, const uint64_t bounds[HISTOGRAM_BOUNDS], uint64_t ns)
+{
+	size_t i = 0;
+
+	while (i < HISTOGRAM_BOUNDS && ns > bounds[i] * FRONT_MS)
+		i++;
+	h->counts[i]++;
+	h->sum_ns += ns;
+}
+
+void metrics_wait(struct front *front, uint64_t ns)
+{
+	observe(&front->counters.waits, wait_bounds, ns);
+}
+
+void metrics_duration(struct front *front, uint64_t ns)
+{
+	observe(&front->counters.durations, duration_bounds, ns);
+}
+
+static void print_histogram(FILE *out, const char *name, const char *help,
+	const struct histogram *h, const uint64_t bounds[HISTOGRAM_BOUNDS])
+{
+	uint64_t count = 0;
+
+	head(out, name, "histogram", help);
+	for (size_t i = 0; i < HISTOGRAM_BOUNDS; i++) {
+		count += h->counts[i];
+		fprintf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
+			(double)bounds[i] / 1000, count);
+	}
+	count += h->counts[HISTOGRAM_BOUNDS];
+	fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.6f\n%s_count %" PRIu64 "\n",
+		name, count, name, (double)h->sum_ns / 1e9, name, count);
+}
+
+static void print_sessions(FILE *out, const struct front *front)
+{
+	uint64_t states[SESSION_ENDING + 1] = {0};
+	const struct counters *c = &front->counters;
+
+	for (uint32_t i = 0; i < front->config->max_sessions; i++)
+		states[front->sessions[i].state]++;
+	head(out, "vcuda_agent_sessions", "gauge", "Sessions by state.");
+	for (int s = SESSION_WAITING; s <= SESSION_ENDING; s++)
+		fprintf(out, "vcuda_agent_sessions{state=\"%s\"} %" PRIu64 "\n",
+			session_state_name((enum session_state)s), states[s]);
+	one(out, "vcuda_agent_sessions_total", "counter", "Sessions handed to a worker.",
+		c->sessions);
+	print_histogram(out, "vcuda_agent_session_wait_seconds",
+		"From a client's HELLO until a worker is there for it.", &c->waits,
+		wait_bounds);
+	print_histogram(out, "vcuda_agent_session_duration_seconds",
+		"How long sessions that are over have been.", &c->durations, duration_bounds);
+	one(out, "vcuda_agent_probes_total", "counter", "Probes answered.", c->probes);
+	head(out, "vcuda_agent_handshakes_refused_total", "counter",
+		"Connections refused, by reason.");
+	for (int r = 0; r < REFUSALS; r++)
+		fprintf(out,
+			"vcuda_agent_handshakes_refused_total{reason=\"%s\"} %" PRIu64 "\n",
+			refusal_name((enum refusal)r), c->refused[r]);
+	one(out, "vcuda_agent_handshakes_half_open", "gauge",
+		"Connections that have not said who they are.", front->half_open);
+}
+
+static void print_workers(FILE *out, const struct front *front)
+{
+	const struct counters *c = &front->counters;
+
+	head(out, "vcuda_agent_workers", "gauge", "Worker processes by state.");
+	for (int s = WORKER_ASKED; s < WORKER_STATES; s++)
+		fprintf(out, "vcuda_agent_workers{state=\"%s\"} %u\n",
+			worker_state_name((enum worker_state)s), front->pool.count[s]);
+	one(out, "vcuda_agent_worker_starts_total", "counter", "Workers started.",
+		c->worker_starts);
+	SOME(out, "vcuda_agent_worker_exits_total", "counter",
+		"Workers reaped, by how they ended.", "reason", {"clean", c->exits_clean},
+		{"failed", c->exits_failed}, {"signal", c->exits_signal});
+	head(out, "vcuda_agent_worker_sandbox", "gauge",
+		"1: this part of the workers' sandbox holds.");
+	for (uint32_t part = 1; part < SANDBOX_ALL; part <<= 1)
+		fprintf(out, "vcuda_agent_worker_sandbox{part=\"%s\"} %d\n",
+			sandbox_part_name(part), (front->pool.sandbox & part) != 0);
+	one(out, "vcuda_agent_worker_faults_total", "counter",
+		"Datagrams of workers that made no sense.", c->peer_faults);
+}
+
+static void print_traffic(FILE *out, const struct session_stats *t)
+{
+	SOME(out, "vcuda_agent_frames_total", "counter", "Frames of sessions.", "direction",
+		{"received", t->frames_received}, {"sent", t->frames_sent});
+	SOME(out, "vcuda_agent_bytes_total", "counter", "Bytes of sessions.", "direction",
+		{"received", t->bytes_received}, {"sent", t->bytes_sent});
+	SOME(out, "vcuda_agent_copy_bytes_total", "counter",
+		"Bytes copied to and from devices.", "direction", {"in", t->copies_in_bytes},
+		{"out", t->copies_out_bytes});
+	one(out, "vcuda_agent_launches_total", "counter", "Kernels launched.", t->launches);
+	one(out, "vcuda_agent_errors_total", "counter", "Refused frames and sticky errors.",
+		t->errors);
+}
+
+static void print_gpu_labels(FILE *out, const struct front *front, uint32_t gpu)
+{
+	const struct ledger_device *d = &front->ledger.devices[gpu];
+
+	fprintf(out, "gpu=\"%u\",UUID=\"", gpu);
+	status_uuid(out, d->uuid);
+	fprintf(out, "\",modelName=\"%s\"", d->name);
+}
+
+static void print_memory(FILE *out, const struct front *front)
+{
+	static const char *const names[][2] = {
+		{"total", "Memory of the device."},
+		{"reserved", "Kept free by configuration."},
+		{"foreign", "Used by others than this agent when last seen."},
+		{"context", "Taken by the contexts of workers."},
+		{"leased", "Promised to sessions."},
+		{"used", "In use by sessions."},
+	};
+
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "vcuda_agent_device_memory_%s_bytes", names[n][0]);
+		head(out, name, "gauge", names[n][1]);
+		for (uint32_t i = 0; i < front->ledger.device_count; i++) {
+			const struct ledger_device *d = &front->ledger.devices[i];
+			const uint64_t values[] = {d->total, d->reserve, d->foreign,
+				d->contexts, d->leased, status_used(front, i)};
+
+			fprintf(out, "%s{", name);
+			print_gpu_labels(out, front, i);
+			fprintf(out, "} %" PRIu64 "\n", values[n]);
+		}
+	}
+	one(out, "vcuda_agent_leases_refused_total", "counter", "Leases that could not grow.",
+		front->counters.lease_refused);
+	one(out, "vcuda_agent_ledger_bugs_total", "counter",
+		"Accounts that did not add up (a bug in the agent).", front->ledger.bugs);
+}
+
+/* --- what the meter says ------------------------------------------------------------------ */
+
+static double busy(const struct control_gpu *gpu)
+{
+	return gpu->busy / 100.0;
+}
+
+static double memory_busy(const struct control_gpu *gpu)
+{
+	return gpu->memory_busy / 100.0;
+}
+
+static double memory_used(const struct control_gpu *gpu)
+{
+	return (double)gpu->memory_used;
+}
+
+static double watts(const struct control_gpu *gpu)
+{
+	return gpu->milliwatts / 1000.0;
+}
+
+static double celsius(const struct control_gpu *gpu)
+{
+	return gpu->celsius;
+}
+
+/* What is not known, or is not said any more, is left out. */
+static void print_meters(FILE *out, const struct front *front)
+{
+	static const struct {
+		const char *name, *help;
+		double (*of)(const struct control_gpu *gpu);
+	} meters[] = {
+		{"vcuda_agent_device_utilization_ratio",
+			"Part of the time in which a kernel ran, by NVML.", busy},
+		{"vcuda_agent_device_memory_utilization_ratio",
+			"Part of the time in which memory was read or written, by NVML.",
+			memory_busy},
+		{"vcuda_agent_device_memory_in_use_bytes", "In use by whomever, by NVML.",
+			memory_used},
+		{"vcuda_agent_device_power_watts", "What the device takes, by NVML.", watts},
+		{"vcuda_agent_device_temperature_celsius", "Of the device, by NVML.", celsius},
+	};
+	uint64_t now = wait_now();
+
+	for (size_t m = 0; m < sizeof(meters) / sizeof(meters[0]); m++) {
+		bool first = true;
+
+		for (uint32_t d = 0; d < front->ledger.device_count; d++) {
+			double value = meters[m].of(&front->meters[d]);
+
+			if (!front->metered_at[d] || value < 0 ||
+				now - front->metered_at[d] > METER_STALE_NS)
+				continue;
+			if (first)
+				head(out, meters[m].name, "gauge", meters[m].help);
+			first = false;
+			fprintf(out, "%s{", meters[m].name);
+			print_gpu_labels(out, front, d);
+			fprintf(out, "} %g\n", value);
+		}
+	}
+}
+
+/* --- by pod ------------------------------------------------------------------------------- */
+
+struct pod_figures {
+	const struct session *one; /* any of its sessions, for the names */
+	uint64_t sessions;
+	uint64_t leased[HANDOFF_DEVICES], used[HANDOFF_DEVICES];
+};
+
+static struct pod_figures *figures_of(
+	struct pod_figures *pods, size_t *count, const struct session *session)
+{
+	for (size_t i = 0; i < *count; i++)
+		if (pods[i].one->tenant == session->tenant &&
+			!strcmp(pods[i].one->pod, session->pod))
+			return &pods[i];
+	if (*count == METRICS_PODS)
+		return NULL;
+	pods[*count] = (struct pod_figures){.one = session};
+	return &pods[(*count)++];
+}
+
+static size_t add_up(const struct front *front, struct pod_figures *pods)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
+		const struct session *s = &front->sessions[i];
+		struct pod_figures *f = s->state ? figures_of(pods, &count, s) : NULL;
+
+		if (!f)
+			continue;
+		f->sessions++;
+		for (uint32_t d = 0; d < front->ledger.device_count; d++) {
+			f->leased[d] += s->account.lease[d];
+			f->used[d] += s->stats.used[d];
+		}
+	}
+	return count;
+}
+
+/* As dcgm-exporter names them. A client says NAMESPACE/NAME, or its host's name. */
+static void print_pod_labels(FILE *out, const struct session *session)
+{
+	const char *slash = strchr(session->pod, '/');
+
+	fprintf(out, "tenant=\"%s\",namespace=\"%.*s\",pod=\"%s\"", session->tenant->name,
+		slash ? (int)(slash - session->pod) : 0, session->pod,
+		slash ? slash + 1 : session->pod);
+}
+
+static void print_pod_memory(FILE *out, const struct front *front, const char *name,
+	const struct pod_figures *pod, const uint64_t bytes[HANDOFF_DEVICES])
+{
+	for (uint32_t d = 0; d < front->ledger.device_count; d++) {
+		if (!(pod->one->account.devices >> d & 1))
+			continue;
+		fprintf(out, "%s{", name);
+		print_gpu_labels(out, front, d);
+		fputc(',', out);
+		print_pod_labels(out, pod->one);
+		fprintf(out, "} %" PRIu64 "\n", bytes[d]);
+	}
+}
+
+static void print_pods(FILE *out, const struct front *front)
+{
+	static struct pod_figures pods[METRICS_PODS];
+	size_t count = add_up(front, pods);
+
+	if (!count)
+		return;
+	head(out, "vcuda_agent_pod_sessions", "gauge", "Sessions by the pod that clients say.");
+	for (size_t i = 0; i < count; i++) {
+		fputs("vcuda_agent_pod_sessions{", out);
+		print_pod_labels(out, pods[i].one);
+		fprintf(out, "} %" PRIu64 "\n", pods[i].sessions);
+	}
+	head(out, "vcuda_agent_pod_memory_used_bytes", "gauge",
+		"Device memory in use by the sessions of a pod.");
+	for (size_t i = 0; i < count; i++)
+		print_pod_memory(out, front, "vcuda_agent_pod_memory_used_bytes", &pods[i],
+			pods[i].used);
+	head(out, "vcuda_agent_pod_memory_leased_bytes", "gauge",
+		"Device memory promised to the sessions of a pod.");
+	for (size_t i = 0; i < count; i++)
+		print_pod_memory(out, front, "vcuda_agent_pod_memory_leased_bytes", &pods[i],
+			pods[i].leased);
+}
+
+/* --- the process -------------------------------------------------------------------------- */
+
+static uint64_t open_files(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	uint64_t n = 0;
+
+	while (folder && readdir(folder))
+		n++;
+	if (folder)
+		closedir(folder);
+	return n > 3 ? n - 3 : 0; /* . and .. and the folder itself */
+}
+
+/* Of the front, under the names that every exporter has. */
+static void print_process(FILE *out, const struct front *front)
+{
+	unsigned long long bytes = 0, pages = 0;
+	struct rusage usage = {0};
+	struct rlimit files = {0};
+	FILE *statm = fopen("/proc/self/statm", "re");
+
+	if (statm && fscanf(statm, "%llu %llu", &bytes, &pages) != 2)
+		bytes = pages = 0;
+	if (statm)
+		fclose(statm);
+	getrusage(RUSAGE_SELF, &usage);
+	getrlimit(RLIMIT_NOFILE, &files);
+	head(out, "process_cpu_seconds_total", "counter", "CPU time of the front.");
+	fprintf(out, "process_cpu_seconds_total %.3f\n",
+		(double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+			(double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+	one(out, "process_resident_memory_bytes", "gauge", "Memory of the front.",
+		pages * (uint64_t)sysconf(_SC_PAGESIZE));
+	one(out, "process_virtual_memory_bytes", "gauge", "Address space of the front.",
+		bytes * (uint64_t)sysconf(_SC_PAGESIZE));
+	one(out, "process_open_fds", "gauge", "Open descriptors of the front.", open_files());
+	one(out, "process_max_fds", "gauge", "How many there may be.", files.rlim_cur);
+	one(out, "process_start_time_seconds", "gauge", "When the front started.",
+		(uint64_t)front->started);
+}
+
+char *metrics_text(const struct front *front)
+{
+	static const char *const drivers[] = {[DRIVER_NVIDIA] = "nvidia",
+		[DRIVER_SOFTWARE] = "software",
+		[DRIVER_FILE] = "file"};
+	const char *why;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		return NULL;
+	head(out, "vcuda_agent_info", "gauge", "What this agent is.");
+	fprintf(out,
+		"vcuda_agent_info{version=\"%s\",protocol=\"%u\",driver=\"%s\",release=\"%s\"} "
+		"1\n",
+		AGENT_VERSION, SESSION_VERSION, drivers[front->config->driver],
+		front->pool.driver_release);
+	one(out, "vcuda_agent_ready", "gauge", "1: new sessions are served.",
+		front_is_ready(front, &why));
+	one(out, "vcuda_agent_draining", "gauge", "1: the agent is ending.", front->draining);
+	one(out, "vcuda_agent_start_time_seconds", "gauge", "When the front started.",
+		(uint64_t)front->started);
+	one(out, "vcuda_agent_front_restarts_total", "counter", "Fronts that died.",
+		front->config->front_restarts);
+	one(out, "vcuda_agent_insecure", "gauge", "1: everybody is served, without a token.",
+		front->config->insecure);
+	print_sessions(out, front);
+	print_workers(out, front);
+	print_traffic(out, &front->counters.totals);
+	print_memory(out, front);
+	print_meters(out, front);
+	print_pods(out, front);
+	print_process(out, front);
+	if (fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

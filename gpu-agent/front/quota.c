@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu-agent/front/quota.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu-agent/front/tenants.h"
+
+static bool limited(const struct session_hello *hello)
+{
+	return hello->memory_limit || hello->gpu_count;
+}
+
+/* The UID, or the name where it brings none. */
+static void identity_of(const struct session_hello *hello, struct pod *pod)
+{
+	if (hello->pod_uid[0])
+		front_clean(pod->identity, sizeof(pod->identity), hello->pod_uid,
+			sizeof(hello->pod_uid));
+	else
+		front_clean(
+			pod->identity, sizeof(pod->identity), hello->pod, sizeof(hello->pod));
+}
+
+uint32_t pods_may(const struct front *front, const struct session_hello *hello, char text[192])
+{
+	uint32_t there = front->ledger.device_count;
+
+	if (!there || hello->gpu_count <= there)
+		return 0;
+	snprintf(
+		text, 192, "%u GPUs are asked for, this agent has %u", hello->gpu_count, there);
+	return STATUS_NOT_PERMITTED;
+}
+
+static bool same(const struct pod *a, const struct pod *b)
+{
+	return a->tenant == b->tenant && a->wanted == b->wanted &&
+	       a->budget.limit == b->budget.limit &&
+	       !memcmp(&a->address, &b->address, sizeof(a->address)) &&
+	       !strcmp(a->identity, b->identity);
+}
+
+struct pod *pods_enter(struct front *front, const struct hello_from *from)
+{
+	struct pod wanted = {
+		.wanted = from->hello->gpu_count,
+		.address = *from->address,
+		.tenant = from->tenant,
+		.budget = {.limit = from->hello->memory_limit, .parent = &from->tenant->budget},
+	};
+	struct pod *found = NULL, *unused = NULL;
+
+	if (!limited(from->hello))
+		return NULL;
+	identity_of(from->hello, &wanted);
+	for (uint32_t i = 0; i < front->config->max_sessions && !found; i++) {
+		struct pod *pod = &front->pods[i];
+
+		if (!pod->sessions)
+			unused = unused ? unused : pod;
+		else if (same(pod, &wanted))
+			found = pod;
+	}
+	if (!found) { /* one a session at most: there is room */
+		found = unused;
+		*found = wanted;
+	}
+	found->sessions++;
+	return found;
+}
+
+static void pods_leave(struct pod *pod)
+{
+	if (pod)
+		pod->sessions--;
+}
+
+/* The freest GPUs, in the order of their numbers. */
+static bool choose(const struct ledger *ledger, struct pod *pod)
+{
+	uint32_t count = pod->wanted ? pod->wanted : ledger->device_count, chosen = 0;
+
+	if (count > ledger->device_count)
+		return false;
+	for (uint32_t n = 0; n < count; n++) {
+		uint32_t best = HANDOFF_DEVICES;
+
+		for (uint32_t d = 0; d < ledger->device_count; d++)
+			if (!(chosen >> d & 1) &&
+				(best == HANDOFF_DEVICES ||
+					ledger_free(ledger, d) > ledger_free(ledger, best)))
+				best = d;
+		chosen |= 1u << best;
+	}
+	for (uint32_t d = 0; d < ledger->device_count; d++)
+		if (chosen >> d & 1)
+			pod->gpus[pod->gpu_count++] = (uint8_t)d;
+	return true;
+}
+
+bool pods_open_account(struct front *front, struct session *session)
+{
+	struct pod *pod = session->limits;
+	uint32_t devices = 0;
+
+	if (pod && !pod->gpu_count && !choose(&front->ledger, pod))
+		return false;
+	for (uint32_t i = 0; i < pods_gpu_count(front, session); i++)
+		devices |= 1u << pods_gpu(front, session, i);
+	ledger_open(&front->ledger, &session->account, devices,
+		pod ? &pod->budget : &session->tenant->budget, front->config->lease_initial);
+	return true;
+}
+
+void pods_close_account(struct front *front, struct session *session)
+{
+	ledger_close(&front->ledger, &session->account);
+	pods_tell(front, session);
+	if (session->limits) {
+		pods_leave(session->limits);
+		session->limits = NULL;
+	}
+}
+
+uint32_t pods_gpu_count(const struct front *front, const struct session *session)
+{
+	return session->limits ? session->limits->gpu_count : front->ledger.device_count;
+}
+
+uint32_t pods_gpu(const struct front *front, const struct session *session, uint32_t index)
+{
+	if (index >= pods_gpu_count(front, session))
+		return UINT32_MAX;
+	return session->limits ? session->limits->gpus[index] : index;
+}
+
+uint64_t pods_limit(const struct session *session)
+{
+	uint64_t tenants = session->tenant->budget.limit;
+	uint64_t pods = session->limits ? session->limits->budget.limit : 0;
+
+	return !pods || (tenants && tenants < pods) ? tenants : pods;
+}
+
+/* What is not left to the session of `limit`, where one of its budgets has it. */
+static uint64_t others_of(const struct ledger_budget *budget, uint64_t limit,
+	const struct session *session, uint32_t device)
+{
+	uint64_t theirs = budget->lease[device] - session->account.lease[device];
+	uint64_t left = budget->limit > theirs ? budget->limit - theirs : 0;
+
+	return budget->limit && left < limit ? limit - left : 0;
+}
+
+void pods_fill_others(
+	const struct front *front, const struct session *session, struct handoff *h)
+{
+	const struct ledger_budget *budget =
+		session->limits ? &session->limits->budget : &session->tenant->budget;
+	uint64_t limit = pods_limit(session);
+
+	for (uint32_t i = 0; limit && i < pods_gpu_count(front, session); i++) {
+		uint32_t d = pods_gpu(front, session, i);
+
+		for (const struct ledger_budget *b = budget; b; b = b->parent) {
+			uint64_t others = others_of(b, limit, session, d);
+
+			if (others > h->devices[i].others)
+				h->devices[i].others = others;
+		}
+	}
+}
+
+void pods_tell_one(struct front *front, struct session *session)
+{
+	struct handoff h = {.version = HANDOFF_VERSION,
+		.what = HANDOFF_OTHERS,
+		.device_count = pods_gpu_count(front, session)};
+
+	pods_fill_others(front, session, &h);
+	pool_say(session->worker, &h);
+}
+
+void pods_tell(struct front *front, const struct session *session)
+{
+	const struct pod *pod = session->limits;
+
+	tenants_changed(front, session->tenant);
+	if (!pod || pod->sessions < 2)
+		return;
+	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
+		struct session *other = &front->sessions[i];
+
+		if (other != session && other->limits == pod && other->state == SESSION_RUNNING)
+			pods_tell_one(front, other);
+	}
+}

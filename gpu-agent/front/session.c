@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sessions, as the front sees them: from the HELLO that brought the token to the exit of the
+ * worker.  A session waits for a worker before it is welcomed, so that a client that got its
+ * WELCOME is served at once; when the second connection is there both go to the worker, and the
+ * front keeps only the account, and a copy of the first connection, never read, by which it
+ * sees that the client is gone though its worker may not.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/tenants.h"
+#include "gpu-agent/supervisor/token.h"
+
+/* How long a worker may outlive its client: it ends by itself within seconds (pulse.c). */
+#define GONE_NS (4000 * FRONT_MS)
+
+static struct front *session_front; /* the one that the sessions' watches belong to */
+
+const char *session_state_name(enum session_state state)
+{
+	static const char *const names[] = {"free", "waiting", "joining", "running", "ending"};
+
+	return names[state];
+}
+
+int session_open_table(struct front *front, struct error *error)
+{
+	uint32_t n = front->config->max_sessions;
+
+	session_front = front;
+	front->sessions = calloc(n, sizeof(*front->sessions));
+	front->pods = calloc(n, sizeof(*front->pods));
+	front->late = calloc(SESSIONS_LATE, sizeof(*front->late));
+	if (!front->sessions || !front->pods || !front->late)
+		return error_set(error, ENOMEM, "a table of %u sessions", n);
+	for (uint32_t i = 0; i < n; i++)
+		front->sessions[i].commands.fd = -1;
+	return 0;
+}
+
+static void set_free(struct front *front, struct session *session)
+{
+	struct session_late *late = &front->late[front->late_count++ % SESSIONS_LATE];
+	int fd = events_forget(&front->events, &session->commands);
+
+	if (fd >= 0)
+		close(fd);
+	memcpy(late->id, session->id, sizeof(late->id));
+	memcpy(late->secret, session->secret, sizeof(late->secret));
+	session->tenant->sessions--;
+	memset(session, 0, sizeof(*session));
+	session->commands.fd = -1;
+	front->session_count--;
+}
+
+/* The client went away, or was too slow, before the worker had anything from it. */
+static void give_up(struct front *front, struct session *session, const char *why)
+{
+	struct pool_worker *worker = session->worker;
+
+	log_info("session.dropped", "session=%llu peer=%s text=\"%s\"",
+		(unsigned long long)session->number, session->peer, why);
+	pods_close_account(front, session);
+	set_free(front, session);
+	if (worker)
+		pool_untake(front, worker);
+}
+
+/* Before the hand-over the client has nothing to say: bytes are a fault, the end is the end. */
+static void commands_ready(struct watch *watch, uint32_t mask)
+{
+	struct session *session = events_owner(watch, struct session, commands);
+
+	(void)mask;
+	give_up(session_front, session, "the client closed the connection");
+}
+
+/* The pod is what the client says, but nobody can say it for a pod of another address. */
+static bool same_pod(
+	const struct session *session, const struct hello_from *from, const char *pod)
+{
+	return session->state && session->tenant == from->tenant &&
+	       !memcmp(&session->address, from->address, sizeof(session->address)) &&
+	       !strcmp(session->pod, pod);
+}
+
+uint32_t session_may(const struct front *front, const struct hello_from *from,
+	enum refusal *refusal, char text[192])
+{
+	const struct agent_config *config = front->config;
+	char pod[sizeof(from->hello->pod)];
+	uint32_t same = 0;
+
+	if (front->draining) {
+		*refusal = REFUSAL_DRAINING;
+		snprintf(text, 192, "the agent is draining; try another one or later");
+		return STATUS_NOT_READY;
+	}
+	front_clean(pod, sizeof(pod), from->hello->pod, sizeof(from->hello->pod));
+	for (uint32_t i = 0; i < config->max_sessions; i++)
+		if (same_pod(&front->sessions[i], from, pod))
+			same++;
+	if (front->session_count >= config->max_sessions ||
+		same >= config->max_sessions_per_pod) {
+		bool all = front->session_count >= config->max_sessions;
+
+		*refusal = REFUSAL_QUOTA;
+		snprintf(text, 192, "%u sessions are running, no more are allowed (%s)",
+			all ? front->session_count : same,
+			all ? "max_sessions" : "max_sessions_per_pod");
+		return STATUS_NOT_PERMITTED;
+	}
+	*refusal = REFUSAL_QUOTA;
+	if (tenants_may(front, from->tenant, text))
+		return STATUS_NOT_PERMITTED;
+	return pods_may(front, from->hello, text);
+}
+
+static struct session *take_free(struct front *front)
+{
+	for (uint32_t i = 0; i < front->config->max_sessions; i++)
+		if (front->sessions[i].state == SESSION_FREE)
+			return &front->sessions[i];
+	return NULL;
+}
+
+uint32_t session_begin(struct front *front, int fd, const struct hello_from *from,
+	enum refusal *refusal, char text[192])
+{
+	const struct session_hello *hello = from->hello;
+	struct session *session;
+	struct error error;
+	uint64_t now = wait_now();
+	uint32_t status = session_may(front, from, refusal, text);
+
+	if (status)
+		return status;
+	*refusal = REFUSAL_NOT_READY;
+	if (front->pool.failing && !front->pool.count[WORKER_READY]) {
+		snprintf(text, 192, "%s", front->pool.text);
+		return STATUS_NOT_READY;
+	}
+	session = take_free(front); /* session_may counted: there is one */
+	if (token_random(session->id, sizeof(session->id), &error) ||
+		token_random(session->secret, sizeof(session->secret), &error) ||
+		events_watch(&front->events, &session->commands, fd, EPOLLIN | EPOLLRDHUP,
+			commands_ready)) {
+		memset(session, 0, sizeof(*session));
+		session->commands.fd = -1;
+		snprintf(text, 192, "the agent could not set up a session");
+		return STATUS_NOT_READY;
+	}
+	session->state = SESSION_WAITING;
+	session->number = ++front->next_session;
+	session->pid = hello->pid;
+	session->uid = hello->uid;
+	session->features = hello->features & SESSION_FEATURE_LANES;
+	session->started = time(NULL);
+	session->begun = now;
+	session->deadline = now + front->config->start_timeout_ms * FRONT_MS;
+	front_clean(session->program, sizeof(session->program), hello->program,
+		sizeof(hello->program));
+	front_clean(session->pod, sizeof(session->pod), hello->pod, sizeof(hello->pod));
+	session->address = *from->address;
+	front_peer(session->peer, from->address);
+	session->tenant = from->tenant;
+	session->tenant->sessions++;
+	session->limits = pods_enter(front, from);
+	front->session_count++;
+	pool_balance(front, now);
+	return 0;
+}
+
+struct session *session_next_waiting(struct front *front)
+{
+	struct session *first = NULL;
+
+	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
+		struct session *session = &front->sessions[i];
+
+		if (session->state == SESSION_WAITING &&
+			(!first || session->number < first->number))
+			first = session;
+	}
+	return first;
+}
+
+void session_assign(struct front *front, struct session *session, struct pool_worker *worker)
+{
+	struct session_welcome welcome = {
+		.magic = SESSION_MAGIC,
+		.version = SESSION_VERSION,
+		.features = session->features,
+		.reply_port = front->config->bound[LISTEN_SEND],
+	};
+
+	memcpy(welcome.session, session->id, sizeof(welcome.session));
+	memcpy(welcome.secret, session->secret, sizeof(welcome.secret));
+	session->worker = worker;
+	session->state = SESSION_JOINING;
+	session->deadline = wait_now() + SESSION_HELLO_MS * FRONT_MS;
+	if (!pods_open_account(front, session)) {
+		welcome.status = STATUS_NOT_PERMITTED;
+		snprintf(welcome.text, sizeof(welcome.text),
+			"more GPUs are asked for than the %u "
+			"that this agent has",
+			front->ledger.device_count);
+		hello_welcome(session->commands.fd, &welcome);
+		give_up(front, session, welcome.text);
+	} else if (!hello_welcome(session->commands.fd, &welcome)) {
+		give_up(front, session, "the client does not take its WELCOME");
+	} else {
+		metrics_wait(front, wait_now() - session->begun);
+	}
+	explicit_bzero(&welcome, sizeof(welcome));
+}
+
+void session_refuse_waiting(struct front *front, const char *text)
+{
+	struct session_welcome welcome = {
+		.magic = SESSION_MAGIC,
+		.version = SESSION_VERSION,
+		.status = STATUS_NOT_READY,
+	};
+
+	snprintf(welcome.text, sizeof(welcome.text), "%s", text);
+	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
+		struct session *session = &front->sessions[i];
+
+		if (session->state != SESSION_WAITING)
+			continue;
+		front->counters.refused[REFUSAL_NOT_READY]++;
+		hello_welcome(session->commands.fd, &welcome);
+		pods_close_account(front, session);
+		set_free(front, session);
+	}
+}
+
+/* Every session is compared in full, so that the time tells nothing about how near one was. */
+static struct session *find_session(
+	struct front *front, const struct hello_from *from, enum session_state state)
+{
+	const struct session_hello *hello = from->hello;
+	struct session *found = NULL;
+
+	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
+		struct session *session = &front->sessions[i];
+		bool id = token_same(session->id, hello->session, sizeof(session->id));
+		bool secret =
+			token_same(session->secret, hello->secret, sizeof(session->secret));
+
+		if (id && secret && session->state == state && session->tenant == from->tenant)
+			found = session;
+	}
+	return found;
+}
+
+/* A connection that comes too late is no attempt on a secret: a program's lanes are on their
+ * way when it ends. */
+static uint32_t refuse_unknown(struct front *front, const struct hello_from *from,
+	enum refusal *refusal, char text[192])
+{
+	const struct session_hello *hello = from->hello;
+	bool late = find_session(front, from, SESSION_ENDING) != NULL;
+
+	for (uint32_t i = 0; i < SESSIONS_LATE && i < front->late_count; i++) {
+		const struct session_late *l = &front->late[i];
+		bool id = token_same(l->id, hello->session, sizeof(l->id));
+		bool secret = token_same(l->secret, hello->secret, sizeof(l->secret));
+
+		late |= id && secret;
+	}
+	*refusal = late ? REFUSAL_LATE : REFUSAL_SECRET;
+	snprintf(text, 192, "%s",
+		late ? "the session is over" : "no session waits for these connections");
+	return STATUS_NOT_PERMITTED;
+}
+
+/* The end of the client's side, or a broken connection; the worker reads it too, if it can. */
+static void client_gone(struct watch *watch, uint32_t mask)
+{
+	struct session *session = events_owner(watch, struct session, commands);
+
+	(void)mask;
+	close(events_forget(&session_front->events, watch));
+	session->deadline = wait_now() + GONE_NS;
+}
+
+uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
+	enum refusal *refusal, char text[192])
+{
+	struct session *session = find_session(front, from, SESSION_JOINING);
+	struct session_welcome welcome = {
+		.magic = SESSION_MAGIC,
+		.version = SESSION_VERSION,
+		.reply_port = front->config->bound[LISTEN_SEND],
+	};
+	int commands, ret;
+
+	if (!session)
+		return refuse_unknown(front, from, refusal, text);
+	welcome.features = session->features;
+	memcpy(welcome.session, session->id, sizeof(welcome.session));
+	*refusal = REFUSAL_NOT_READY;
+	if (!hello_welcome(fd, &welcome)) {
+		snprintf(text, 192, "the client does not take its WELCOME");
+		give_up(front, session, text);
+		return STATUS_NOT_READY;
+	}
+	commands = events_forget(&front->events, &session->commands);
+	ret = pool_hand_over(front, session, (int[]){commands, fd});
+	close(fd);
+	if (ret || events_watch(&front->events, &session->commands, commands, EPOLLRDHUP,
+			   client_gone))
+		close(commands);
+	if (ret) {
+		/* The worker is on its way out, and session_ended comes with its exit: the
+		 * client sees its connections close. */
+		log_error("session.handoff", "session=%llu worker=%d text=\"%s\"",
+			(unsigned long long)session->number, session->worker->pid,
+			strerror(-ret));
+		session->state = SESSION_ENDING;
+		pool_stop(front, session->worker, STATUS_NOT_READY, "it took no session");
+		return 0;
+	}
+	session->state = SESSION_RUNNING;
+	session->deadline = 0;
+	front->counters.sessions++;
+	log_info("session.open",
+		"session=%llu worker=%d peer=%s pod=\"%s\" program=\"%s\" client=%u",
+		(unsigned long long)session->number, session->worker->pid, session->peer,
+		session->pod, session->program, session->pid);
+	return 0;
+}
+
+uint32_t session_lane(struct front *front, int fd, const struct hello_from *from,
+	enum refusal *refusal, char text[192])
+{
+	struct session *session = find_session(front, from, SESSION_RUNNING);
+	struct session_welcome welcome = {
+		.magic = SESSION_MAGIC,
+		.version = SESSION_VERSION,
+		.reply_port = front->config->bound[LISTEN_SEND],
+	};
+
+	if (!session)
+		return refuse_unknown(front, from, refusal, text);
+	*refusal = REFUSAL_SECRET;
+	if (!(session->features & SESSION_FEATURE_LANES)) {
+		snprintf(text, 192, "no session takes this lane");
+		return STATUS_NOT_PERMITTED;
+	}
+	if (session->lanes == SESSION_LANES) {
+		*refusal = REFUSAL_QUOTA;
+		snprintf(text, 192, "the session has its %u lanes", SESSION_LANES);
+		return STATUS_NOT_PERMITTED;
+	}
+	welcome.features = session->features;
+	welcome.lane = (uint8_t)(session->lanes + 1);
+	memcpy(welcome.session, session->id, sizeof(welcome.session));
+	*refusal = REFUSAL_LATE;
+	/* First: a frame that names the lane must find it at the worker. */
+	if (pool_hand_over_lane(session, welcome.lane, fd)) {
+		snprintf(text, 192, "the session is ending");
+		return STATUS_NOT_READY;
+	}
+	session->lanes++;
+	hello_welcome(fd, &welcome); /* who does not take it does not use the lane either */
+	close(fd);
+	return 0;
+}
+
+void session_ended(struct front *front, struct session *session)
+{
+	log_info("session.close",
+		"session=%llu seconds=%lld launches=%llu received=%llu sent=%llu errors=%llu",
+		(unsigned long long)session->number, (long long)(time(NULL) - session->started),
+		(unsigned long long)session->stats.launches,
+		(unsigned long long)session->stats.bytes_received,
+		(unsigned long long)session->stats.bytes_sent,
+		(unsigned long long)session->stats.errors);
+	metrics_duration(front, wait_now() - session->begun);
+	sharing_forget(front, session);
+	pods_close_account(front, session);
+	set_free(front, session);
+}
+
+/* A counter of a worker only grows; one that does not is a lie and is left out. */
+static void count_up(uint64_t *seen, uint64_t now, uint64_t *total)
+{
+	if (now > *seen) {
+		*total += now - *seen;
+		*seen = now;
+	}
+}
+
+void session_stats(struct front *front, struct session *session, const struct handoff *h)
+{
+	struct session_stats *seen = &session->stats;
+	struct session_stats *total = &front->counters.totals;
+
+	count_up(&seen->frames_received, h->frames_received, &total->frames_received);
+	count_up(&seen->frames_sent, h->frames_sent, &total->frames_sent);
+	count_up(&seen->bytes_received, h->bytes_received, &total->bytes_received);
+	count_up(&seen->bytes_sent, h->bytes_sent, &total->bytes_sent);
+	count_up(&seen->launches, h->launches, &total->launches);
+	count_up(&seen->copies_in_bytes, h->copies_in_bytes, &total->copies_in_bytes);
+	count_up(&seen->copies_out_bytes, h->copies_out_bytes, &total->copies_out_bytes);
+	count_up(&seen->errors, h->errors, &total->errors);
+	for (uint32_t i = 0; i < h->device_count && i < pods_gpu_count(front, session); i++)
+		seen->used[pods_gpu(front, session, i)] = h->devices[i].used;
+}
+
+uint64_t session_tick(struct front *front, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (uint32_t i = 0; front->session_count && i < front->config->max_sessions; i++) {
+		struct session *session = &front->sessions[i];
+		struct session_welcome late = {
+			.magic = SESSION_MAGIC,
+			.version = SESSION_VERSION,
+			.status = STATUS_NOT_READY,
+		};
+
+		if (session->state == SESSION_FREE || session->state == SESSION_ENDING ||
+			!session->deadline)
+			continue;
+		if (session->deadline > now) {
+			if (session->deadline < next)
+				next = session->deadline;
+			continue;
+		}
+		if (session->state == SESSION_RUNNING) {
+			log_warn("session.outlived", "session=%llu worker=%d",
+				(unsigned long long)session->number, session->worker->pid);
+			session->deadline = 0;
+			pool_stop(
+				front, session->worker, STATUS_NOT_READY, "the client is gone");
+			continue;
+		}
+		if (session->state == SESSION_WAITING) {
+			front->counters.refused[REFUSAL_NOT_READY]++;
+			snprintf(late.text, sizeof(late.text),
+				"no worker got ready within start_timeout (%u ms); the agent's "
+				"log "
+				"says more",
+				front->config->start_timeout_ms);
+			hello_welcome(session->commands.fd, &late);
+		}
+		give_up(front, session,
+			session->state == SESSION_WAITING ? "no worker in time"
+							  : "no second connection in time");
+	}
+	return next;
+}

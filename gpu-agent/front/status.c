@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The agent's state for programs (JSON) and for people (one HTML page, no scripts).  The fields
+ * are documented in docs/AGENT.md.
+ */
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu-agent/probe/library.h"
+#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/tenants.h"
+#include "gpu-agent/sandbox/sandbox.h"
+
+void status_uuid_text(char *out, size_t n, const uint8_t uuid[16])
+{
+	size_t at = (size_t)snprintf(out, n, "GPU-");
+
+	for (int i = 0; i < 16 && at < n; i++)
+		at += (size_t)snprintf(out + at, n - at, "%s%02x",
+			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+void status_uuid(FILE *out, const uint8_t uuid[16])
+{
+	char text[48];
+
+	status_uuid_text(text, sizeof(text), uuid);
+	fputs(text, out);
+}
+
+/* cJSON's text belongs to cJSON's allocator, which is malloc's. */
+static char *print_json(cJSON *root)
+{
+	char *text = cJSON_Print(root);
+
+	cJSON_Delete(root);
+	return text;
+}
+
+static void add_bytes(cJSON *object, const char *name, uint64_t bytes)
+{
+	/* Doubles hold every whole number up to 2^53: devices are smaller. */
+	cJSON_AddNumberToObject(object, name, (double)bytes);
+}
+
+uint64_t status_used(const struct front *front, uint32_t device)
+{
+	uint64_t used = 0;
+
+	for (uint32_t i = 0; i < front->config->max_sessions; i++)
+		if (front->sessions[i].state)
+			used += front->sessions[i].stats.used[device];
+	return used;
+}
+
+char *status_gpus(const struct front *front)
+{
+	cJSON *root = cJSON_CreateObject();
+	cJSON *list = cJSON_AddArrayToObject(root, "gpus");
+
+	cJSON_AddStringToObject(root, "driver", front->pool.driver);
+	cJSON_AddNumberToObject(root, "driver_version", front->pool.driver_version);
+	cJSON_AddStringToObject(root, "driver_release", front->pool.driver_release);
+	for (uint32_t i = 0; i < front->ledger.device_count; i++) {
+		const struct ledger_device *d = &front->ledger.devices[i];
+		cJSON *gpu = cJSON_CreateObject();
+		char uuid[48];
+
+		status_uuid_text(uuid, sizeof(uuid), d->uuid);
+		cJSON_AddNumberToObject(gpu, "index", i);
+		cJSON_AddStringToObject(gpu, "name", d->name);
+		cJSON_AddStringToObject(gpu, "uuid", uuid);
+		add_bytes(gpu, "memory_total_bytes", d->total);
+		add_bytes(gpu, "memory_reserved_bytes", d->reserve);
+		add_bytes(gpu, "memory_foreign_bytes", d->foreign);
+		add_bytes(gpu, "memory_context_bytes", d->contexts);
+		add_bytes(gpu, "memory_leased_bytes", d->leased);
+		add_bytes(gpu, "memory_used_bytes", status_used(front, i));
+		add_bytes(gpu, "memory_free_bytes", ledger_free(&front->ledger, i));
+		cJSON_AddItemToArray(list, gpu);
+	}
+	return print_json(root);
+}
+
+static cJSON *session_json(const struct front *front, const struct session *s)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON *memory;
+
+	cJSON_AddNumberToObject(object, "session", (double)s->number);
+	cJSON_AddStringToObject(object, "state", session_state_name(s->state));
+	cJSON_AddStringToObject(object, "tenant", s->tenant->name);
+	cJSON_AddStringToObject(object, "pod", s->pod);
+	cJSON_AddStringToObject(object, "program", s->program);
+	cJSON_AddNumberToObject(object, "pid", s->pid);
+	cJSON_AddNumberToObject(object, "uid", s->uid);
+	cJSON_AddStringToObject(object, "peer", s->peer);
+	cJSON_AddNumberToObject(object, "started", (double)s->started);
+	cJSON_AddNumberToObject(object, "worker_pid", s->worker ? s->worker->pid : 0);
+	memory = cJSON_AddArrayToObject(object, "memory");
+	for (uint32_t d = 0; d < front->ledger.device_count; d++) {
+		cJSON *one = cJSON_CreateObject();
+
+		cJSON_AddNumberToObject(one, "gpu", d);
+		add_bytes(one, "leased_bytes", s->account.lease[d]);
+		add_bytes(one, "used_bytes", s->stats.used[d]);
+		cJSON_AddItemToArray(memory, one);
+	}
+	add_bytes(object, "memory_limit_bytes", pods_limit(s));
+	add_bytes(object, "frames_received", s->stats.frames_received);
+	add_bytes(object, "frames_sent", s->stats.frames_sent);
+	add_bytes(object, "bytes_received", s->stats.bytes_received);
+	add_bytes(object, "bytes_sent", s->stats.bytes_sent);
+	add_bytes(object, "launches", s->stats.launches);
+	add_bytes(object, "copies_in_bytes", s->stats.copies_in_bytes);
+	add_bytes(object, "copies_out_bytes", s->stats.copies_out_bytes);
+	add_bytes(object, "errors", s->stats.errors);
+	cJSON_AddNumberToObject(object, "lanes", s->lanes);
+	return object;
+}
+
+char *status_sessions(const struct front *front)
+{
+	cJSON *root = cJSON_CreateObject();
+	cJSON *list = cJSON_AddArrayToObject(root, "sessions");
+
+	for (uint32_t i = 0; i < front->config->max_sessions; i++)
+		if (front->sessions[i].state)
+			cJSON_AddItemToArray(list, session_json(front, &front->sessions[i]));
+	return print_json(root);
+}
+
+/* No failure either: what is missing is the kernel's, or was switched off. */
+static void print_sandbox(FILE *out, const struct front *front)
+{
+	const uint32_t parts = front->pool.sandbox;
+	char text[SANDBOX_TEXT];
+
+	if (!front->pool.driver[0])
+		return; /* no worker said it yet */
+	fprintf(out, "[%c] sandbox: %s%s\n", parts == SANDBOX_ALL ? '+' : ' ',
+		front->config->sandbox_off ? "switched off, " : "", sandbox_text(text, parts));
+}
+
+/* Who is served, and what is there for programs; what is missing is not missed by all. */
+static void print_details(FILE *out, const struct front *front)
+{
+	if (front->config->insecure)
+		fprintf(out, "[!] token: none is asked for (insecure), everybody is served\n");
+	else
+		fprintf(out, "[+] token\n");
+	print_sandbox(out, front);
+	for (size_t i = 0; i < front->library_count; i++) {
+		const struct control *c = &front->libraries[i];
+		const struct library_family *f = library_family((enum agent_library)c->number);
+		const struct control *next = i + 1 < front->library_count ? c + 1 : NULL;
+
+		fprintf(out, "[%c] %s.so.%d: ", c->status ? ' ' : '+', f->stem, c->pid);
+		if (c->status && next && next->number == c->number && !next->status)
+			fprintf(out, "missing, %s.so.%d serves\n", f->stem, next->pid);
+		else
+			fprintf(out, "%s%s\n", c->status ? "missing, " : "", c->text);
+	}
+	if (!front->library_count)
+		fprintf(out, "[ ] libraries: not looked at yet\n");
+}
+
+/* One line a check, as kube-apiserver does: all with verbose, else the failed ones or "ok". */
+char *status_ready(const struct front *front, bool verbose, bool *ready)
+{
+	const struct pool *pool = &front->pool;
+	const bool failing = pool->failing && !pool->count[WORKER_READY];
+	const struct {
+		const char *name, *why;
+		bool good;
+	} checks[] = {
+		{"gpu", failing ? pool->text : "the first worker is starting",
+			front->ledger.device_count && !failing},
+		{"draining", "the agent is ending", !front->draining},
+		{"ledger", "accounts do not add up; the agent's log says where",
+			!front->ledger.bugs},
+	};
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	*ready = true;
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		*ready = *ready && checks[i].good;
+		if (!checks[i].good)
+			fprintf(out, "[-] %s: %s\n", checks[i].name, checks[i].why);
+		else if (verbose)
+			fprintf(out, "[+] %s\n", checks[i].name);
+	}
+	if (verbose)
+		print_details(out, front);
+	if (*ready)
+		fprintf(out, "ok\n");
+	fclose(out);
+	return text;
+}
+
+/* --- the page for people ------------------------------------------------------------------ */
+
+/* Texts of clients were made printable already; here what HTML gives a meaning. */
+static void print_html(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '<': fputs("&lt;", out); break;
+		case '>': fputs("&gt;", out); break;
+		case '&': fputs("&amp;", out); break;
+		case '\'': fputs("&#39;", out); break;
+		default: fputc(*text, out); break;
+		}
+	}
+}
+
+static void print_mib(FILE *out, uint64_t bytes)
+{
+	fprintf(out, "<td class=n>%" PRIu64 " MiB", bytes >> 20);
+}
+
+static void print_gpus(FILE *out, const struct front *front)
+{
+	fputs("<h2>GPUs</h2><table><tr><th>GPU<th>name<th>memory<th>contexts<th>leased<th>used"
+	      "<th>free</tr>\n",
+		out);
+	for (uint32_t i = 0; i < front->ledger.device_count; i++) {
+		const struct ledger_device *d = &front->ledger.devices[i];
+
+		fprintf(out, "<tr><td class=n>%u<td>", i);
+		print_html(out, d->name);
+		print_mib(out, d->total);
+		print_mib(out, d->contexts);
+		print_mib(out, d->leased);
+		print_mib(out, status_used(front, i));
+		print_mib(out, ledger_free(&front->ledger, i));
+		fputs("</tr>\n", out);
+	}
+	fputs("</table>\n", out);
+}
+
+static void print_sessions(FILE *out, const struct front *front)
+{
+	time_t now = time(NULL);
+
+	fputs("<h2>Sessions</"
+	      "h2><table><tr><th>session<th>state<th>pod<th>program<th>pid<th>worker"
+	      "<th>seconds<th>launches<th>received<th>sent<th>used</tr>\n",
+		out);
+	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
+		const struct session *s = &front->sessions[i];
+		uint64_t used = 0;
+
+		if (!s->state)
+			continue;
+		for (uint32_t d = 0; d < front->ledger.device_count; d++)
+			used += s->stats.used[d];
+		fprintf(out, "<tr><td class=n>%" PRIu64 "<td>%s<td>", s->number,
+			session_state_name(s->state));
+		print_html(out, s->pod);
+		fputs("<td>", out);
+		print_html(out, s->program);
+		fprintf(out, "<td class=n>%u<td class=n>%d<td class=n>%lld<td class=n>%" PRIu64,
+			s->pid, s->worker ? s->worker->pid : 0, (long long)(now - s->started),
+			s->stats.launches);
+		print_mib(out, s->stats.bytes_received);
+		print_mib(out, s->stats.bytes_sent);
+		print_mib(out, used);
+		fputs("</tr>\n", out);
+	}
+	fputs("</table>\n", out);
+}
+
+char *status_page(const struct front *front)
+{
+	const char *why;
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		return NULL;
+	fputs("<!doctype html><html lang=en><meta charset=utf-8><title>vcuda agent</title>"
+	      "<style>body{font-family:sans-serif;margin:2em}table{border-collapse:collapse}"
+	      "td,th{border:1px solid #aaa;padding:.2em .6em;text-align:left}"
+	      ".n{text-align:right}</style>\n<h1>vcuda agent</h1><p>",
+		out);
+	if (front_is_ready(front, &why)) {
+		fputs("Ready. ", out);
+	} else {
+		fputs("Not ready: ", out);
+		print_html(out, why);
+		fputs(". ", out);
+	}
+	print_html(out, front->pool.driver);
+	fprintf(out, "<p>version %s, %u of %u sessions, %u workers ready\n", AGENT_VERSION,
+		front->session_count, front->config->max_sessions,
+		front->pool.count[WORKER_READY]);
+	print_gpus(out, front);
+	print_sessions(out, front);
+	fputs("<p><a href=/metrics>metrics</a> <a href=/v1/gpus>gpus</a> "
+	      "<a href=/v1/sessions>sessions</a> <a "
+	      "href='/readyz?verbose'>readiness</a></html>\n",
+		out);
+	fclose(out);
+	return text;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu-agent/front/tenants.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "gpu-agent/front/quota.h"
+#include "gpu-agent/supervisor/token.h"
+
+/* Everybody, where no token is asked for. */
+static const struct agent_tenant anybody = {.name = TOKEN_TENANT};
+
+struct tenants {
+	struct tenant list[TENANTS];
+	struct agent_tokens tokens;
+	uint64_t told_at;
+	bool changed; /* one of them */
+};
+
+static struct tenant *find_name(struct tenants *tenants, const char *name)
+{
+	for (unsigned i = 0; i < TENANTS; i++)
+		if (!strcmp(tenants->list[i].name, name))
+			return &tenants->list[i];
+	return NULL;
+}
+
+/* The entry of that name; else a free one, or one that nobody needs any more. */
+static struct tenant *entry_for(struct tenants *tenants, const char *name)
+{
+	struct tenant *tenant = find_name(tenants, name);
+
+	for (unsigned i = 0; i < TENANTS && !tenant; i++)
+		if (!tenants->list[i].known && !tenants->list[i].sessions)
+			tenant = &tenants->list[i];
+	return tenant;
+}
+
+static bool admit(struct tenants *tenants, const struct agent_tenant *wanted)
+{
+	struct tenant *tenant = entry_for(tenants, wanted->name);
+
+	if (!tenant) {
+		log_error("tenants.full", "tenant=%s", wanted->name);
+		return false;
+	}
+	if (strcmp(tenant->name, wanted->name)) {
+		memset(tenant, 0, sizeof(*tenant));
+		strcpy(tenant->name, wanted->name);
+	}
+	tenant->known = true;
+	tenant->most = wanted->sessions;
+	tenant->budget.limit = wanted->bytes;
+	return true;
+}
+
+void tenants_take(struct front *front, const struct agent_tokens *tokens)
+{
+	struct tenants *tenants = front->tenants;
+
+	memset(&tenants->tokens, 0, sizeof(tenants->tokens));
+	for (unsigned i = 0; i < TENANTS; i++)
+		tenants->list[i].known = false;
+	/* Who has no entry has no token either. */
+	for (uint32_t i = 0; i < tokens->count && i < AGENT_TOKENS; i++)
+		if (admit(tenants, &tokens->list[i]))
+			tenants->tokens.list[tenants->tokens.count++] = tokens->list[i];
+	if (front->config->insecure)
+		admit(tenants, &anybody);
+}
+
+int tenants_open(struct front *front, struct error *error)
+{
+	front->tenants = calloc(1, sizeof(*front->tenants));
+	if (!front->tenants)
+		return error_set(error, ENOMEM, "a table of tenants");
+	tenants_take(front, &front->config->tokens);
+	return 0;
+}
+
+void tenants_close(struct front *front)
+{
+	free(front->tenants);
+	front->tenants = NULL;
+}
+
+struct tenant *tenants_find(struct front *front, const char token[AGENT_TOKEN_MAX + 1])
+{
+	struct tenants *tenants = front->tenants;
+	int i;
+
+	if (front->config->insecure)
+		return find_name(tenants, anybody.name);
+	i = token_find(&tenants->tokens, token);
+	return i < 0 ? NULL : find_name(tenants, tenants->tokens.list[i].name);
+}
+
+static unsigned known(const struct tenants *tenants)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < TENANTS; i++)
+		n += tenants->list[i].known;
+	return n;
+}
+
+uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192])
+{
+	uint32_t left = front->config->max_sessions - front->session_count;
+
+	if (tenant->most && tenant->sessions >= tenant->most)
+		snprintf(text, 192,
+			"%u sessions of '%s' are running, no more are allowed (token file)",
+			tenant->sessions, tenant->name);
+	else if (!tenant->most && known(front->tenants) > 1 && tenant->sessions >= left)
+		snprintf(text, 192,
+			"%u sessions of '%s' are running, the %u that are left are for other "
+			"tenants",
+			tenant->sessions, tenant->name, left);
+	else
+		return 0;
+	return STATUS_NOT_PERMITTED;
+}
+
+void tenants_changed(struct front *front, struct tenant *tenant)
+{
+	if (!tenant->budget.limit)
+		return;
+	tenant->changed = true;
+	front->tenants->changed = true;
+}
+
+uint64_t tenants_tick(struct front *front, uint64_t now)
+{
+	struct tenants *tenants = front->tenants;
+
+	if (!tenants->changed)
+		return UINT64_MAX;
+	if (now < tenants->told_at + TENANTS_TELL_NS)
+		return tenants->told_at + TENANTS_TELL_NS;
+	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
+		struct session *session = &front->sessions[i];
+
+		if (session->state == SESSION_RUNNING && session->tenant->changed)
+			pods_tell_one(front, session);
+	}
+	for (unsigned i = 0; i < TENANTS; i++)
+		tenants->list[i].changed = false;
+	tenants->changed = false;
+	tenants->told_at = now;
+	return UINT64_MAX;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tenants: who the tokens stand for, and what each may have.  A tenant is the one thing about a
+ * client that is proven; pods, programs and limits are what it says, and are believed inside
+ * its tenant's budget only.
+ *
+ * A tenant whose token is gone from the file stays until its last session ends.
+ */
+#ifndef VCUDA_GPU_AGENT_TENANTS_H
+#define VCUDA_GPU_AGENT_TENANTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu-agent/front/front.h"
+
+#define TENANTS (2 * AGENT_TOKENS) /* with those that are on their way out */
+#define TENANTS_TELL_NS (100 * FRONT_MS)
+
+struct tenant {
+	char name[sizeof(((struct agent_tenant *)0)->name)]; /* "" = a free entry */
+	bool known;					     /* it has a token */
+	bool changed;		     /* its sessions are to be told what the others hold */
+	uint32_t sessions, most;     /* running, and how many may; 0 = no limit */
+	struct ledger_budget budget; /* of all its sessions together */
+};
+
+int tenants_open(struct front *front, struct error *error);
+void tenants_close(struct front *front);
+
+/* The tokens of a file that was read again; those of before are no longer good. */
+void tenants_take(struct front *front, const struct agent_tokens *tokens);
+
+/* Whose the token is; NULL: nobody's. Without tokens (insecure) everybody is one tenant. */
+struct tenant *tenants_find(struct front *front, const char token[AGENT_TOKEN_MAX + 1]);
+
+/* Whether one more session would be served; 0, or a CUresult with text. */
+uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192]);
+
+/* What its sessions hold together changed. They are told soon, all at once: a tenant may have a
+ * thousand, and each step of each would be a thousand datagrams. */
+void tenants_changed(struct front *front, struct tenant *tenant);
+uint64_t tenants_tick(struct front *front, uint64_t now); /* the next time to look */
+
+#endif

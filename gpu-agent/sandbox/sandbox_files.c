@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The files that a worker reaches, by Landlock: what a driver and its libraries read, the
+ * devices, the cache of modules, and nothing of other processes.  It is a list of what is
+ * allowed, so a token is out of reach wherever it lies but in a folder of libraries.
+ *
+ * Landlock also keeps processes apart: one that is confined traces, and from ABI 6 signals,
+ * only what it started itself, and from ABI 4 it makes no TCP connection.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <linux/landlock.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/folder.h"
+#include "common/log.h"
+#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/sandbox/sandbox.h"
+
+/* Newer than the headers of Debian 12. */
+#define FS_TRUNCATE (1ull << 14)
+#define FS_IOCTL_DEV (1ull << 15)
+#define NET_BIND_TCP (1ull << 0)
+#define NET_CONNECT_TCP (1ull << 1)
+#define SCOPE_ABSTRACT_UNIX (1ull << 0)
+#define SCOPE_SIGNAL (1ull << 1)
+
+/* struct landlock_ruleset_attr as of ABI 6; an older kernel takes the front part. */
+struct ruleset {
+	uint64_t fs, net, scoped;
+};
+
+#define READ_FILE LANDLOCK_ACCESS_FS_READ_FILE
+#define WRITE_FILE LANDLOCK_ACCESS_FS_WRITE_FILE
+#define READ (READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define DEVICE (READ_FILE | WRITE_FILE | FS_IOCTL_DEV)
+#define CACHE                                                                                  \
+	(READ | WRITE_FILE | FS_TRUNCATE | LANDLOCK_ACCESS_FS_MAKE_REG |                       \
+		LANDLOCK_ACCESS_FS_REMOVE_FILE)
+#define FOLDERS                                                                                \
+	(LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REFER)
+/* What a rule for a file may say. */
+#define OF_FILES                                                                               \
+	(READ_FILE | WRITE_FILE | LANDLOCK_ACCESS_FS_EXECUTE | FS_TRUNCATE | FS_IOCTL_DEV)
+
+/* Links out of a folder of libraries that are followed. */
+#define LINKS_MAX 256
+
+static const struct place {
+	const char *pattern;
+	uint64_t access;
+} places[] = {
+	/* The loader's, and where drivers and toolkits are installed. */
+	{"/lib*", READ},
+	{"/usr", READ},
+	{"/etc/ld.so.*", READ},
+	{"/opt/cuda*", READ},
+	{"/opt/nvidia", READ},
+	{"/run/nvidia", READ},
+	{"/run/opengl-driver", READ},
+	{"/nix/store", READ},
+	{"/gnu/store", READ},
+	/* What libraries look up about the machine. */
+	{"/etc/nvidia", READ},
+	{"/etc/localtime", READ_FILE},
+	{"/etc/passwd", READ_FILE},
+	{"/etc/nsswitch.conf", READ_FILE},
+	{"/etc/machine-id", READ_FILE},
+	{"/etc/ssl/openssl.cnf", READ_FILE},
+	{"/sys/bus", READ},
+	{"/sys/class", READ},
+	{"/sys/dev", READ},
+	{"/sys/devices", READ},
+	{"/sys/fs/cgroup", READ},
+	{"/sys/kernel/mm", READ},
+	{"/sys/module", READ},
+	{"/proc/cpuinfo", READ_FILE},
+	{"/proc/devices", READ_FILE},
+	{"/proc/driver", READ},
+	{"/proc/filesystems", READ_FILE},
+	{"/proc/meminfo", READ_FILE},
+	{"/proc/modules", READ_FILE},
+	{"/proc/stat", READ_FILE},
+	{"/proc/sys/kernel", READ},
+	{"/proc/sys/vm", READ},
+	{"/proc/version", READ_FILE},
+	{"/proc/self", READ},
+	{"/proc/self/task", READ | WRITE_FILE | FS_TRUNCATE}, /* names of threads */
+	/* Devices. */
+	{"/dev/null", DEVICE},
+	{"/dev/zero", DEVICE},
+	{"/dev/full", DEVICE},
+	{"/dev/random", READ_FILE},
+	{"/dev/urandom", READ_FILE},
+	{"/dev/nvidia*", DEVICE | READ},
+	{"/dev/dxg", DEVICE},
+};
+
+struct rules {
+	int fd;
+	uint64_t handled;
+	int links; /* followed so far */
+};
+
+static void files_allow(struct rules *rules, const char *path, uint64_t access)
+{
+	struct landlock_path_beneath_attr rule = {.allowed_access = access & rules->handled};
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st)) {
+		if (fd >= 0)
+			close(fd);
+		return; /* what is not there needs no rule */
+	}
+	if (!S_ISDIR(st.st_mode))
+		rule.allowed_access &= OF_FILES;
+	rule.parent_fd = fd;
+	if (syscall(SYS_landlock_add_rule, rules->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
+		log_debug("sandbox.file", "path=%s error=\"%s\"", path, strerror(errno));
+	/* A rule holds for an inode, and procfs makes another for the same name once nobody
+	 * uses the first: those stay open. */
+	if (strncmp(path, "/proc/", 6))
+		close(fd);
+}
+
+static void files_allow_places(struct rules *rules)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		glob_t found;
+
+		if (!glob(places[i].pattern, 0, NULL, &found))
+			for (size_t p = 0; p < found.gl_pathc; p++)
+				files_allow(rules, found.gl_pathv[p], places[i].access);
+		globfree(&found);
+	}
+}
+
+static void cut_last(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash && slash != path)
+		*slash = 0;
+}
+
+/* The folder in which the file really lies. */
+static void files_allow_target(struct rules *rules, const char *file)
+{
+	char real[PATH_MAX];
+
+	if (!realpath(file, real))
+		return;
+	cut_last(real);
+	files_allow(rules, real, READ);
+}
+
+/* A folder of libraries, those that its links lead to, and of Python's packages
+ * (…/nvidia/cudnn/lib) the ones beside it: they find each other by $ORIGIN. */
+static void files_allow_libraries(struct rules *rules, const char *folder)
+{
+	char real[PATH_MAX], path[PATH_MAX + 256];
+	struct dirent *entry;
+	char *up;
+	DIR *dir;
+
+	files_allow(rules, folder, READ);
+	if (realpath(folder, real) && (up = strstr(real, "/nvidia/"))) {
+		up[strlen("/nvidia")] = 0;
+		files_allow(rules, real, READ);
+	}
+	dir = opendir(folder);
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_type != DT_LNK || !strstr(entry->d_name, ".so") ||
+			rules->links >= LINKS_MAX)
+			continue;
+		rules->links++;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		files_allow_target(rules, path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Folders and files, ':' between. */
+static void files_allow_list(struct rules *rules, const char *entries)
+{
+	char *copy = strdup(entries), *rest = copy, *entry;
+	struct stat st;
+
+	while (copy && (entry = strsep(&rest, ":"))) {
+		if (*entry != '/' || stat(entry, &st))
+			continue;
+		if (!S_ISDIR(st.st_mode)) {
+			files_allow_target(rules, entry);
+			cut_last(entry);
+		}
+		files_allow_libraries(rules, entry);
+	}
+	free(copy);
+}
+
+static void files_allow_configured(struct rules *rules, const struct agent_config *config)
+{
+	const char *path = getenv("LD_LIBRARY_PATH");
+	char own[PATH_MAX] = "";
+
+	for (int i = 0; i < AGENT_LIBRARIES; i++)
+		files_allow_list(rules, config->libraries[i]);
+	files_allow_list(rules, config->library_path);
+	files_allow_list(rules, path ? path : "");
+	files_allow_list(rules, config->driver_path);
+	/* What came with this program, and where the loader looks for it (RUNPATH). */
+	if (readlink("/proc/self/exe", own, sizeof(own) - 16) > 0) {
+		cut_last(own);
+		strcat(own, "/../lib");
+		files_allow_libraries(rules, own);
+		strcat(own, "/deps");
+		files_allow_libraries(rules, own);
+	}
+	if (!folder_make(config->cache_dir))
+		files_allow(rules, config->cache_dir, CACHE);
+	if (compiled_folder(config, own))
+		files_allow(rules, own, CACHE | FOLDERS);
+}
+
+int sandbox_files(const struct agent_config *config)
+{
+	struct ruleset set = {.fs = LANDLOCK_ACCESS_FS_MAKE_SYM * 2 - 1};
+	long abi =
+		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	size_t bytes = sizeof(set.fs);
+	struct rules rules = {0};
+
+	if (abi < 1)
+		return -errno;
+	if (SANDBOX_SANITIZER) /* the symbolizer */
+		set.fs &= ~LANDLOCK_ACCESS_FS_EXECUTE;
+	if (abi >= 2)
+		set.fs |= LANDLOCK_ACCESS_FS_REFER;
+	if (abi >= 3)
+		set.fs |= FS_TRUNCATE;
+	if (abi >= 4) {
+		set.net = NET_BIND_TCP | NET_CONNECT_TCP;
+		bytes = sizeof(set.fs) + sizeof(set.net);
+	}
+	if (abi >= 5)
+		set.fs |= FS_IOCTL_DEV;
+	if (abi >= 6) {
+		set.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
+		bytes = sizeof(set);
+	}
+	cleanup_close int fd = (int)syscall(SYS_landlock_create_ruleset, &set, bytes, 0);
+	if (fd < 0)
+		return -errno;
+	rules.fd = fd;
+	rules.handled = set.fs;
+	files_allow_places(&rules);
+	files_allow_configured(&rules, config);
+	return syscall(SYS_landlock_restrict_self, fd, 0) ? -errno : 0;
+}

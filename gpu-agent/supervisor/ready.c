@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu-agent/supervisor/ready.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+void ready_write(const struct agent_config *config, bool ready, const char *text)
+{
+	char part[AGENT_PATH + 8];
+	cJSON *root, *ports;
+	char *json;
+	FILE *file;
+	bool good;
+
+	if (!config->ready_file[0])
+		return;
+	root = cJSON_CreateObject();
+	cJSON_AddNumberToObject(root, "pid", getpid());
+	cJSON_AddStringToObject(root, "address", config->address);
+	ports = cJSON_AddObjectToObject(root, "ports");
+	cJSON_AddNumberToObject(ports, "send", config->bound[LISTEN_SEND]);
+	cJSON_AddNumberToObject(ports, "recv", config->bound[LISTEN_RECV]);
+	cJSON_AddNumberToObject(ports, "control", config->bound[LISTEN_CONTROL]);
+	cJSON_AddBoolToObject(root, "ready", ready);
+	cJSON_AddStringToObject(root, "text", text);
+	json = cJSON_PrintUnformatted(root);
+	cJSON_Delete(root);
+
+	/* Renamed into place: who waits for the file finds all of it. */
+	snprintf(part, sizeof(part), "%s.part", config->ready_file);
+	file = json ? fopen(part, "we") : NULL;
+	good = file && fprintf(file, "%s\n", json) > 0;
+	if (file)
+		good = !fclose(file) && good;
+	if (!good || rename(part, config->ready_file))
+		log_error("ready.file", "file=\"%s\" text=\"%s\"", config->ready_file,
+			strerror(errno));
+	cJSON_free(json);
+}
+
+void ready_remove(const struct agent_config *config)
+{
+	if (config->ready_file[0])
+		unlink(config->ready_file);
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One table of settings serves the YAML file and the flags, so that a value is checked in one
+ * place and an error says what the key takes.
+ */
+#include "gpu-agent/supervisor/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/cleanup.h"
+#include "common/config.h"
+#include "common/log.h"
+#include "gpu-agent/supervisor/parse.h"
+#include "gpu-agent/supervisor/token.h"
+
+#define CONFIG_LIST_MAX 2048 /* a sequence written out with commas */
+
+enum setting_type { TEXT, FLAG, NUMBER16, NUMBER32, BYTES, TIME, PATHS, LIBRARY, SPECIAL };
+
+struct setting {
+	const char *key;
+	enum setting_type type;
+	size_t offset;	   /* in struct agent_config */
+	uint64_t min, max; /* of a number; max = room for a text */
+	int (*set)(struct agent_config *config, const char *value);
+	const char *takes; /* what the value must be, for people */
+};
+
+void settings_defaults(struct agent_config *config)
+{
+	memset(config, 0, sizeof(*config));
+	config->magic = AGENT_CONFIG_MAGIC;
+	config->size = sizeof(*config);
+	config->ports[LISTEN_SEND] = SESSION_PORT_SEND;
+	config->ports[LISTEN_RECV] = SESSION_PORT_RECV;
+	config->ports[LISTEN_CONTROL] = SESSION_PORT_CONTROL;
+	config->driver = DRIVER_NVIDIA;
+	config->max_sessions = 1024;
+	config->max_sessions_per_pod = 256;
+	config->memory_reserve =
+		UINT64_MAX; /* not set: settings_complete decides by the driver */
+	config->lease_initial = 256u << 20;
+	config->start_timeout_ms = 30000;
+	config->worker_silence_ms = 30000;
+	config->drain_ms = 30000;
+	config->host_memory = 8ull << 30;
+	config->cache_bytes = 8ull << 30;
+	config->log_level = LOG_INFO;
+}
+
+/* --- values ------------------------------------------------------------------------------- */
+
+static int set_driver(struct agent_config *config, const char *value)
+{
+	if (!strcmp(value, "nvidia")) {
+		config->driver = DRIVER_NVIDIA;
+	} else if (!strcmp(value, "software")) {
+		config->driver = DRIVER_SOFTWARE;
+	} else if (value[0] == '/' && strlen(value) < sizeof(config->driver_path)) {
+		config->driver = DRIVER_FILE;
+		strcpy(config->driver_path, value);
+	} else {
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* "0,2-4": calls `add` for each number; -EINVAL on anything else. */
+static int parse_list(struct agent_config *config, const char *value,
+	int (*add)(struct agent_config *config, uint64_t number))
+{
+	const char *at = value;
+	uint64_t first, last;
+
+	do {
+		while (*at == ' ')
+			at++;
+		if (parse_number(at, &first, &at))
+			return -EINVAL;
+		last = first;
+		if (*at == '-' && parse_number(at + 1, &last, &at))
+			return -EINVAL;
+		if (last < first || last > CPU_SETSIZE)
+			return -EINVAL;
+		for (uint64_t n = first; n <= last; n++)
+			if (add(config, n))
+				return -EINVAL;
+		while (*at == ' ')
+			at++;
+	} while (*at++ == ',');
+	return at[-1] ? -EINVAL : 0;
+}
+
+static int add_gpu(struct agent_config *config, uint64_t number)
+{
+	if (number > 255 || config->gpu_count == HANDOFF_DEVICES)
+		return -EINVAL;
+	for (uint32_t i = 0; i < config->gpu_count; i++)
+		if (config->gpus[i] == number)
+			return -EINVAL;
+	config->gpus[config->gpu_count++] = (uint16_t)number;
+	return 0;
+}
+
+static int set_gpus(struct agent_config *config, const char *value)
+{
+	config->gpu_count = 0;
+	return strcmp(value, "all") ? parse_list(config, value, add_gpu) : 0;
+}
+
+static int add_cpu(struct agent_config *config, uint64_t number)
+{
+	if (number >= CPU_SETSIZE)
+		return -EINVAL;
+	CPU_SET(number, &config->worker_cpus);
+	return 0;
+}
+
+static int set_cpus(struct agent_config *config, const char *value)
+{
+	CPU_ZERO(&config->worker_cpus);
+	config->pinned = strcmp(value, "all") != 0;
+	return config->pinned ? parse_list(config, value, add_cpu) : 0;
+}
+
+static int set_log(struct agent_config *config, const char *value)
+{
+	static const char *const names[] = {"error", "warn", "info", "debug"};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		if (!strcmp(value, names[i])) {
+			config->log_level = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int set_token(struct agent_config *config, const char *value)
+{
+	return token_set(&config->tokens, value);
+}
+
+static int set_sandbox(struct agent_config *config, const char *value)
+{
+	config->sandbox_off = !strcmp(value, "off");
+	return config->sandbox_off || !strcmp(value, "on") ? 0 : -EINVAL;
+}
+
+/* "9997,9998,9999" of the flag --ports. */
+static int set_ports(struct agent_config *config, const char *value)
+{
+	const char *at = value;
+	uint64_t port;
+
+	for (int i = 0; i < AGENT_LISTENERS; i++) {
+		if (parse_number(at, &port, &at) || port > 65535)
+			return -EINVAL;
+		config->ports[i] = (uint16_t)port;
+		if (*at++ != (i < AGENT_LISTENERS - 1 ? ',' : 0))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* --- the table ---------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(struct agent_config, field)
+#define PATH(field) TEXT, AT(field), 0, AGENT_PATH, NULL, "a path"
+#define PORT(which) NUMBER16, AT(ports[which]), 0, 65535, NULL, "a port, 0-65535 (0 = any)"
+
+static const struct setting settings[] = {
+	{"listen", TEXT, AT(address), 0, 256, NULL,
+		"an address to listen on (\"\" = every one)"},
+	{"ports", SPECIAL, 0, 0, 0, set_ports, "SEND,RECV,CONTROL, three ports"},
+	{"ports.send", PORT(LISTEN_SEND)},
+	{"ports.recv", PORT(LISTEN_RECV)},
+	{"ports.control", PORT(LISTEN_CONTROL)},
+	{"http.address", TEXT, AT(http_address), 0, 256, NULL, "an address to listen on"},
+	{"driver", SPECIAL, 0, 0, 0, set_driver, "nvidia, software or an absolute path"},
+	{"libraries.path", PATHS, AT(library_path), 0, AGENT_PATH, NULL,
+		"a list of absolute folders"},
+	{"libraries.cublas", LIBRARY, AT(libraries[LIBRARY_CUBLAS]), 0, AGENT_PATH, NULL,
+		"a list of absolute folders, or files named libcublas.so.MAJOR"},
+	{"libraries.cublasLt", LIBRARY, AT(libraries[LIBRARY_CUBLASLT]), 0, AGENT_PATH, NULL,
+		"a list of absolute folders, or files named libcublasLt.so.MAJOR"},
+	{"libraries.cudnn", LIBRARY, AT(libraries[LIBRARY_CUDNN]), 0, AGENT_PATH, NULL,
+		"a list of absolute folders, or files named libcudnn.so.MAJOR"},
+	{"gpus", SPECIAL, 0, 0, 0, set_gpus, "all or a list like [0, 1]"},
+	{"token", SPECIAL, 0, 0, 0, set_token, "a text of at most 255 bytes"},
+	{"token_file", SPECIAL, 0, 0, 0, NULL, "a path"},
+	{"insecure", FLAG, AT(insecure), 0, 0, NULL, "true or false"},
+	{"warm_workers", NUMBER32, AT(warm_workers), 1, 64, NULL, "a number from 1 to 64"},
+	{"max_sessions", NUMBER32, AT(max_sessions), 1, AGENT_SESSIONS_MAX, NULL,
+		"a number from 1 to 4096"},
+	{"max_sessions_per_pod", NUMBER32, AT(max_sessions_per_pod), 1, 4096, NULL,
+		"a number from 1 to 4096"},
+	{"memory_limit", BYTES, AT(memory_limit), 0, AGENT_BYTES_MAX, NULL,
+		"bytes like 8GiB (0 = the whole device)"},
+	{"memory_reserve", BYTES, AT(memory_reserve), 0, AGENT_BYTES_MAX, NULL,
+		"bytes like 256MiB"},
+	{"lease_initial", BYTES, AT(lease_initial), 0, AGENT_BYTES_MAX, NULL,
+		"bytes like 256MiB"},
+	{"start_timeout", TIME, AT(start_timeout_ms), 100, 600000, NULL,
+		"a time from 100ms to 10m, like 30s"},
+	{"worker_silence", TIME, AT(worker_silence_ms), 1000, 3600000, NULL,
+		"a time from 1s to 1h, like 30s"},
+	{"drain_seconds", TIME, AT(drain_ms), 0, 86400000, NULL, "seconds, 0-86400"},
+	{"host_memory", BYTES, AT(host_memory), 0, 1ull << 50, NULL,
+		"bytes like 8GiB (0 = no limit)"},
+	{"cache_dir", PATH(cache_dir)},
+	{"cache_bytes", BYTES, AT(cache_bytes), 0, AGENT_BYTES_MAX, NULL, "bytes like 8GiB"},
+	{"worker_cpus", SPECIAL, 0, 0, 0, set_cpus, "all or a list like [0, 2-5]"},
+	{"launch_timeout_ms", NUMBER32, AT(launch_timeout_ms), 0, 86400000, NULL,
+		"milliseconds, 0-86400000 (0 = none)"},
+	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on or off"},
+	{"log", SPECIAL, 0, 0, 0, set_log, "error, warn, info or debug"},
+	{"ready_file", PATH(ready_file)},
+	{"health_socket", TEXT, AT(health_socket), 0,
+		sizeof(((struct agent_config *)0)->health_socket), NULL,
+		"a path of at most 107 bytes"},
+};
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+_Static_assert(SETTINGS <= 64, "struct reader keeps one bit a setting");
+
+static const struct setting *find_setting(const char *key)
+{
+	if (!strcmp(key, "library_path")) /* as it was called first */
+		key = "libraries.path";
+	for (size_t i = 0; i < SETTINGS; i++)
+		if (!strcmp(settings[i].key, key))
+			return &settings[i];
+	return NULL;
+}
+
+/* Absolute paths, ':' between; of a library also files, which have its name and a major. */
+static int check_paths(const struct setting *s, const char *value)
+{
+	char copy[AGENT_PATH], wanted[32];
+	char *rest = copy, *entry, *slash;
+
+	if (strlen(value) >= sizeof(copy))
+		return -EINVAL;
+	strcpy(copy, value);
+	snprintf(wanted, sizeof(wanted), "lib%s.so.", strchr(s->key, '.') + 1);
+	while ((entry = strsep(&rest, ":"))) {
+		if (*entry != '/')
+			return -EINVAL;
+		slash = strrchr(entry, '/');
+		if (!strstr(slash, ".so"))
+			continue;
+		if (s->type != LIBRARY || strncmp(slash + 1, wanted, strlen(wanted)) ||
+			slash[1 + strlen(wanted)] < '0' || slash[1 + strlen(wanted)] > '9')
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int set_plain(struct agent_config *config, const struct setting *s, const char *value)
+{
+	unsigned char *field = (unsigned char *)config + s->offset;
+	const char *end;
+	uint64_t n;
+	int ret;
+
+	switch (s->type) {
+	case PATHS:
+	case LIBRARY:
+		if (*value && check_paths(s, value))
+			return -EINVAL;
+		/* fall through */
+	case TEXT:
+		if (strlen(value) >= s->max)
+			return -EINVAL;
+		memset(field, 0, s->max);
+		memcpy(field, value, strlen(value));
+		return 0;
+	case FLAG:
+		if (strcmp(value, "true") && strcmp(value, "false"))
+			return -EINVAL;
+		*(bool *)field = !strcmp(value, "true");
+		return 0;
+	case NUMBER16:
+	case NUMBER32:
+		ret = parse_number(value, &n, &end);
+		if (!ret && *end)
+			ret = -EINVAL;
+		break;
+	case BYTES: ret = parse_bytes(value, &n); break;
+	default: ret = parse_time(value, &n); break;
+	}
+	if (ret || n < s->min || n > s->max)
+		return -EINVAL;
+	if (s->type == NUMBER16)
+		*(uint16_t *)(void *)field = (uint16_t)n;
+	else if (s->type == BYTES)
+		*(uint64_t *)(void *)field = n;
+	else
+		*(uint32_t *)(void *)field = (uint32_t)n;
+	return 0;
+}
+
+int settings_set(
+	struct agent_config *config, const char *key, const char *value, struct error *error)
+{
+	const struct setting *s = find_setting(key);
+	char shown[80];
+	int ret;
+
+	if (!s)
+		return error_set(error, 0, "unknown key '%s'", key);
+	if (!strcmp(key, "token_file") && config->asking)
+		return 0;
+	if (!strcmp(key, "token_file"))
+		return token_read(&config->tokens, value, error);
+	ret = s->type == SPECIAL ? s->set(config, value) : set_plain(config, s, value);
+	if (!ret)
+		return 0;
+	if (!strcmp(key, "token"))
+		value = "(hidden)";
+	return error_set(error, 0, "%s: %s is not %s", key,
+		log_quote(shown, sizeof(shown), value), s->takes);
+}
+
+/* --- the YAML file ------------------------------------------------------------------------ */
+
+struct reader {
+	struct agent_config *config;
+	uint64_t seen;		    /* a bit a setting */
+	char list[CONFIG_LIST_MAX]; /* the sequence so far, with commas between */
+};
+
+static int unknown_key(const char *key, struct error *error)
+{
+	char known[400] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < SETTINGS && at < sizeof(known); i++)
+		at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s", at ? ", " : "",
+			settings[i].key);
+	return error_set(error, 0, "unknown key '%.40s' (docs/AGENT.md lists them: %.120s …)",
+		key, known);
+}
+
+/* One scalar of the file; those of a sequence come one by one and are set as a list. */
+static int read_item(void *argument, const struct config_item *item, struct error *error)
+{
+	struct reader *r = argument;
+	const struct setting *s = find_setting(item->key);
+	const char *value = item->text;
+	uint64_t bit;
+	size_t at;
+
+	if (!s || s->set == set_ports)
+		return unknown_key(item->key, error);
+	bit = 1ull << (s - settings);
+	if (item->index < 1) {
+		if (r->seen & bit)
+			return error_set(error, 0, "'%s' is given twice", item->key);
+		r->seen |= bit;
+		r->list[0] = 0;
+	}
+	if (item->index >= 0) {
+		if (s->set != set_gpus && s->set != set_cpus && s->type != PATHS &&
+			s->type != LIBRARY)
+			return error_set(error, 0, "%s is %s, not a list", s->key, s->takes);
+		at = strlen(r->list);
+		if ((size_t)snprintf(r->list + at, sizeof(r->list) - at, "%s%s",
+			    !at	     ? ""
+			    : s->set ? ","
+				     : ":",
+			    value) >= sizeof(r->list) - at)
+			return error_set(error, 0, "%s: the list is too long", s->key);
+		value = r->list;
+	}
+	return settings_set(r->config, item->key, value, error);
+}
+
+int settings_read(struct agent_config *config, const char *path, struct error *error)
+{
+	struct reader r = {.config = config};
+
+	return config_read(path, read_item, &r, error);
+}
+
+/* --- completion --------------------------------------------------------------------------- */
+
+/* The software GPU's library: in ../lib of the binary, or where `make install` puts it. */
+static void find_software(struct agent_config *config, const char *binary)
+{
+	static const char *const places[] = {"lib", "lib/vcuda"};
+	char folder[AGENT_PATH / 2] = ".";
+	char *slash;
+
+	snprintf(folder, sizeof(folder), "%s", binary);
+	for (int up = 0; up < 2; up++) {
+		slash = strrchr(folder, '/');
+		if (slash)
+			*slash = 0;
+	}
+	for (int i = 0; i < 2; i++) {
+		snprintf(config->driver_path, sizeof(config->driver_path),
+			"%s/%s/libvcuda-softgpu.so", folder, places[i]);
+		if (!access(config->driver_path, R_OK))
+			return;
+	}
+	snprintf(config->driver_path, sizeof(config->driver_path), "%s/lib/libvcuda-softgpu.so",
+		folder);
+}
+
+/* Who asks whether the agent is healthy finds it by the same configuration. */
+static void find_health_socket(struct agent_config *config)
+{
+	const char *folder = getenv("XDG_RUNTIME_DIR");
+
+	if (config->health_socket[0] || !config->ports[LISTEN_CONTROL])
+		return;
+	if (!folder || folder[0] != '/' || strlen(folder) > 64)
+		folder = "/tmp";
+	snprintf(config->health_socket, sizeof(config->health_socket), "%s/gpu-agent-%u.sock",
+		folder, config->ports[LISTEN_CONTROL]);
+}
+
+int settings_complete(struct agent_config *config, const char *binary, struct error *error)
+{
+	const char *xdg = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+
+	if (config->driver == DRIVER_SOFTWARE)
+		find_software(config, binary);
+	else if (config->driver == DRIVER_NVIDIA)
+		strcpy(config->driver_path, "libcuda.so.1");
+	if (!config->warm_workers)
+		config->warm_workers = config->driver == DRIVER_NVIDIA ? 2 : 1;
+	if (config->memory_reserve == UINT64_MAX)
+		config->memory_reserve = config->driver == DRIVER_NVIDIA ? 256u << 20 : 0;
+	if (!config->http_address[0])
+		memcpy(config->http_address, config->address, sizeof(config->address));
+	if (!config->cache_dir[0]) {
+		if (xdg && xdg[0] == '/' && strlen(xdg) < AGENT_PATH / 2)
+			snprintf(config->cache_dir, AGENT_PATH, "%s/vcuda/modules", xdg);
+		else if (geteuid() && home && home[0] == '/' && strlen(home) < AGENT_PATH / 2)
+			snprintf(
+				config->cache_dir, AGENT_PATH, "%s/.cache/vcuda/modules", home);
+		else
+			strcpy(config->cache_dir, "/var/cache/vcuda/modules");
+	}
+	find_health_socket(config);
+	for (int i = 0; i < AGENT_LISTENERS; i++)
+		for (int j = 0; j < i; j++)
+			if (config->ports[i] && config->ports[i] == config->ports[j])
+				return error_set(
+					error, 0, "ports: %u is given twice", config->ports[i]);
+	/* The seeds' manifests go on working: their clients bring no token either. */
+	if (config->older_form && !config->tokens.count)
+		config->insecure = true;
+	if (config->insecure && config->tokens.count)
+		return error_set(error, 0,
+			"insecure: everybody is to be served, and there is a token; take one "
+			"of them away");
+	if (config->memory_limit && config->lease_initial > config->memory_limit)
+		config->lease_initial = config->memory_limit;
+	return 0;
+}
+
+int settings_to_fd(const struct agent_config *config, struct error *error)
+{
+	cleanup_close int fd = memfd_create("gpu-agent-config", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return error_set(error, errno, "memfd_create");
+	if (pwrite(fd, config, sizeof(*config), 0) != (ssize_t)sizeof(*config))
+		return error_set(error, errno ? errno : EIO, "write the configuration's memfd");
+	return take_fd(&fd);
+}
+
+int settings_from_fd(struct agent_config *config, int fd, struct error *error)
+{
+	if (pread(fd, config, sizeof(*config), 0) != (ssize_t)sizeof(*config) ||
+		config->magic != AGENT_CONFIG_MAGIC || config->size != sizeof(*config))
+		return error_set(error, 0,
+			"--role is for gpu-agent itself: descriptor %d holds no configuration",
+			fd);
+	return 0;
+}

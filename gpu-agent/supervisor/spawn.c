@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The supervisor has one thread, so the child may do ordinary things between fork and exec.
+ */
+#include "gpu-agent/supervisor/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "gpu-agent/supervisor/settings.h"
+
+#define WORKER_FILES 1024
+#define FRONT_FILES 16384 /* sessions waiting and half-open connections, with room */
+#define ENVIRON_MAX 64
+#define FDS_MAX (2 + AGENT_LISTENERS)
+
+extern char **environ;
+
+/* What a worker may see of the supervisor's environment; a '=' at the end: that name, else a
+ * prefix.  Never LD_PRELOAD, never what could hold a secret. */
+static const char *const allowed[] = {
+	"PATH=",
+	"HOME=",
+	"TMPDIR=",
+	"LANG=",
+	"TZ=",
+	"XDG_CACHE_HOME=",
+	"CUDA_VISIBLE_DEVICES=",
+	"NVIDIA_VISIBLE_DEVICES=",
+	"NVIDIA_DRIVER_CAPABILITIES=",
+	"VCUDA_SOFTGPU_",
+	"VCUDA_DEBUG=",
+	"VCUDA_PERF=",
+	"OPENBLAS_NUM_THREADS=",
+	"ASAN_OPTIONS=",
+	"LSAN_OPTIONS=",
+	"UBSAN_OPTIONS=",
+	"TSAN_OPTIONS=",
+};
+
+struct child_environment {
+	char *list[ENVIRON_MAX + 8];
+	char libraries[(2 + AGENT_LIBRARIES) * AGENT_PATH + 32];
+	char gpus[HANDOFF_DEVICES * 6 + 32];
+};
+
+static bool is_allowed(const char *entry)
+{
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		if (!strncmp(entry, allowed[i], strlen(allowed[i])))
+			return true;
+	return false;
+}
+
+/* What a library needs lies in its folder: cuDNN opens its parts by name. */
+static void add_folders(struct child_environment *env, const char *entries)
+{
+	char copy[AGENT_PATH], *rest = copy, *entry;
+
+	snprintf(copy, sizeof(copy), "%s", entries);
+	while ((entry = strsep(&rest, ":"))) {
+		size_t at = strlen(env->libraries);
+		const char *slash = strrchr(entry, '/');
+		int n = (int)strlen(entry);
+
+		if (!*entry)
+			continue;
+		if (slash && strstr(slash, ".so"))
+			n = (int)(slash - entry);
+		snprintf(env->libraries + at, sizeof(env->libraries) - at, "%s%.*s",
+			at ? ":" : "LD_LIBRARY_PATH=", n, entry);
+	}
+}
+
+static void add_libraries(struct child_environment *env, const struct agent_config *config)
+{
+	env->libraries[0] = 0;
+	for (int i = 0; i < AGENT_LIBRARIES; i++)
+		add_folders(env, config->libraries[i]);
+	add_folders(env, config->library_path);
+	if (getenv("LD_LIBRARY_PATH")) /* the agent's own, behind what is configured */
+		add_folders(env, getenv("LD_LIBRARY_PATH"));
+}
+
+static void make_environment(struct child_environment *env, const struct agent_config *config)
+{
+	static char order[] = "CUDA_DEVICE_ORDER=PCI_BUS_ID";
+	/* The driver's cache of compiled PTX is one folder for all, a write across sessions; a
+	 * worker that has one of its own says so itself (compiled.h). */
+	static char no_cache[] = "CUDA_CACHE_DISABLE=1";
+	size_t n = 0, at;
+
+	for (char **e = environ; *e && n < ENVIRON_MAX; e++)
+		if (is_allowed(*e) && !(config->gpu_count && !strncmp(*e, "CUDA_VISIBLE", 12)))
+			env->list[n++] = *e;
+	env->list[n++] = order;
+	env->list[n++] = no_cache;
+	add_libraries(env, config);
+	if (env->libraries[0])
+		env->list[n++] = env->libraries;
+	if (config->gpu_count) {
+		at = (size_t)snprintf(env->gpus, sizeof(env->gpus), "CUDA_VISIBLE_DEVICES=");
+		for (uint32_t i = 0; i < config->gpu_count; i++)
+			at += (size_t)snprintf(env->gpus + at, sizeof(env->gpus) - at, "%s%u",
+				i ? "," : "", config->gpus[i]);
+		env->list[n++] = env->gpus;
+	}
+	env->list[n] = NULL;
+}
+
+static void limit_files(rlim_t value)
+{
+	struct rlimit l;
+
+	if (!getrlimit(RLIMIT_NOFILE, &l)) {
+		l.rlim_cur = value < l.rlim_max ? value : l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+/* The child: descriptors to 3, 4, 5 …, everything else closed, then exec. */
+__attribute__((noreturn)) static void become(
+	const char *role, const int *fds, int count, char *const *env, pid_t parent)
+{
+	char program[] = "gpu-agent", flag[] = "--role", word[16];
+	char *argv[] = {program, flag, word, NULL};
+	const struct rlimit no_core = {0, 0};
+	int high[FDS_MAX];
+	sigset_t none;
+
+	snprintf(word, sizeof(word), "%s", role);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	setsid();
+	setrlimit(RLIMIT_CORE, &no_core);
+	limit_files(strcmp(role, "front") ? WORKER_FILES : FRONT_FILES);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (int i = 0; i < count; i++) {
+		high[i] = fcntl(fds[i], F_DUPFD, 64);
+		if (high[i] < 0)
+			_exit(126);
+	}
+	for (int i = 0; i < count; i++)
+		if (dup2(high[i], AGENT_FD_SOCKET + i) < 0)
+			_exit(126);
+	close_range((unsigned)(AGENT_FD_SOCKET + count), ~0u, 0);
+	execve("/proc/self/exe", argv, env);
+	_exit(127);
+}
+
+static pid_t start(
+	const char *role, const int *fds, int count, char *const *env, struct error *error)
+{
+	pid_t parent = getpid();
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return error_set(error, errno, "fork a %s", role);
+	if (pid == 0)
+		become(role, fds, count, env, parent);
+	return pid;
+}
+
+/* A process that is told the configuration without its secrets, and one end of a pair. */
+static pid_t spawn_public(const char *role, const struct agent_config *config, int *other_end,
+	struct error *error)
+{
+	struct agent_config public = *config;
+	struct child_environment env;
+	int pair[2];
+	pid_t pid;
+
+	memset(&public.tokens, 0, sizeof(public.tokens));
+	cleanup_close int memory = settings_to_fd(&public, error);
+	if (memory < 0)
+		return memory;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return error_set(error, errno, "socketpair for a %s", role);
+	make_environment(&env, config);
+	pid = start(role, (int[]){pair[1], memory}, 2, env.list, error);
+	close(pair[1]);
+	if (pid < 0)
+		close(pair[0]);
+	else
+		*other_end = pair[0];
+	return pid;
+}
+
+pid_t spawn_worker(const struct agent_config *config, int *front_end, struct error *error)
+{
+	return spawn_public("worker", config, front_end, error);
+}
+
+pid_t spawn_probe(const struct agent_config *config, int *own_end, struct error *error)
+{
+	return spawn_public("probe", config, own_end, error);
+}
+
+pid_t spawn_front(const struct agent_config *config, const int listeners[AGENT_LISTENERS],
+	int *own_end, struct error *error)
+{
+	struct child_environment env;
+	int fds[FDS_MAX];
+	int pair[2];
+	pid_t pid;
+
+	cleanup_close int memory = settings_to_fd(config, error);
+	if (memory < 0)
+		return memory;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return error_set(error, errno, "socketpair for the front");
+	make_environment(&env, config);
+	fds[0] = pair[1];
+	fds[1] = memory;
+	for (int i = 0; i < AGENT_LISTENERS; i++)
+		fds[2 + i] = listeners[i];
+	pid = start("front", fds, FDS_MAX, env.list, error);
+	close(pair[1]);
+	if (pid < 0)
+		close(pair[0]);
+	else
+		*own_end = pair[0];
+	return pid;
+}

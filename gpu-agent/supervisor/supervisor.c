@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The supervisor: starts and reaps, and parses nothing that came over the network.  It binds
+ * the ports once and keeps them, so that a front that crashed is replaced under the same ports,
+ * with connections waiting in the backlog and not refused.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/agent.h"
+#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/control.h"
+#include "gpu-agent/supervisor/spawn.h"
+#include "gpu-agent/supervisor/ready.h"
+#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/sandbox/sandbox.h"
+#include "transport/transport.h"
+
+#define MS 1000000ull
+/* A front that dies young again and again is started again after 50, 100 … 2000 ms. */
+#define FRONT_YOUNG_NS (5000 * MS)
+#define FRONT_DELAY_MIN (50 * MS)
+#define FRONT_DELAY_MAX (2000 * MS)
+/* How soon a token file that was written again is noticed; SIGHUP says so at once. */
+#define TOKENS_LOOK_NS (5000 * MS)
+/* What the drain's end may take beyond drain_ms until everything is killed. */
+#define DRAIN_SLACK_MS (CONTROL_STOP_MS + 3000u)
+/* Processes that are on their way out still hold a place. */
+#define CHILDREN_SLACK 128
+
+struct child {
+	pid_t pid;
+	uint64_t kill_at; /* UINT64_MAX: not to be killed */
+	char tenant[sizeof(((struct agent_tenant *)0)->name)]; /* of its session; "" = none */
+};
+
+struct supervisor {
+	struct agent_config *config;
+	int listeners[AGENT_LISTENERS];
+	int signals;
+	int control; /* -1: no front */
+	int probe;   /* -1: none, or done */
+	pid_t probe_pid;
+	struct control libraries[CONTROL_LIBRARIES]; /* what it found, for each front anew */
+	size_t library_count;
+	pid_t front;
+	uint64_t front_started;
+	uint64_t front_delay;	/* before the next start */
+	uint64_t start_at;	/* when to start a front; UINT64_MAX: there is one */
+	struct child *children; /* workers; pid 0 = free */
+	size_t room;
+	struct stat tokens; /* the token file when it was read */
+	uint64_t tokens_at; /* when to look at it; UINT64_MAX: there is none */
+	bool draining;
+	uint64_t end_at; /* when draining: kill everything */
+	int status;	 /* exit status; -1: go on */
+};
+
+static struct child *find_child(struct supervisor *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->room; i++)
+		if (s->children[i].pid == pid)
+			return &s->children[i];
+	return NULL;
+}
+
+/* A front that does not read is as good as dead: its end comes as SIGCHLD. */
+static void tell(struct supervisor *s, const struct control *c, int fd)
+{
+	if (s->control < 0)
+		return;
+	/* Blocking for the rare full buffer: a lost EXITED would leave a lease behind. */
+	if (descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0) == -EAGAIN) {
+		struct pollfd p = {.fd = s->control, .events = POLLOUT};
+
+		if (poll(&p, 1, 1000) != 1 ||
+			descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0)) {
+			log_error("front.stuck", "front=%d", s->front);
+			kill(s->front, SIGKILL);
+		}
+	}
+}
+
+static void start_front(struct supervisor *s)
+{
+	struct error error;
+	pid_t pid = spawn_front(s->config, s->listeners, &s->control, &error);
+
+	if (pid < 0) {
+		log_error("front.start", "text=\"%s\"", error.text);
+		s->start_at = wait_now() + FRONT_DELAY_MAX;
+		return;
+	}
+	s->front = pid;
+	s->front_started = wait_now();
+	s->start_at = UINT64_MAX;
+	for (size_t i = 0; i < s->library_count; i++)
+		tell(s, &s->libraries[i], -1);
+}
+
+/* Without it nothing is missing but a few lines of /readyz?verbose. */
+static void start_probe(struct supervisor *s)
+{
+	struct error error;
+
+	s->probe_pid = spawn_probe(s->config, &s->probe, &error);
+	if (s->probe_pid > 0)
+		return;
+	log_warn("probe.start", "text=\"%s\"", error.text);
+	s->probe_pid = 0;
+	s->probe = -1;
+}
+
+static void handle_probe(struct supervisor *s)
+{
+	struct control c;
+	ssize_t n;
+
+	while ((n = recv(s->probe, &c, sizeof(c), MSG_DONTWAIT)) == (ssize_t)sizeof(c)) {
+		if (c.what == CONTROL_GPU)
+			tell(s, &c, -1);
+		c.text[sizeof(c.text) - 1] = 0;
+		if (c.what != CONTROL_LIBRARY || s->library_count == CONTROL_LIBRARIES)
+			continue;
+		s->libraries[s->library_count++] = c;
+		tell(s, &c, -1);
+	}
+	if (n == 0) {
+		close(s->probe);
+		s->probe = -1;
+	}
+}
+
+static void start_worker(struct supervisor *s, uint32_t number, uint32_t libraries)
+{
+	struct control c = {.what = CONTROL_REFUSED, .number = number};
+	struct child *child = find_child(s, 0);
+	cleanup_close int fd = -1;
+	struct error error;
+	pid_t pid;
+
+	if (!child) {
+		snprintf(c.text, sizeof(c.text), "too many workers");
+		tell(s, &c, -1);
+		return;
+	}
+	s->config->warm_libraries = libraries;
+	pid = spawn_worker(s->config, &fd, &error);
+	if (pid < 0) {
+		snprintf(c.text, sizeof(c.text), "%s", error.text);
+		tell(s, &c, -1);
+		return;
+	}
+	child->pid = pid;
+	child->kill_at = UINT64_MAX;
+	child->tenant[0] = 0;
+	c.what = CONTROL_STARTED;
+	c.pid = pid;
+	tell(s, &c, fd);
+}
+
+static void begin_session(struct supervisor *s, pid_t pid, const char *tenant)
+{
+	struct child *child = pid > 0 ? find_child(s, pid) : NULL;
+
+	if (!child || child->tenant[0])
+		return;
+	snprintf(child->tenant, sizeof(child->tenant), "%.*s", (int)sizeof(child->tenant) - 1,
+		tenant);
+	compiled_give(s->config, pid, child->tenant);
+}
+
+static void handle_front(struct supervisor *s)
+{
+	struct control c;
+	struct child *child;
+	ssize_t n;
+
+	while ((n = recv(s->control, &c, sizeof(c), MSG_DONTWAIT)) == (ssize_t)sizeof(c)) {
+		switch (c.what) {
+		case CONTROL_START: start_worker(s, c.number, c.libraries); break;
+		case CONTROL_KILL:
+			child = c.pid > 0 ? find_child(s, c.pid) : NULL;
+			if (child)
+				child->kill_at = wait_now() + c.ms * MS;
+			break;
+		case CONTROL_TENANT:
+			c.text[sizeof(c.text) - 1] = 0;
+			begin_session(s, c.pid, c.text);
+			break;
+		case CONTROL_STATE:
+			c.text[sizeof(c.text) - 1] = 0;
+			ready_write(s->config, c.status == 0, c.text);
+			break;
+		default: log_error("front.nonsense", "what=%u", c.what); break;
+		}
+	}
+	if (n == 0) { /* it closed: the rest comes as SIGCHLD */
+		close(s->control);
+		s->control = -1;
+	}
+}
+
+/* Workers of a dead front see their handoff socket close and exit; who does not is killed. */
+static void front_ended(struct supervisor *s, int status)
+{
+	uint64_t now = wait_now();
+
+	s->front = 0;
+	if (s->control >= 0)
+		close(s->control);
+	s->control = -1;
+	for (size_t i = 0; i < s->room; i++)
+		if (s->children[i].pid)
+			s->children[i].kill_at = now + CONTROL_STOP_MS * MS;
+	if (s->draining || (WIFEXITED(status) && WEXITSTATUS(status) <= 1)) {
+		/* It drained, or it said why it cannot run at all. */
+		s->status = s->draining ? 0 : 1;
+		return;
+	}
+	if (now - s->front_started > FRONT_YOUNG_NS)
+		s->front_delay = 0;
+	log_error("front.died", "status=%d signal=%d restart_ms=%lu", WEXITSTATUS(status),
+		WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+		(unsigned long)(s->front_delay / MS));
+	s->start_at = now + s->front_delay;
+	s->front_delay = s->front_delay ? s->front_delay * 2 : FRONT_DELAY_MIN;
+	if (s->front_delay > FRONT_DELAY_MAX)
+		s->front_delay = FRONT_DELAY_MAX;
+	s->config->front_restarts++;
+}
+
+static void reap(struct supervisor *s)
+{
+	struct child *child;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == s->probe_pid) {
+			s->probe_pid = 0;
+			continue;
+		}
+		if (pid == s->front) {
+			front_ended(s, status);
+			continue;
+		}
+		child = find_child(s, pid);
+		if (!child)
+			continue; /* an orphan that init is asked to reap */
+		child->pid = 0;
+		compiled_end(s->config, pid, child->tenant);
+		tell(s, &(struct control){.what = CONTROL_EXITED, .pid = pid, .status = status},
+			-1);
+	}
+}
+
+static void drain(struct supervisor *s)
+{
+	struct control c = {.what = CONTROL_DRAIN, .ms = s->config->drain_ms};
+
+	if (s->draining) { /* asked twice: at once */
+		s->status = 0;
+		return;
+	}
+	s->draining = true;
+	s->end_at = wait_now() + ((uint64_t)s->config->drain_ms + DRAIN_SLACK_MS) * MS;
+	log_info("agent.drain", "seconds=%u", s->config->drain_ms / 1000);
+	if (s->control < 0)
+		s->status = 0;
+	tell(s, &c, -1);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* A bad file is said once, and the tokens stay as they are. */
+static void read_tokens(struct supervisor *s)
+{
+	struct agent_tokens *tokens = &s->config->tokens;
+	char path[AGENT_PATH];
+	struct error error;
+
+	memcpy(path, tokens->file, sizeof(path));
+	if (token_read(tokens, path, &error)) {
+		log_error("tokens.bad", "text=\"%s; the tokens of before stay good\"",
+			error.text);
+		return;
+	}
+	log_info("tokens.read", "file=\"%s\" tokens=%u", path, tokens->count);
+	cleanup_close int fd = settings_to_fd(s->config, &error);
+	if (fd < 0)
+		log_error("tokens.lost", "text=\"%s\"", error.text);
+	else
+		tell(s, &(struct control){.what = CONTROL_TOKENS}, fd);
+}
+
+/* Kubernetes writes a mounted secret anew, and nobody there sends a signal. */
+static void look_at_tokens(struct supervisor *s, uint64_t now)
+{
+	struct stat st;
+
+	if (s->tokens_at > now)
+		return;
+	s->tokens_at = now + TOKENS_LOOK_NS;
+	if (stat(s->config->tokens.file, &st) || same_file(&st, &s->tokens))
+		return;
+	s->tokens = st;
+	read_tokens(s);
+}
+
+static void hang_up(struct supervisor *s)
+{
+	if (!s->config->tokens.file[0]) {
+		drain(s);
+		return;
+	}
+	stat(s->config->tokens.file, &s->tokens);
+	read_tokens(s);
+}
+
+static void handle_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap(s);
+		else if (info.ssi_signo == SIGHUP)
+			hang_up(s);
+		else
+			drain(s);
+	}
+}
+
+/* Does what is due; the time of what comes next. */
+static uint64_t tick(struct supervisor *s)
+{
+	uint64_t now = wait_now(), next = s->start_at;
+
+	if (s->start_at <= now && !s->draining) {
+		start_front(s);
+		next = s->start_at;
+	}
+	look_at_tokens(s, now);
+	if (s->tokens_at < next)
+		next = s->tokens_at;
+	if (s->draining && s->end_at <= now)
+		s->status = 0;
+	if (s->draining && s->end_at < next)
+		next = s->end_at;
+	for (size_t i = 0; i < s->room; i++) {
+		struct child *child = &s->children[i];
+
+		if (!child->pid)
+			continue;
+		if (child->kill_at <= now) {
+			log_warn("worker.kill", "worker=%d", child->pid);
+			kill(child->pid, SIGKILL);
+			child->kill_at = UINT64_MAX;
+		}
+		if (child->kill_at < next)
+			next = child->kill_at;
+	}
+	return next;
+}
+
+static void run(struct supervisor *s)
+{
+	while (s->status < 0) {
+		/* First: it may start a front, whose socket is then to be waited for. */
+		uint64_t next = tick(s), now = wait_now();
+		struct pollfd p[3] = {
+			{.fd = s->signals, .events = POLLIN},
+			{.fd = s->control, .events = POLLIN},
+			{.fd = s->probe, .events = POLLIN},
+		};
+		int timeout = -1;
+
+		if (s->status >= 0)
+			break;
+		if (next != UINT64_MAX)
+			timeout = next <= now ? 0 : (int)((next - now) / MS) + 1;
+		if (poll(p, 3, timeout) < 0 && errno != EINTR) {
+			log_error("agent.poll", "text=\"%s\"", strerror(errno));
+			s->status = 1;
+		}
+		if (p[1].revents)
+			handle_front(s);
+		if (p[2].revents)
+			handle_probe(s);
+		if (p[0].revents)
+			handle_signals(s);
+	}
+}
+
+static int listen_all(struct supervisor *s, struct error *error)
+{
+	static const char *const names[] = {"send", "recv", "control"};
+	struct agent_config *config = s->config;
+
+	for (int i = 0; i < AGENT_LISTENERS; i++) {
+		const char *host = i == LISTEN_CONTROL ? config->http_address : config->address;
+
+		s->listeners[i] =
+			transport_listen(host, config->ports[i], &config->bound[i], error);
+		if (s->listeners[i] < 0)
+			return error_wrap(error, s->listeners[i], "ports.%s", names[i]);
+	}
+	return 0;
+}
+
+static int open_signals(struct error *error)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? error_set(error, errno, "signalfd") : fd;
+}
+
+/* Nothing outlives the supervisor. */
+static void end_all(struct supervisor *s)
+{
+	ready_remove(s->config);
+	if (s->front)
+		kill(s->front, SIGKILL);
+	if (s->probe_pid)
+		kill(s->probe_pid, SIGKILL);
+	for (size_t i = 0; i < s->room; i++)
+		if (s->children[i].pid)
+			kill(s->children[i].pid, SIGKILL);
+	while (wait(NULL) > 0)
+		;
+	compiled_close(s->config);
+}
+
+int supervisor_main(struct agent_config *config)
+{
+	struct supervisor s = {.config = config, .control = -1, .probe = -1, .status = -1};
+	struct error error;
+
+	sandbox_device_files(config);
+	compiled_open(config);
+	s.tokens_at = UINT64_MAX;
+	if (config->tokens.file[0] && !stat(config->tokens.file, &s.tokens))
+		s.tokens_at = 0;
+	s.room = config->max_sessions + config->warm_workers + CHILDREN_SLACK;
+	cleanup_free struct child *children = calloc(s.room, sizeof(*children));
+	s.children = children;
+	if (!children) {
+		fprintf(stderr, "gpu-agent: no memory for the table of workers\n");
+		return 1;
+	}
+	s.signals = open_signals(&error);
+	if (s.signals < 0 || listen_all(&s, &error)) {
+		fprintf(stderr, "gpu-agent: %s\n", error.text);
+		return 1;
+	}
+	log_info("agent.start",
+		"version=%s address=\"%s\" send=%u recv=%u control=%u driver=\"%s\"",
+		AGENT_VERSION, config->address[0] ? config->address : "*",
+		config->bound[LISTEN_SEND], config->bound[LISTEN_RECV],
+		config->bound[LISTEN_CONTROL], config->driver_path);
+	if (config->tokens.made)
+		log_warn("token.made",
+			"file=\"%s\" text=\"no token is configured; clients must bring this "
+			"file's (--token-file), --insecure serves everybody\"",
+			config->tokens.file);
+	if (config->insecure)
+		log_warn("agent.insecure",
+			"text=\"no token is asked for: everybody who reaches the ports has the "
+			"GPUs, and may say to be any pod\"");
+	if (config->sandbox_off)
+		log_warn("sandbox.off", "text=\"a tenant's code in a worker reaches all that "
+					"the agent reaches\"");
+	start_front(&s);
+	start_probe(&s);
+	run(&s);
+	end_all(&s);
+	log_info("agent.end", "status=%d", s.status);
+	return s.status;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams that capture.  All captures are relaxed here, whatever the app asked for: the loop's
+ * one thread serves all of the app's threads, and maps memory, asks events and loads modules
+ * while a capture is open.  What the app's mode forbids, the shim refuses.
+ *
+ * Work that a stream had before it began to capture still has to be waited for, and nothing can
+ * be recorded behind it any more: an event is left there first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu-agent/worker/driver/graph.h"
+
+/* The legacy stream and the streams that wait for it cannot be told apart while one of them
+ * captures: the driver says IMPLICIT. */
+bool capture_of(struct worker *w, const struct worker_stream *stream)
+{
+	CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	if (!w->captures)
+		return false;
+	return w->cuda.cuStreamIsCapturing(stream->stream, &state) ==
+		       CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+	       state != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static void capture_mark(struct worker *w, struct worker_stream *stream)
+{
+	CUevent event;
+
+	if (stream->before || stream->work == stream->clean || capture_of(w, stream) ||
+		fence_event(w, stream->context, &event))
+		return;
+	if (w->cuda.cuEventRecord(event, stream->stream)) {
+		fence_event_give(w, stream->context, event);
+		return;
+	}
+	stream->before = event;
+	stream->before_work = stream->work;
+}
+
+/* Before it can become part of a capture. */
+static void capture_prepare(struct worker *w, struct worker_stream *stream)
+{
+	capture_mark(w, stream);
+	if (!(stream->flags & CU_STREAM_NON_BLOCKING))
+		capture_mark(w, &w->legacy[stream->context]);
+}
+
+/* Streams that do not capture any more need no such event. */
+static void capture_settle(struct worker *w)
+{
+	for (struct worker_stream *s = w->streams; s; s = s->next)
+		if (s->before && !capture_of(w, s)) {
+			if (!fence_adopt(w, s->before))
+				fence_event_give(w, s->context, s->before);
+			s->before = NULL;
+		}
+}
+
+CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r)
+{
+	const struct wire_cuStreamWaitEvent *req = (const void *)r->body;
+	struct worker_stream *stream = worker_stream_object(w, r, req->hStream);
+	CUevent event = worker_handle(w, r, req->hEvent, KIND_CUevent);
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (w->captures)
+		capture_prepare(w, stream);
+	status = w->cuda.cuStreamWaitEvent(stream->stream, event, req->Flags);
+	if (w->captures)
+		capture_settle(w);
+	return status;
+}
+
+/* The graph that the stream captures into, as the driver knows it. */
+static CUresult capture_graph(struct worker *w, CUstream stream, CUgraph *graph,
+	const CUgraphNode **after, size_t *count)
+{
+	CUstreamCaptureStatus state;
+	const CUgraphEdgeData *edges;
+	CUresult status;
+
+	if (w->cuda.cuStreamGetCaptureInfo_v3)
+		status = w->cuda.cuStreamGetCaptureInfo_v3(
+			stream, &state, NULL, graph, after, &edges, count);
+	else
+		status = w->cuda.cuStreamGetCaptureInfo_v2(
+			stream, &state, NULL, graph, after, count);
+	if (!status && state == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	return !status && state == CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_ILLEGAL_STATE
+								 : status;
+}
+
+/* Nothing of a new capture is left. */
+static void capture_drop(struct worker *w, struct worker_stream *stream)
+{
+	CUgraph graph = NULL;
+
+	w->cuda.cuStreamEndCapture(stream->stream, &graph);
+	if (graph)
+		w->cuda.cuGraphDestroy(graph);
+}
+
+static CUresult capture_new(
+	struct worker *w, struct request *r, struct worker_stream *stream, uint64_t handle)
+{
+	struct worker_graph *object;
+	const CUgraphNode *after;
+	CUgraph graph;
+	size_t count;
+	CUresult status;
+
+	status =
+		w->cuda.cuStreamBeginCapture_v2(stream->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+	if (status)
+		return status;
+	status = capture_graph(w, stream->stream, &graph, &after, &count);
+	object = status ? NULL : graph_new_object(graph, handle);
+	if (!status && !object)
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	if (object) {
+		worker_bind(w, r, handle, KIND_CUgraph, object);
+		status = r->refused;
+		object->origin = stream;
+	}
+	if (status) {
+		if (object)
+			graph_discharge(1);
+		free(object);
+		capture_drop(w, stream);
+		return status;
+	}
+	stream->capture = object;
+	return CUDA_SUCCESS;
+}
+
+static CUresult capture_into(struct worker *w, struct request *r, struct worker_stream *stream,
+	struct worker_graph *graph, const uint32_t *after, uint32_t count)
+{
+	CUgraphNode *nodes = graph_nodes_in(r, graph, after, count);
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuStreamBeginCaptureToGraph) {
+		free(nodes);
+		return worker_lacks(w, "cuStreamBeginCaptureToGraph");
+	}
+	status = graph->origin
+			 ? CUDA_ERROR_ILLEGAL_STATE
+			 : w->cuda.cuStreamBeginCaptureToGraph(stream->stream, graph->graph,
+				   nodes, NULL, count, CU_STREAM_CAPTURE_MODE_RELAXED);
+	free(nodes);
+	if (status)
+		return status;
+	graph->origin = stream;
+	graph->kept = true;
+	stream->capture = graph;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCaptureBegin *req = (const void *)r->body;
+	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
+	const uint32_t *after = worker_in(r, &req->after, 4ull * req->count);
+	struct worker_graph *graph = req->existing ? graph_of(w, r, req->graph) : NULL;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuStreamBeginCapture_v2 || !w->cuda.cuStreamEndCapture ||
+		!w->cuda.cuStreamIsCapturing ||
+		(!w->cuda.cuStreamGetCaptureInfo_v3 && !w->cuda.cuStreamGetCaptureInfo_v2))
+		return worker_lacks(w, "cuStreamBeginCapture");
+	if (stream->capture)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	capture_prepare(w, stream);
+	status = req->existing ? capture_into(w, r, stream, graph, after, req->count)
+			       : capture_new(w, r, stream, req->graph);
+	if (!status)
+		w->captures++;
+	else
+		capture_settle(w);
+	return status;
+}
+
+CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCaptureEnd *req = (const void *)r->body;
+	struct wire_vcudaCaptureEnd_reply *answer = (void *)r->answer;
+	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	CUgraph ended = NULL;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (stream->capture != graph)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	status = w->cuda.cuStreamEndCapture(stream->stream, &ended);
+	stream->capture = NULL;
+	graph->origin = NULL;
+	w->captures--;
+	capture_settle(w);
+	if (!status)
+		status = graph_refresh(w, graph);
+	else if (!graph->kept)
+		graph_drop_object(w, graph); /* the driver has destroyed it */
+	if (!status)
+		answer->nodes = graph->count;
+	return status;
+}
+
+void capture_stream_gone(struct worker *w, struct worker_stream *stream)
+{
+	struct worker_graph *graph = stream->capture;
+
+	if (!graph)
+		return;
+	stream->capture = NULL;
+	graph->origin = NULL;
+	w->captures--;
+	/* The driver ends the capture with the stream, and its graph. */
+	if (!graph->kept)
+		graph_drop_object(w, graph);
+}
+
+CUresult serve_vcudaCaptureTail(struct worker *w, struct request *r)
+{
+	enum { ROOM = 1900 / sizeof(uint32_t) };
+	const struct wire_vcudaCaptureTail *req = (const void *)r->body;
+	struct wire_vcudaCaptureTail_reply *answer = (void *)r->answer;
+	CUstream stream = worker_stream(w, r, req->stream);
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	const CUgraphNode *after;
+	uint32_t numbers[ROOM];
+	CUgraph actual;
+	size_t count = 0;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->captures)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	status = capture_graph(w, stream, &actual, &after, &count);
+	if (!status && actual != graph->graph)
+		status = CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		status = graph_refresh(w, graph);
+	if (status)
+		return status;
+	answer->nodes = graph->count;
+	answer->total = (uint32_t)count;
+	for (size_t i = req->first; i < count && answer->count < ROOM; i++)
+		numbers[answer->count++] = graph_number_of(graph, after[i]);
+	if (answer->count)
+		memcpy(worker_out(r, &answer->list, answer->count * sizeof(*numbers)), numbers,
+			answer->count * sizeof(*numbers));
+	return r->refused;
+}
+
+CUresult serve_vcudaCaptureUpdate(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCaptureUpdate *req = (const void *)r->body;
+	CUstream stream = worker_stream(w, r, req->stream);
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	const uint32_t *after = worker_in(r, &req->after, 4ull * req->count);
+	CUgraphNode *nodes = graph_nodes_in(r, graph, after, req->count);
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	status = w->cuda.cuStreamUpdateCaptureDependencies_v2
+			 ? w->cuda.cuStreamUpdateCaptureDependencies_v2(
+				   stream, nodes, NULL, req->count, req->flags)
+			 : worker_lacks(w, "cuStreamUpdateCaptureDependencies");
+	free(nodes);
+	return status;
+}

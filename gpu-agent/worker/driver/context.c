@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Contexts.  The primary ones are retained when the worker starts; others come under the
+ * numbers that the shim chose.
+ */
+#include <stdlib.h>
+
+#include "gpu-agent/worker/libraries/cudnn/cudnn.h"
+#include "gpu-agent/worker/worker_state.h"
+
+CUresult serve_vcudaContextCreate(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaContextCreate *req = (const void *)r->body;
+	CUcontext context;
+	CUresult status;
+
+	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (req->number < CONTEXT_CREATED || req->number >= CONTEXT_MAX ||
+		w->contexts[req->number])
+		return CUDA_ERROR_INVALID_VALUE;
+	status = extra_context(w, (uint16_t)req->number, (uint32_t)req->device);
+	if (status)
+		return status;
+	status =
+		w->cuda.cuCtxCreate(&context, NULL, req->flags, w->devices[req->device].device);
+	w->current = CONTEXT_NONE; /* it became current */
+	if (status) {
+		extra_context_gone(w, (uint16_t)req->number);
+		return status;
+	}
+	w->contexts[req->number] = context;
+	context_stream_init(w, (uint16_t)req->number);
+	return CUDA_SUCCESS;
+}
+
+/* Everything of a context that the loop knows, before the context itself goes. */
+static void context_forget(struct worker *w, uint16_t context)
+{
+	struct worker_stream *stream, *next;
+
+	/* The loop holds this call back while a host function is outstanding, so the driver
+	 * waits for nothing that has to come through here. */
+	worker_use(w, context);
+	w->cuda.cuCtxSynchronize();
+	fence_poll(w);
+	/* What the poll had no room to tell is done all the same. */
+	fence_forget(w, context);
+	staging_forget(w, &w->in, context);
+	lanes_forget(w, context);
+	staging_reap(w, &w->in);
+	for (stream = w->streams; stream; stream = next) {
+		next = stream->next;
+		if (stream->context == context && stream != &w->legacy[context])
+			stream_drop(w, stream);
+	}
+	/* cuModuleUnload wants it, and the poll may have left another. */
+	worker_use(w, context);
+	cudnn_forget(context);
+	for (uint32_t i = 0; i < w->name_count; i++) {
+		struct name *name = &w->names[i];
+
+		if (!name->object || name->context != context)
+			continue;
+		if (name->kind == KIND_CUevent)
+			w->cuda.cuEventDestroy(name->object);
+		else if (name->kind == KIND_CUmodule)
+			w->cuda.cuModuleUnload(name->object);
+		else if (name->kind == KIND_CUgraph || name->kind == KIND_CUgraphExec)
+			graph_forget(w, (enum handle_kind)name->kind, name->object);
+	}
+	names_drop_context(w, context);
+}
+
+CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaContextDestroy *req = (const void *)r->body;
+	struct worker_stream *legacy;
+	CUresult status;
+
+	if (req->number < CONTEXT_CREATED || req->number >= CONTEXT_MAX ||
+		!w->contexts[req->number])
+		return CUDA_ERROR_INVALID_CONTEXT;
+	context_forget(w, (uint16_t)req->number);
+	limits_stream_gone(w, &w->legacy[req->number]);
+	free(w->event_pool[req->number]); /* the events go with the context */
+	w->event_pool[req->number] = NULL;
+	w->event_count[req->number] = 0;
+	legacy = &w->legacy[req->number];
+	*legacy->link = legacy->next;
+	if (legacy->next)
+		legacy->next->link = legacy->link;
+	status = w->cuda.cuCtxDestroy(w->contexts[req->number]);
+	extra_context_gone(w, (uint16_t)req->number);
+	w->contexts[req->number] = NULL;
+	w->current = CONTEXT_NONE;
+	return status;
+}
+
+/* The context itself stays (it is warm, and the windows' mappings belong to the process): what
+ * it held goes, as cuDevicePrimaryCtxReset promises. A broken context cannot be mended from
+ * inside: the error stays, and the app sees it. */
+CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaPrimaryReset *req = (const void *)r->body;
+	struct worker_device *d;
+	uint16_t context;
+
+	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (w->sticky)
+		return w->sticky;
+	d = &w->devices[req->device];
+	context = (uint16_t)CONTEXT_PRIMARY(req->device);
+	context_forget(w, context);
+	/* Memory that waits to be taken away goes now, and its ticket later: by then something
+	 * else may stand at its address. */
+	for (struct pending *p = w->pending; p; p = p->next)
+		if (p->what == PENDING_UNMAP && p->device == (uint32_t)req->device)
+			p->size = 0;
+	for (uint64_t g = 0; d->used && g < d->window_bytes / d->granularity; g++) {
+		uint32_t n = d->mappings[g].granules;
+
+		if (!n)
+			continue;
+		w->cuda.cuMemUnmap(d->window + g * d->granularity, n * d->granularity);
+		memory_unmapped(w, (uint32_t)req->device, g);
+	}
+	return CUDA_SUCCESS;
+}

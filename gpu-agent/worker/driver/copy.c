@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies and fills.  Every extent is checked against what the session owns before the driver
+ * sees an address.
+ */
+#include <string.h>
+
+#include "gpu-agent/worker/driver/graph.h"
+
+/* One side of a copy, as the driver gets it: what is checked is what is copied. */
+struct copy_side {
+	uint64_t at, pitch, rows; /* a slice is ROWS rows of PITCH bytes */
+};
+
+/* A slice's rows of a pitch that holds WIDTH bytes. Where a slice is one row its pitch says
+ * nothing, and any pitch that divides the slice will do. */
+static bool copy_side_lay(
+	struct copy_side *side, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth)
+{
+	if (!width || !height || !depth)
+		return false;
+	if (height == 1 && (side->pitch < width || (depth > 1 && slice % side->pitch)))
+		side->pitch = depth > 1 ? slice : width;
+	side->rows = height;
+	if (side->pitch < width)
+		return false;
+	if (depth > 1) {
+		side->rows = slice / side->pitch;
+		return !(slice % side->pitch) && side->rows >= height;
+	}
+	return true;
+}
+
+/* Bytes from the first to behind the last. False: more than there are addresses. */
+static bool copy_side_extent(const struct copy_side *side, uint64_t width, uint64_t height,
+	uint64_t depth, uint64_t *extent)
+{
+	uint64_t rows, slice, slices;
+
+	return !__builtin_mul_overflow(height - 1, side->pitch, &rows) &&
+	       !__builtin_mul_overflow(side->rows, side->pitch, &slice) &&
+	       !__builtin_mul_overflow(depth - 1, slice, &slices) &&
+	       !__builtin_add_overflow(rows, slices, extent) &&
+	       !__builtin_add_overflow(*extent, width, extent);
+}
+
+/* The side at AT that a call describes, checked; refuses nonsense (a pitch below the width,
+ * slices that overlap, an overflow) and memory that the session does not own. */
+static struct copy_side copy_side(struct worker *w, struct request *r, uint64_t at,
+	uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth)
+{
+	struct copy_side side = {.at = at, .pitch = pitch};
+	uint64_t extent;
+
+	if (copy_side_lay(&side, slice, width, height, depth) &&
+		copy_side_extent(&side, width, height, depth, &extent))
+		worker_range(w, r, at, extent);
+	else
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	return side;
+}
+
+static uint64_t copy_packed(struct request *r, uint64_t width, uint64_t height, uint64_t depth)
+{
+	uint64_t n;
+
+	if (__builtin_mul_overflow(width, height, &n) || __builtin_mul_overflow(n, depth, &n) ||
+		n > FRAME_PAYLOAD_MAX) {
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+		return 0;
+	}
+	return n;
+}
+
+static CUDA_MEMCPY3D copy_shape(uint64_t width, uint64_t height, uint64_t depth)
+{
+	CUDA_MEMCPY3D c;
+
+	memset(&c, 0, sizeof(c));
+	c.WidthInBytes = width;
+	c.Height = height;
+	c.Depth = depth;
+	return c;
+}
+
+static void copy_from(CUDA_MEMCPY3D *c, const struct copy_side *side)
+{
+	c->srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	c->srcDevice = side->at;
+	c->srcPitch = side->pitch;
+	c->srcHeight = side->rows;
+}
+
+static void copy_to(CUDA_MEMCPY3D *c, const struct copy_side *side)
+{
+	c->dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	c->dstDevice = side->at;
+	c->dstPitch = side->pitch;
+	c->dstHeight = side->rows;
+}
+
+CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCopyIn *req = (const void *)r->body;
+	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
+	struct copy_side dst = copy_side(
+		w, r, req->dst, req->pitch, req->slice, req->width, req->height, req->depth);
+	CUresult status;
+
+	if (copy_packed(r, req->width, req->height, req->depth) != r->payload_bytes)
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	if (worker_refused(r))
+		return r->refused;
+	w->stats.copies_in_bytes += r->payload_bytes;
+	if (req->height == 1 && req->depth == 1) {
+		status = w->cuda.cuMemcpyHtoDAsync(
+			req->dst, r->payload, req->width, stream->stream);
+	} else {
+		CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
+
+		c.srcMemoryType = CU_MEMORYTYPE_HOST;
+		c.srcHost = r->payload;
+		c.srcPitch = req->width;
+		c.srcHeight = req->height;
+		copy_to(&c, &dst);
+		status = w->cuda.cuMemcpy3DAsync(&c, stream->stream);
+	}
+	if (!status)
+		status = staging_busy(w, w->frame_range, stream->context, stream->stream);
+	return status;
+}
+
+CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCopyOut *req = (const void *)r->body;
+	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
+	struct copy_side src = copy_side(
+		w, r, req->src, req->pitch, req->slice, req->width, req->height, req->depth);
+	uint64_t n = copy_packed(r, req->width, req->height, req->depth);
+	struct pending *p;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	p = fence_new(w, PENDING_COPY_OUT, stream->context);
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* The loop has made sure that there is room (loop_can_serve). */
+	p->range = staging_take(w, &w->out, (uint32_t)n, &p->bytes);
+	if (!p->range) {
+		fence_free(w, p);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (req->height == 1 && req->depth == 1) {
+		status = w->cuda.cuMemcpyDtoHAsync(
+			p->bytes, req->src, req->width, stream->stream);
+	} else {
+		CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
+
+		c.dstMemoryType = CU_MEMORYTYPE_HOST;
+		c.dstHost = p->bytes;
+		c.dstPitch = req->width;
+		c.dstHeight = req->height;
+		copy_from(&c, &src);
+		status = w->cuda.cuMemcpy3DAsync(&c, stream->stream);
+	}
+	if (!status)
+		status = fence_stream(w, p, stream);
+	if (status) {
+		staging_done(p->range);
+		fence_free(w, p);
+		return status;
+	}
+	p->landing = req->landing;
+	p->length = (uint32_t)n;
+	p->tag = r->header.tag;
+	p->post = r->header.kind == FRAME_POST;
+	fence_push(w, p);
+	r->later = true;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaCopy(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCopy *req = (const void *)r->body;
+	CUstream stream = worker_stream(w, r, req->stream);
+	struct copy_side dst = copy_side(w, r, req->dst, req->dstPitch, req->dstSlice,
+		req->width, req->height, req->depth);
+	struct copy_side src = copy_side(w, r, req->src, req->srcPitch, req->srcSlice,
+		req->width, req->height, req->depth);
+	CUDA_MEMCPY3D c;
+
+	if (req->dstDevice < 0 || (uint32_t)req->dstDevice >= w->device_count ||
+		req->srcDevice < 0 || (uint32_t)req->srcDevice >= w->device_count)
+		worker_refuse(r, CUDA_ERROR_INVALID_DEVICE);
+	if (worker_refused(r))
+		return r->refused;
+	if (req->height == 1 && req->depth == 1) {
+		if (req->dstDevice == req->srcDevice)
+			return w->cuda.cuMemcpyDtoDAsync(
+				req->dst, req->src, req->width, stream);
+		return w->cuda.cuMemcpyPeerAsync(req->dst, w->devices[req->dstDevice].primary,
+			req->src, w->devices[req->srcDevice].primary, req->width, stream);
+	}
+	c = copy_shape(req->width, req->height, req->depth);
+	copy_from(&c, &src);
+	copy_to(&c, &dst);
+	if (req->dstDevice != req->srcDevice) {
+		CUDA_MEMCPY3D_PEER peer;
+
+		memset(&peer, 0, sizeof(peer));
+		peer.srcMemoryType = peer.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+		peer.srcDevice = c.srcDevice;
+		peer.srcPitch = c.srcPitch;
+		peer.srcHeight = c.srcHeight;
+		peer.srcContext = w->devices[req->srcDevice].primary;
+		peer.dstDevice = c.dstDevice;
+		peer.dstPitch = c.dstPitch;
+		peer.dstHeight = c.dstHeight;
+		peer.dstContext = w->devices[req->dstDevice].primary;
+		peer.WidthInBytes = c.WidthInBytes;
+		peer.Height = c.Height;
+		peer.Depth = c.Depth;
+		return w->cuda.cuMemcpy3DPeerAsync(&peer, stream);
+	}
+	return w->cuda.cuMemcpy3DAsync(&c, stream);
+}
+
+void copy_describe(
+	struct worker *w, struct request *r, const struct graph_copy *from, CUDA_MEMCPY3D *copy)
+{
+	struct copy_side dst = copy_side(w, r, from->dst, from->dst_pitch, from->dst_slice,
+		from->width, from->height, from->depth);
+	struct copy_side src = copy_side(w, r, from->src, from->src_pitch, from->src_slice,
+		from->width, from->height, from->depth);
+
+	*copy = copy_shape(from->width, from->height, from->depth);
+	copy_from(copy, &src);
+	copy_to(copy, &dst);
+}
+
+void copy_check_fill(struct worker *w, struct request *r, uint64_t at, uint64_t pitch,
+	uint32_t element, uint64_t width, uint64_t height)
+{
+	uint64_t row;
+
+	if ((element == 1 || element == 2 || element == 4) &&
+		!__builtin_mul_overflow(width, (uint64_t)element, &row))
+		copy_side(w, r, at, pitch, 0, row, height, 1);
+	else
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult serve_vcudaFill(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaFill *req = (const void *)r->body;
+	CUstream stream = worker_stream(w, r, req->stream);
+	bool flat = req->height <= 1;
+
+	copy_check_fill(w, r, req->dst, req->pitch, req->element, req->width, req->height);
+	if (worker_refused(r))
+		return r->refused;
+	switch (req->element) {
+	case 1:
+		return flat ? w->cuda.cuMemsetD8Async(
+				      req->dst, (unsigned char)req->value, req->width, stream)
+			    : w->cuda.cuMemsetD2D8Async(req->dst, req->pitch,
+				      (unsigned char)req->value, req->width, req->height,
+				      stream);
+	case 2:
+		return flat ? w->cuda.cuMemsetD16Async(
+				      req->dst, (unsigned short)req->value, req->width, stream)
+			    : w->cuda.cuMemsetD2D16Async(req->dst, req->pitch,
+				      (unsigned short)req->value, req->width, req->height,
+				      stream);
+	default:
+		return flat ? w->cuda.cuMemsetD32Async(req->dst, req->value, req->width, stream)
+			    : w->cuda.cuMemsetD2D32Async(req->dst, req->pitch, req->value,
+				      req->width, req->height, stream);
+	}
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes and edges of graphs: what the app adds, changes and asks for.  Parameters come in the
+ * structs of protocol/wire/graph.h and are checked as the calls are that they stand for.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu-agent/worker/driver/graph.h"
+
+#define LIST_BYTES 1900
+
+/* A node's parameters as the driver wants them. */
+struct node_params {
+	CUDA_KERNEL_NODE_PARAMS kernel;
+	void *extra[5];
+	size_t param_bytes;
+	CUDA_MEMCPY3D copy;
+	CUDA_MEMSET_NODE_PARAMS fill;
+	CUDA_HOST_NODE_PARAMS host;
+	CUgraph child;
+	CUevent event;
+};
+
+/* Exactly the struct, for types that have no more. */
+static const void *params_of(struct request *r, const void *bytes, uint32_t n, size_t need)
+{
+	static const unsigned char zeros[128];
+
+	if (n == need)
+		return bytes;
+	worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	return zeros;
+}
+
+static void params_kernel(struct worker *w, struct request *r, const unsigned char *bytes,
+	uint32_t n, struct node_params *p)
+{
+	const struct graph_kernel *k = (const void *)bytes;
+
+	if (n < sizeof(*k) || k->param_bytes != n - sizeof(*k)) {
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+		return;
+	}
+	p->param_bytes = k->param_bytes;
+	p->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+	p->extra[1] = (void *)(uintptr_t)(bytes + sizeof(*k));
+	p->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+	p->extra[3] = &p->param_bytes;
+	p->extra[4] = CU_LAUNCH_PARAM_END;
+	p->kernel = (CUDA_KERNEL_NODE_PARAMS){
+		.func = worker_handle(w, r, k->function, KIND_CUfunction),
+		.gridDimX = k->grid[0],
+		.gridDimY = k->grid[1],
+		.gridDimZ = k->grid[2],
+		.blockDimX = k->block[0],
+		.blockDimY = k->block[1],
+		.blockDimZ = k->block[2],
+		.sharedMemBytes = k->shared,
+		.extra = p->param_bytes ? p->extra : NULL,
+	};
+}
+
+static void params_fill(
+	struct worker *w, struct request *r, const struct graph_fill *f, struct node_params *p)
+{
+	copy_check_fill(w, r, f->dst, f->pitch, f->element, f->width, f->height);
+	p->fill = (CUDA_MEMSET_NODE_PARAMS){.dst = f->dst,
+		.pitch = f->pitch,
+		.value = f->value,
+		.elementSize = f->element,
+		.width = f->width,
+		.height = f->height};
+}
+
+static void params_read(struct worker *w, struct request *r, uint32_t type,
+	const unsigned char *bytes, uint32_t n, struct node_params *p)
+{
+	const struct graph_number *number = (const void *)bytes;
+	struct worker_graph *child;
+
+	switch (type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: params_kernel(w, r, bytes, n, p); break;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		copy_describe(
+			w, r, params_of(r, bytes, n, sizeof(struct graph_copy)), &p->copy);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		params_fill(w, r, params_of(r, bytes, n, sizeof(struct graph_fill)), p);
+		break;
+	case CU_GRAPH_NODE_TYPE_HOST:
+		number = params_of(r, bytes, n, sizeof(*number));
+		p->host.fn = callback_run_node;
+		p->host.userData = (void *)(uintptr_t)number->number;
+		break;
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		number = params_of(r, bytes, n, sizeof(*number));
+		child = graph_of(w, r, number->number);
+		p->child = child ? child->graph : NULL;
+		break;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		number = params_of(r, bytes, n, sizeof(*number));
+		p->event = worker_handle(w, r, number->number, KIND_CUevent);
+		break;
+	case CU_GRAPH_NODE_TYPE_EMPTY: params_of(r, bytes, n, 0); break;
+	default: worker_refuse(r, CUDA_ERROR_NOT_SUPPORTED); break;
+	}
+}
+
+static CUresult node_add(struct worker *w, uint32_t type, CUgraphNode *node, CUgraph graph,
+	const CUgraphNode *after, size_t count, const struct node_params *p, CUcontext context)
+{
+	const struct cuda_driver *cuda = &w->cuda;
+
+	switch (type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return cuda->cuGraphAddKernelNode_v2(node, graph, after, count, &p->kernel);
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return cuda->cuGraphAddMemcpyNode(node, graph, after, count, &p->copy, context);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return cuda->cuGraphAddMemsetNode(node, graph, after, count, &p->fill, context);
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return cuda->cuGraphAddHostNode(node, graph, after, count, &p->host);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return cuda->cuGraphAddChildGraphNode(node, graph, after, count, p->child);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return cuda->cuGraphAddEventWaitNode(node, graph, after, count, p->event);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return cuda->cuGraphAddEventRecordNode(node, graph, after, count, p->event);
+	default: return cuda->cuGraphAddEmptyNode(node, graph, after, count);
+	}
+}
+
+CUresult serve_vcudaGraphAdd(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGraphAdd *req = (const void *)r->body;
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	const uint32_t *after = worker_in(r, &req->after, 4ull * req->count);
+	const unsigned char *bytes = worker_in(r, &req->params, req->bytes);
+	struct node_params p = {0};
+	CUgraphNode node = NULL, *nodes;
+	CUresult status;
+
+	params_read(w, r, req->type, bytes, req->bytes, &p);
+	nodes = graph_nodes_in(r, graph, after, req->count);
+	if (worker_refused(r)) {
+		free(nodes);
+		return r->refused;
+	}
+	/* Where it fails the number is taken all the same: the app counts on. */
+	status = req->node == graph->count
+			 ? node_add(w, req->type, &node, graph->graph, nodes, req->count, &p,
+				   w->contexts[r->header.context])
+			 : CUDA_ERROR_INVALID_VALUE;
+	free(nodes);
+	if (req->node == graph->count && !graph_add_number(graph, node))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return status;
+}
+
+static CUresult node_set(
+	struct worker *w, uint32_t type, CUgraphNode node, const struct node_params *p)
+{
+	const struct cuda_driver *cuda = &w->cuda;
+
+	switch (type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return cuda->cuGraphKernelNodeSetParams_v2(node, &p->kernel);
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return cuda->cuGraphMemcpyNodeSetParams(node, &p->copy);
+	case CU_GRAPH_NODE_TYPE_MEMSET: return cuda->cuGraphMemsetNodeSetParams(node, &p->fill);
+	case CU_GRAPH_NODE_TYPE_HOST: return cuda->cuGraphHostNodeSetParams(node, &p->host);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return cuda->cuGraphEventWaitNodeSetEvent(node, p->event);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return cuda->cuGraphEventRecordNodeSetEvent(node, p->event);
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult exec_set(struct worker *w, uint32_t type, CUgraphExec exec, CUgraphNode node,
+	const struct node_params *p, CUcontext context)
+{
+	const struct cuda_driver *cuda = &w->cuda;
+
+	switch (type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return cuda->cuGraphExecKernelNodeSetParams_v2(exec, node, &p->kernel);
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return cuda->cuGraphExecMemcpyNodeSetParams(exec, node, &p->copy, context);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return cuda->cuGraphExecMemsetNodeSetParams(exec, node, &p->fill, context);
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return cuda->cuGraphExecHostNodeSetParams(exec, node, &p->host);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return cuda->cuGraphExecChildGraphNodeSetParams(exec, node, p->child);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return cuda->cuGraphExecEventWaitNodeSetEvent(exec, node, p->event);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return cuda->cuGraphExecEventRecordNodeSetEvent(exec, node, p->event);
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult serve_vcudaGraphSet(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGraphSet *req = (const void *)r->body;
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	CUgraphNode node = graph_node(r, graph, req->node);
+	struct worker_exec *exec =
+		req->exec ? worker_handle(w, r, req->exec, KIND_CUgraphExec) : NULL;
+	const unsigned char *bytes = worker_in(r, &req->params, req->bytes);
+	const struct graph_enabled *enabled = (const void *)bytes;
+	struct node_params p = {0};
+
+	if (req->type == GRAPH_SET_ENABLED) {
+		enabled = params_of(r, bytes, req->bytes, sizeof(*enabled));
+		if (!worker_refused(r) && !exec)
+			worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+		if (worker_refused(r))
+			return r->refused;
+		if (!w->cuda.cuGraphNodeSetEnabled)
+			return worker_lacks(w, "cuGraphNodeSetEnabled");
+		return w->cuda.cuGraphNodeSetEnabled(exec->exec, node, enabled->enabled);
+	}
+	params_read(w, r, req->type, bytes, req->bytes, &p);
+	if (worker_refused(r))
+		return r->refused;
+	return exec ? exec_set(w, req->type, exec->exec, node, &p,
+			      w->contexts[r->header.context])
+		    : node_set(w, req->type, node, &p);
+}
+
+/* ---- the way back ---- */
+
+static uint64_t node_name(struct worker *w, enum handle_kind kind, const void *object)
+{
+	for (uint32_t i = 0; object && i < w->name_count; i++)
+		if (w->names[i].object == object && w->names[i].kind == kind)
+			return handle_make(w->names[i].generation, kind, i);
+	return 0;
+}
+
+/* The block of parameters that a launch's EXTRA names, and its bytes. */
+static const void *kernel_block(void **extra, size_t *bytes)
+{
+	const void *block = "";
+
+	*bytes = 0;
+	for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			block = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			*bytes = *(const size_t *)extra[1];
+		else
+			break;
+	}
+	return block;
+}
+
+/* The parameter block, gathered from the driver's pointers. */
+static CUresult node_kernel(
+	struct worker *w, CUgraphNode node, unsigned char *to, uint32_t room, uint32_t *bytes)
+{
+	CUDA_KERNEL_NODE_PARAMS params = {0};
+	struct graph_kernel k = {0};
+	size_t offset, size;
+	CUresult status = w->cuda.cuGraphKernelNodeGetParams_v2(node, &params);
+
+	if (status)
+		return status;
+	k.function = node_name(w, KIND_CUfunction, params.func);
+	k.grid[0] = params.gridDimX;
+	k.grid[1] = params.gridDimY;
+	k.grid[2] = params.gridDimZ;
+	k.block[0] = params.blockDimX;
+	k.block[1] = params.blockDimY;
+	k.block[2] = params.blockDimZ;
+	k.shared = params.sharedMemBytes;
+	/* As the node got them: one block here (params_kernel, launch.c), from others pointers.
+	 */
+	if (params.extra) {
+		const void *block = kernel_block(params.extra, &size);
+
+		if (size > room - sizeof(k))
+			return CUDA_ERROR_NOT_SUPPORTED;
+		memcpy(to + sizeof(k), block, size);
+		k.param_bytes = (uint32_t)size;
+	}
+	for (size_t i = 0; params.kernelParams && k.function && w->cuda.cuFuncGetParamInfo &&
+			   !w->cuda.cuFuncGetParamInfo(params.func, i, &offset, &size);
+		i++) {
+		if (offset + size > room - sizeof(k))
+			return CUDA_ERROR_NOT_SUPPORTED;
+		memcpy(to + sizeof(k) + offset, params.kernelParams[i], size);
+		if (offset + size > k.param_bytes)
+			k.param_bytes = (uint32_t)(offset + size);
+	}
+	memcpy(to, &k, sizeof(k));
+	*bytes = (uint32_t)sizeof(k) + k.param_bytes;
+	return CUDA_SUCCESS;
+}
+
+static CUresult node_copy(struct worker *w, CUgraphNode node, struct graph_copy *c)
+{
+	CUDA_MEMCPY3D copy;
+	CUresult status = w->cuda.cuGraphMemcpyNodeGetParams(node, &copy);
+
+	if (status)
+		return status;
+	if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY ||
+		copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*c = (struct graph_copy){
+		.dst = copy.dstDevice + copy.dstXInBytes + copy.dstY * copy.dstPitch +
+		       copy.dstZ * copy.dstPitch * copy.dstHeight,
+		.dst_pitch = copy.dstPitch,
+		.dst_slice = copy.dstPitch * copy.dstHeight,
+		.src = copy.srcDevice + copy.srcXInBytes + copy.srcY * copy.srcPitch +
+		       copy.srcZ * copy.srcPitch * copy.srcHeight,
+		.src_pitch = copy.srcPitch,
+		.src_slice = copy.srcPitch * copy.srcHeight,
+		.width = copy.WidthInBytes,
+		.height = copy.Height,
+		.depth = copy.Depth,
+	};
+	return CUDA_SUCCESS;
+}
+
+static CUresult node_fill(struct worker *w, CUgraphNode node, struct graph_fill *f)
+{
+	CUDA_MEMSET_NODE_PARAMS fill;
+	CUresult status = w->cuda.cuGraphMemsetNodeGetParams(node, &fill);
+
+	if (!status)
+		*f = (struct graph_fill){.dst = fill.dst,
+			.pitch = fill.pitch,
+			.value = fill.value,
+			.element = fill.elementSize,
+			.width = fill.width,
+			.height = fill.height};
+	return status;
+}
+
+static CUresult node_read(struct worker *w, CUgraphNode node, CUgraphNodeType type,
+	unsigned char *to, uint32_t room, uint32_t *bytes)
+{
+	struct graph_number *number = (void *)to;
+	CUDA_HOST_NODE_PARAMS host;
+	CUevent event = NULL;
+	CUresult status;
+
+	*bytes = sizeof(*number);
+	switch ((int)type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: return node_kernel(w, node, to, room, bytes);
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		*bytes = sizeof(struct graph_copy);
+		return node_copy(w, node, (void *)to);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		*bytes = sizeof(struct graph_fill);
+		return node_fill(w, node, (void *)to);
+	case CU_GRAPH_NODE_TYPE_HOST:
+		status = w->cuda.cuGraphHostNodeGetParams(node, &host);
+		/* A library's own host node is none of the app's. */
+		number->number = !status && host.fn == callback_run_node
+					 ? (uint64_t)(uintptr_t)host.userData
+					 : 0;
+		return status;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		status = w->cuda.cuGraphEventWaitNodeGetEvent(node, &event);
+		number->number = node_name(w, KIND_CUevent, event);
+		return status;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		status = w->cuda.cuGraphEventRecordNodeGetEvent(node, &event);
+		number->number = node_name(w, KIND_CUevent, event);
+		return status;
+	default: *bytes = 0; return CUDA_SUCCESS;
+	}
+}
+
+CUresult serve_vcudaGraphGet(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGraphGet *req = (const void *)r->body;
+	struct wire_vcudaGraphGet_reply *answer = (void *)r->answer;
+	CUgraphNode node = graph_node(r, graph_of(w, r, req->graph), req->node);
+	_Alignas(8) unsigned char bytes[LIST_BYTES] = {0};
+	CUgraphNodeType type;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	status = w->cuda.cuGraphNodeGetType(node, &type);
+	if (!status)
+		status = node_read(w, node, type, bytes, sizeof(bytes), &answer->bytes);
+	if (status)
+		return status;
+	answer->type = (uint32_t)type;
+	if (answer->bytes)
+		memcpy(worker_out(r, &answer->params, answer->bytes), bytes, answer->bytes);
+	return r->refused;
+}
+
+/* ---- lists ---- */
+
+static CUresult list_types(struct worker *w, struct request *r, struct worker_graph *graph,
+	uint32_t first, struct wire_vcudaGraphList_reply *answer)
+{
+	enum { ROOM = LIST_BYTES / sizeof(uint32_t) };
+	uint32_t types[ROOM];
+	CUresult status = graph_refresh(w, graph);
+
+	answer->total = graph->count;
+	for (uint32_t i = first; i < graph->count && answer->count < ROOM && !status; i++) {
+		CUgraphNodeType type = (CUgraphNodeType)0;
+
+		if (graph->nodes[i])
+			status = w->cuda.cuGraphNodeGetType(graph->nodes[i], &type);
+		types[answer->count++] = graph->nodes[i] ? (uint32_t)type : GRAPH_NO_NODE;
+	}
+	if (!status && answer->count)
+		memcpy(worker_out(r, &answer->list, answer->count * sizeof(*types)), types,
+			answer->count * sizeof(*types));
+	return status;
+}
+
+struct edges {
+	CUgraphNode *from, *to;
+	CUgraphEdgeData *data;
+	size_t count;
+};
+
+static CUresult edges_get(struct worker *w, CUgraph graph, struct edges *e)
+{
+	const struct cuda_driver *cuda = &w->cuda;
+	CUresult status;
+
+	if (!cuda->cuGraphGetEdges_v2)
+		return worker_lacks(w, "cuGraphGetEdges");
+	status = cuda->cuGraphGetEdges_v2(graph, NULL, NULL, NULL, &e->count);
+	if (status || !e->count)
+		return status;
+	e->from = calloc(e->count, sizeof(CUgraphNode));
+	e->to = calloc(e->count, sizeof(CUgraphNode));
+	e->data = calloc(e->count, sizeof(*e->data));
+	if (!e->from || !e->to || !e->data)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return cuda->cuGraphGetEdges_v2(graph, e->from, e->to, e->data, &e->count);
+}
+
+static CUresult list_edges(struct worker *w, struct request *r, struct worker_graph *graph,
+	uint32_t first, struct wire_vcudaGraphList_reply *answer)
+{
+	enum { ROOM = LIST_BYTES / sizeof(struct graph_edge) };
+	struct graph_edge list[ROOM];
+	struct edges e = {0};
+	CUresult status = edges_get(w, graph->graph, &e);
+
+	answer->total = (uint32_t)e.count;
+	for (size_t i = first; !status && i < e.count && answer->count < ROOM; i++) {
+		struct graph_edge *edge = &list[answer->count++];
+
+		edge->from = graph_number_of(graph, e.from[i]);
+		edge->to = graph_number_of(graph, e.to[i]);
+		memcpy(edge->data, &e.data[i], sizeof(edge->data));
+	}
+	if (!status && answer->count)
+		memcpy(worker_out(r, &answer->list, answer->count * sizeof(*list)), list,
+			answer->count * sizeof(*list));
+	free(e.from);
+	free(e.to);
+	free(e.data);
+	return status;
+}
+
+CUresult serve_vcudaGraphList(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGraphList *req = (const void *)r->body;
+	struct wire_vcudaGraphList_reply *answer = (void *)r->answer;
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+
+	if (worker_refused(r))
+		return r->refused;
+	switch (req->what) {
+	case GRAPH_TYPES: return list_types(w, r, graph, req->first, answer);
+	case GRAPH_EDGES: return list_edges(w, r, graph, req->first, answer);
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult serve_vcudaGraphEdges(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGraphEdges *req = (const void *)r->body;
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	const struct graph_edge *edges = worker_in(r, &req->edges, 16ull * req->count);
+	const struct cuda_driver *cuda = &w->cuda;
+	struct edges e = {0};
+	CUresult status = CUDA_SUCCESS;
+
+	if (worker_refused(r) || !req->count)
+		return r->refused;
+	e.from = calloc(req->count, sizeof(CUgraphNode));
+	e.to = calloc(req->count, sizeof(CUgraphNode));
+	e.data = calloc(req->count, sizeof(*e.data));
+	if (!e.from || !e.to || !e.data)
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; !status && i < req->count; i++) {
+		e.from[i] = graph_node(r, graph, edges[i].from);
+		e.to[i] = graph_node(r, graph, edges[i].to);
+		memcpy(&e.data[i], edges[i].data, sizeof(e.data[i]));
+	}
+	if (!status)
+		status = r->refused;
+	if (!status &&
+		(!cuda->cuGraphAddDependencies_v2 || !cuda->cuGraphRemoveDependencies_v2))
+		status = worker_lacks(w, "cuGraphAddDependencies");
+	if (!status)
+		status = req->remove ? cuda->cuGraphRemoveDependencies_v2(
+					       graph->graph, e.from, e.to, e.data, req->count)
+				     : cuda->cuGraphAddDependencies_v2(
+					       graph->graph, e.from, e.to, e.data, req->count);
+	free(e.from);
+	free(e.to);
+	free(e.data);
+	return status;
+}
+
+CUresult serve_vcudaGraphRemove(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGraphRemove *req = (const void *)r->body;
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	CUgraphNode node = graph_node(r, graph, req->node);
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	status = w->cuda.cuGraphDestroyNode(node);
+	if (status)
+		return status;
+	graph_drop_children(w, graph, req->node);
+	graph_remove_number(graph, req->node);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Modules: an image is asked for by its digest first, so that bytes travel once in the agent's
+ * life.  A function comes back with all that the app could ask of it.
+ */
+#include <openssl/sha.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu-agent/worker/worker_state.h"
+
+#define IMAGE_MAX (256ull << 20)
+#define JIT_LOG 1024
+
+static bool module_upload_is(const struct worker *w, const uint8_t *digest, uint64_t size)
+{
+	return w->upload && w->upload_size == size && !memcmp(w->upload_digest, digest, 32);
+}
+
+static void module_upload_drop(struct worker *w)
+{
+	free(w->upload);
+	w->upload = NULL;
+	w->upload_size = w->upload_have = 0;
+}
+
+CUresult serve_vcudaModuleData(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaModuleData *req = (const void *)r->body;
+	const uint8_t *digest = worker_in(r, &req->digest, 32);
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!req->size || req->size > IMAGE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!req->offset) {
+		module_upload_drop(w);
+		w->upload = malloc(req->size + 1);
+		if (!w->upload)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		w->upload[req->size] = 0;
+		w->upload_size = req->size;
+		memcpy(w->upload_digest, digest, 32);
+	}
+	if (!module_upload_is(w, digest, req->size) || req->offset != w->upload_have ||
+		r->payload_bytes > w->upload_size - w->upload_have) {
+		module_upload_drop(w);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (r->payload_bytes)
+		memcpy(w->upload + req->offset, r->payload, r->payload_bytes);
+	w->upload_have += r->payload_bytes;
+	return CUDA_SUCCESS;
+}
+
+unsigned char *module_image(
+	struct worker *w, const uint8_t *digest, uint64_t size, CUresult *status)
+{
+	unsigned char found[32], *image;
+
+	*status = CUDA_SUCCESS;
+	if (!module_upload_is(w, digest, size) || w->upload_have != size)
+		return cache_read(w->config->cache_dir, digest, size);
+	image = w->upload;
+	w->upload = NULL;
+	module_upload_drop(w);
+	if (memcmp(SHA256(image, size, found), digest, 32)) {
+		free(image);
+		*status = CUDA_ERROR_INVALID_IMAGE;
+		return NULL;
+	}
+	cache_write(w->config->cache_dir, digest, image, size, w->config->cache_bytes);
+	return image;
+}
+
+/* Only options whose value is a number; the log buffers are ours. */
+static bool module_jit_is_plain(uint32_t option)
+{
+	switch (option) {
+	case CU_JIT_MAX_REGISTERS:
+	case CU_JIT_THREADS_PER_BLOCK:
+	case CU_JIT_OPTIMIZATION_LEVEL:
+	case CU_JIT_TARGET_FROM_CUCONTEXT:
+	case CU_JIT_TARGET:
+	case CU_JIT_FALLBACK_STRATEGY:
+	case CU_JIT_GENERATE_DEBUG_INFO:
+	case CU_JIT_LOG_VERBOSE:
+	case CU_JIT_GENERATE_LINE_INFO:
+	case CU_JIT_CACHE_MODE:
+	case CU_JIT_POSITION_INDEPENDENT_CODE:
+	case CU_JIT_MIN_CTA_PER_SM:
+	case CU_JIT_MAX_THREADS_PER_BLOCK:
+	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES: return true;
+	default: return false;
+	}
+}
+
+unsigned module_jit(
+	const struct image_option *jit, uint32_t bytes, CUjit_option *options, void **values)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < bytes / sizeof(*jit); i++)
+		if (module_jit_is_plain(jit[i].option)) {
+			options[n] = (CUjit_option)jit[i].option;
+			values[n++] = (void *)(uintptr_t)jit[i].value;
+		}
+	return n;
+}
+
+void module_log(struct request *r, struct wire_run *run, char *log, size_t room)
+{
+	size_t length;
+
+	log[room - 1] = 0;
+	length = strlen(log) + 1;
+	if (length > 1)
+		memcpy(worker_out(r, run, length), log, length);
+}
+
+CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaModuleLoad *req = (const void *)r->body;
+	struct wire_vcudaModuleLoad_reply *answer = (void *)r->answer;
+	const uint8_t *digest = worker_in(r, &req->digest, 32);
+	const struct image_option *jit = worker_in(r, &req->jit, req->jit_bytes);
+	CUjit_option options[MODULE_JIT_OPTIONS + 2];
+	void *values[MODULE_JIT_OPTIONS + 2];
+	char log[JIT_LOG] = "";
+	unsigned char *image;
+	CUmodule module;
+	unsigned n = 0;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!req->size || req->size > IMAGE_MAX || !module_jit_right(req->jit_bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	image = module_image(w, digest, req->size, &status);
+	if (!image) {
+		answer->needed = !status;
+		return status;
+	}
+	options[n] = CU_JIT_ERROR_LOG_BUFFER;
+	values[n++] = log;
+	options[n] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+	values[n++] = (void *)(uintptr_t)sizeof(log);
+	n += module_jit(jit, req->jit_bytes, options + n, values + n);
+	status = w->cuda.cuModuleLoadDataEx(&module, image, n, options, values);
+	free(image);
+	module_log(r, &answer->log, log, sizeof(log));
+	if (status)
+		return status;
+	worker_bind(w, r, req->module, KIND_CUmodule, module);
+	if (worker_refused(r))
+		w->cuda.cuModuleUnload(module);
+	return r->refused;
+}
+
+struct module_closing {
+	CUmodule module;
+	uint16_t context;
+};
+
+/* Kernels of it may be running: the driver waits for them. */
+static CUresult module_close(struct worker *w, void *object)
+{
+	struct module_closing *closing = object;
+	CUresult status = worker_use(w, closing->context);
+
+	if (!status)
+		status = w->cuda.cuModuleUnload(closing->module);
+	free(closing);
+	return status;
+}
+
+CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaModuleUnload *req = (const void *)r->body;
+	CUmodule module = worker_handle(w, r, req->module, KIND_CUmodule);
+	struct module_closing *closing;
+
+	worker_unbind(w, r, req->module, KIND_CUmodule);
+	if (worker_refused(r))
+		return r->refused;
+	names_drop_owned(w, req->module);
+	closing = malloc(sizeof(*closing));
+	if (!closing)
+		return CUDA_ERROR_OUT_OF_MEMORY; /* it stays until the session ends */
+	*closing = (struct module_closing){module, r->header.context};
+	return closing_do(w, module_close, closing);
+}
+
+static void module_function_info(struct worker *w, struct request *r, CUfunction function,
+	struct wire_vcudaFunctionGet_reply *answer)
+{
+	struct function_param params[FUNCTION_PARAMS_MAX];
+	struct function_info *info = &answer->info;
+	size_t offset, size;
+	uint32_t kept;
+
+	if (w->cuda.cuFuncGetParamInfo)
+		while (info->param_count < 8192 && !w->cuda.cuFuncGetParamInfo(function,
+							   info->param_count, &offset, &size)) {
+			if (info->param_count < FUNCTION_PARAMS_MAX) {
+				params[info->param_count].offset = (uint32_t)offset;
+				params[info->param_count].size = (uint32_t)size;
+			}
+			if (offset + size > info->param_bytes)
+				info->param_bytes = (uint32_t)(offset + size);
+			info->param_count++;
+		}
+	for (int a = 0; a < FUNCTION_ATTRIBUTES; a++)
+		if (!w->cuda.cuFuncGetAttribute(
+			    &info->attributes[a], (CUfunction_attribute)a, function))
+			info->attribute_known |= 1u << a;
+	kept = info->param_count < FUNCTION_PARAMS_MAX ? info->param_count
+						       : FUNCTION_PARAMS_MAX;
+	if (kept)
+		memcpy(worker_out(r, &answer->layout, kept * sizeof(params[0])), params,
+			kept * sizeof(params[0]));
+}
+
+CUresult serve_vcudaFunctionGet(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaFunctionGet *req = (const void *)r->body;
+	CUmodule module = worker_handle(w, r, req->module, KIND_CUmodule);
+	const char *name = worker_string(r, &req->name);
+	CUfunction function;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	status = w->cuda.cuModuleGetFunction(&function, module, name);
+	if (status)
+		return status;
+	worker_bind(w, r, req->function, KIND_CUfunction, function);
+	if (worker_refused(r))
+		return r->refused;
+	names_own(w, req->function, req->module);
+	module_function_info(w, r, function, (void *)r->answer);
+	return r->refused;
+}
+
+CUresult serve_vcudaGlobalGet(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGlobalGet *req = (const void *)r->body;
+	struct wire_vcudaGlobalGet_reply *answer = (void *)r->answer;
+	CUmodule module = worker_handle(w, r, req->module, KIND_CUmodule);
+	const char *name = worker_string(r, &req->name);
+	CUdeviceptr address;
+	size_t bytes;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	status = w->cuda.cuModuleGetGlobal(&address, &bytes, module, name);
+	if (status)
+		return status;
+	answer->address = address;
+	answer->bytes = bytes;
+	if (!worker_owns(w, address, bytes))
+		worker_know_range(w, address, bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaModuleNames(struct worker *w, struct request *r)
+{
+	enum { FUNCTIONS = 65536 };
+	const struct wire_vcudaModuleNames *req = (const void *)r->body;
+	struct wire_vcudaModuleNames_reply *answer = (void *)r->answer;
+	CUmodule module = worker_handle(w, r, req->module, KIND_CUmodule);
+	CUfunction *functions;
+	char names[1900];
+	size_t used = 0;
+	unsigned total = 0;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuModuleGetFunctionCount || !w->cuda.cuModuleEnumerateFunctions ||
+		!w->cuda.cuFuncGetName)
+		return worker_lacks(w, "cuModuleEnumerateFunctions");
+	status = w->cuda.cuModuleGetFunctionCount(&total, module);
+	if (status)
+		return status;
+	if (total > FUNCTIONS)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	functions = calloc(total + 1, sizeof(CUfunction));
+	if (!functions)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = w->cuda.cuModuleEnumerateFunctions(functions, total, module);
+	answer->total = total;
+	for (uint32_t i = req->first; !status && i < total; i++) {
+		const char *name;
+		size_t n;
+
+		status = w->cuda.cuFuncGetName(&name, functions[i]);
+		if (status)
+			break;
+		n = strlen(name) + 1;
+		if (n > sizeof(names) - used)
+			break;
+		memcpy(names + used, name, n);
+		used += n;
+		answer->count++;
+	}
+	free(functions);
+	if (!status && used)
+		memcpy(worker_out(r, &answer->names, used), names, used);
+	return status;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Waiting on the app's behalf: nothing here blocks; the answer is queued behind a fence.
+ */
+#include "gpu-agent/worker/worker_state.h"
+
+static CUresult sync_event_fence(
+	struct worker *w, struct request *r, struct pending *p, uint64_t handle)
+{
+	struct name *name = names_find(w, handle, KIND_CUevent);
+
+	if (!name)
+		return CUDA_ERROR_INVALID_HANDLE;
+	p->one.event = name->object;
+	p->one.context = name->context ? name->context : r->header.context;
+	p->context = p->one.context;
+	p->event_count = 1;
+	return CUDA_SUCCESS;
+}
+
+/* Without counting as work on the stream. */
+static struct worker_stream *sync_stream(struct worker *w, struct request *r, uint64_t handle)
+{
+	struct worker_stream *stream = worker_stream_object(w, r, handle);
+
+	if (stream)
+		stream->work--;
+	return stream;
+}
+
+static CUresult sync_fence(
+	struct worker *w, struct request *r, struct pending *p, uint32_t scope, uint64_t handle)
+{
+	struct worker_stream *stream;
+
+	switch (scope) {
+	case SYNC_CONTEXT: return fence_context(w, p, r->header.context);
+	case SYNC_STREAM:
+		stream = sync_stream(w, r, handle);
+		return stream ? fence_stream(w, p, stream) : r->refused;
+	case SYNC_EVENT: return sync_event_fence(w, r, p, handle);
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+/* What can be answered at once: SUCCESS or an error. */
+static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, uint64_t handle)
+{
+	struct worker_stream *stream;
+	uint64_t work;
+	struct name *name;
+	CUresult status = CUDA_ERROR_NOT_READY;
+
+	if (scope == SYNC_STREAM) {
+		stream = sync_stream(w, r, handle);
+		if (!stream)
+			return r->refused;
+		work = stream->work;
+		status = w->cuda.cuStreamQuery(stream->stream);
+		if (!status)
+			stream->clean = work;
+		if (!status || status == CUDA_ERROR_ASSERT) /* prints: see fence_look */
+			w->cuda.cuStreamSynchronize(stream->stream);
+	} else if (scope == SYNC_EVENT) {
+		name = names_find(w, handle, KIND_CUevent);
+		if (!name)
+			return CUDA_ERROR_INVALID_HANDLE;
+		status = w->cuda.cuEventQuery(name->object);
+		if (!status || status == CUDA_ERROR_ASSERT)
+			w->cuda.cuEventSynchronize(name->object);
+	}
+	/* Told only behind the copies that came before it: else it waits in their list. */
+	if (!status && !fence_flush_copies(w))
+		return CUDA_ERROR_NOT_READY;
+	return status;
+}
+
+CUresult serve_vcudaSync(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaSync *req = (const void *)r->body;
+	CUresult status = sync_look(w, r, req->scope, req->handle);
+	struct pending *p;
+
+	if (status != CUDA_ERROR_NOT_READY) {
+		output_tell(w);
+		return status;
+	}
+	p = fence_new(w, PENDING_REPLY, r->header.context);
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = sync_fence(w, r, p, req->scope, req->handle);
+	if (status) {
+		fence_free(w, p);
+		return status;
+	}
+	p->tag = r->header.tag;
+	fence_push(w, p);
+	r->later = true;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaQuery(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaQuery *req = (const void *)r->body;
+	CUresult status = sync_look(w, r, req->scope, req->handle), later;
+	struct pending *p;
+
+	if (status != CUDA_ERROR_NOT_READY || !req->word)
+		return status;
+	if (req->word < WORD_FIRST_FREE || req->word >= CHANNEL_WORDS)
+		return CUDA_ERROR_INVALID_VALUE;
+	p = fence_new(w, PENDING_WORD, r->header.context);
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	later = sync_fence(w, r, p, req->scope, req->handle);
+	if (later) {
+		fence_free(w, p);
+		return later;
+	}
+	p->word = req->word;
+	p->value = req->value;
+	fence_push(w, p);
+	return status;
+}

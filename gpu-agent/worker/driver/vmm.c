@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory with a name (shim/driver/memory/vmm.c): it counts against the lease from its creation
+ * until it is released and mapped nowhere, as the driver keeps it.
+ */
+#include <stdlib.h>
+
+#include "gpu-agent/worker/worker_state.h"
+
+struct vmm {
+	CUmemGenericAllocationHandle memory;
+	uint32_t device;
+	uint32_t mappings;
+	uint64_t bytes;
+	bool released;
+};
+
+static void vmm_done(struct worker *w, struct vmm *m)
+{
+	if (!m->released || m->mappings)
+		return;
+	w->devices[m->device].used -= m->bytes;
+	free(m);
+}
+
+void vmm_unmapped(struct worker *w, struct vmm *m)
+{
+	m->mappings--;
+	vmm_done(w, m);
+}
+
+CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaVmmCreate *req = (const void *)r->body;
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+	};
+	struct worker_device *d;
+	struct vmm *m;
+	CUresult status;
+
+	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	d = &w->devices[req->device];
+	if (!req->bytes || req->bytes % d->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (req->bytes > d->lease - d->used)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->device = (uint32_t)req->device;
+	m->bytes = req->bytes;
+	prop.location.id = d->device;
+	status = w->cuda.cuMemCreate(&m->memory, req->bytes, &prop, 0);
+	if (status) {
+		free(m);
+		return status;
+	}
+	worker_bind(w, r, req->memory, KIND_CUmemGenericAllocationHandle, m);
+	if (r->refused) {
+		w->cuda.cuMemRelease(m->memory);
+		free(m);
+		return r->refused;
+	}
+	d->used += req->bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaVmmMap(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaVmmMap *req = (const void *)r->body;
+	struct vmm *m = worker_handle(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
+	CUresult status;
+
+	if (!m)
+		return r->refused;
+	if (req->bytes > m->bytes ||
+		!memory_vacant(&w->devices[m->device], req->address, req->bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = memory_put(w, m->device, req->address, req->bytes, m->memory, m);
+	if (!status)
+		m->mappings++;
+	return status;
+}
+
+/* Whole mappings, side by side. */
+CUresult serve_vcudaVmmUnmap(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaVmmUnmap *req = (const void *)r->body;
+	uint64_t first, count, n;
+	struct worker_device *d;
+	CUresult status;
+
+	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	d = &w->devices[req->device];
+	if (!memory_granules(d, req->address, req->bytes, &first, &count))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint64_t g = first; g < first + count; g += n) {
+		n = d->mappings[g].granules;
+		if (!n || !d->mappings[g].of || n > first + count - g)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	status = w->cuda.cuMemUnmap(req->address, req->bytes);
+	for (uint64_t g = first; g < first + count;)
+		g += memory_unmapped(w, (uint32_t)req->device, g);
+	return status;
+}
+
+/* What is mapped still stays mapped. */
+CUresult serve_vcudaVmmRelease(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaVmmRelease *req = (const void *)r->body;
+	struct vmm *m = worker_handle(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
+	CUresult status;
+
+	if (!m)
+		return r->refused;
+	worker_unbind(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
+	status = w->cuda.cuMemRelease(m->memory);
+	m->released = true;
+	vmm_done(w, m);
+	return status;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuBLASLt on the worker: its library is opened when it is first asked for, in the major that
+ * the app uses (the next one where only that is there), and has one handle for each context.
+ * Everything else comes with the frame.
+ */
+#include "gpu-agent/worker/libraries/cublaslt/cublaslt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu-agent/worker/libraries/cublas/cublas.h"
+#include "gpu-agent/probe/library.h"
+#include "gpu-agent/worker/warm.h"
+#include "gpu-agent/worker/worker_state.h"
+
+/* What an address is told as where only its alignment matters: never looked at. */
+#define CUBLASLT_NOWHERE 0x7f0000000000u
+
+static struct {
+	CUcontext context;
+	cublasLtHandle_t handle;
+} handles[LIBRARY_MAJORS][CONTEXT_MAX];
+
+static int cublaslt_open(void *library, const char *path, struct error *error)
+{
+	return cublaslt_library_open(library, path, error);
+}
+
+static const struct cublaslt_library *cublaslt_library_of(
+	const struct worker *w, uint32_t major)
+{
+	return library_once(w->config, LIBRARY_CUBLASLT, major, cublaslt_open,
+		sizeof(struct cublaslt_library));
+}
+
+void cublaslt_warm(const struct worker *w, uint32_t major)
+{
+	cublaslt_library_of(w, major);
+}
+
+/* The library and its handle in the frame's context; NULL, and the request is refused, where
+ * there is none. */
+static const struct cublaslt_library *cublaslt_use(
+	struct worker *w, struct request *r, uint32_t major, cublasLtHandle_t *handle)
+{
+	const struct cublaslt_library *l = cublaslt_library_of(w, major);
+	uint16_t number = r->header.context;
+	uint32_t at = major - library_family(LIBRARY_CUBLASLT)->oldest;
+	cublasStatus_t status;
+
+	if (!l || number >= CONTEXT_MAX) {
+		worker_refuse(r, l ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED);
+		return NULL;
+	}
+	if (handles[at][number].context != w->contexts[number]) {
+		/* A handle of a context that is gone went with it. */
+		handles[at][number].context = NULL;
+		status = l->cublasLtCreate(&handles[at][number].handle);
+		if (status) {
+			worker_refuse(r, cublas_result(status));
+			return NULL;
+		}
+		handles[at][number].context = w->contexts[number];
+	}
+	*handle = handles[at][number].handle;
+	return l;
+}
+
+/* Whether the same question always gets that answer, so that the app may keep it. */
+static bool lasting(cublasStatus_t status)
+{
+	return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_INVALID_VALUE ||
+	       status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
+/* ---- what runs ---- */
+
+/* A scalar as the library gets it: an address on the device, which must be the session's since
+ * the library may look at it with the CPU, or the bytes that came. */
+static const void *scalar(
+	struct worker *w, struct request *r, const uint64_t *words, bool on_device)
+{
+	return on_device ? (const void *)worker_range(w, r, words[0], 1) : words;
+}
+
+static bool alpha_on_device(int32_t mode)
+{
+	return mode != CUBLASLT_POINTER_MODE_HOST;
+}
+
+static bool beta_on_device(int32_t mode)
+{
+	return mode == CUBLASLT_POINTER_MODE_DEVICE ||
+	       mode == CUBLASLT_POINTER_MODE_DEVICE_VECTOR;
+}
+
+CUresult serve_cublasLtMatmul(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtMatmul *req = (const void *)r->body;
+	int32_t mode = req->problem.desc.pointer_mode;
+	CUstream stream = worker_stream(w, r, req->stream);
+	const void *alpha = scalar(w, r, req->alpha, alpha_on_device(mode));
+	const void *beta = scalar(w, r, req->beta, beta_on_device(mode));
+	const struct cublaslt_library *l;
+	cublasLtMatmulAlgo_t algo;
+	struct cublaslt_made made;
+	cublasLtHandle_t handle;
+	cublasStatus_t status;
+
+	if (worker_refused(r))
+		return r->refused;
+	l = cublaslt_use(w, r, req->problem.major, &handle);
+	if (!l)
+		return r->refused;
+	status = cublaslt_make(l, &req->problem, req->pointers, req->bit_count, &made);
+	if (status)
+		return cublas_result(status);
+	memcpy(&algo, req->algo, sizeof(algo));
+	return cublas_result(l->cublasLtMatmul(handle, made.desc, alpha,
+		(const void *)(uintptr_t)req->matrix[CUBLASLT_A], made.layout[CUBLASLT_A],
+		(const void *)(uintptr_t)req->matrix[CUBLASLT_B], made.layout[CUBLASLT_B], beta,
+		(const void *)(uintptr_t)req->matrix[CUBLASLT_C], made.layout[CUBLASLT_C],
+		(void *)(uintptr_t)req->matrix[CUBLASLT_D], made.layout[CUBLASLT_D],
+		req->has_algo ? &algo : NULL, (void *)(uintptr_t)req->workspace,
+		req->workspace_bytes, stream));
+}
+
+CUresult serve_cublasLtMatrixTransform(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtMatrixTransform *req = (const void *)r->body;
+	int32_t mode = req->desc.pointer_mode;
+	CUstream stream = worker_stream(w, r, req->stream);
+	const void *alpha = scalar(w, r, req->alpha, alpha_on_device(mode));
+	bool with_b = req->layouts & 1u << CUBLASLT_B;
+	const void *beta = scalar(w, r, req->beta, with_b && beta_on_device(mode));
+	cublasLtMatrixLayout_t layout[3] = {NULL};
+	cublasLtMatrixTransformDesc_t desc;
+	const struct cublaslt_library *l;
+	cublasLtHandle_t handle;
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+
+	if (worker_refused(r))
+		return r->refused;
+	l = cublaslt_use(w, r, req->major, &handle);
+	if (!l)
+		return r->refused;
+	if (!l->cublasLtMatrixTransform || !l->cublasLtMatrixTransformDescCreate ||
+		!l->cublasLtMatrixTransformDescDestroy ||
+		!l->cublasLtMatrixTransformDescSetAttribute)
+		return worker_lacks(w, "cublasLtMatrixTransform");
+	for (int i = 0; !status && i < 3; i++)
+		if (req->layouts & 1u << i)
+			status = cublaslt_make_layout(
+				l, (enum cublaslt_matrix)i, &req->layout[i], &layout[i]);
+	if (!status)
+		status = cublaslt_make_transform(l, &req->desc, &desc);
+	if (status)
+		return cublas_result(status);
+	status = l->cublasLtMatrixTransform(handle, desc, alpha,
+		(const void *)(uintptr_t)req->matrix[0], layout[0], beta,
+		(const void *)(uintptr_t)req->matrix[1], layout[1],
+		(void *)(uintptr_t)req->matrix[2], layout[2], stream);
+	l->cublasLtMatrixTransformDescDestroy(desc);
+	return cublas_result(status);
+}
+
+/* ---- what is asked about algorithms ---- */
+
+/* A product whose addresses are known by their alignment only. */
+static cublasStatus_t make_nowhere(const struct cublaslt_library *l,
+	const struct cublaslt_problem *problem, const uint8_t *alignments,
+	struct cublaslt_made *made)
+{
+	uint64_t pointers[CUBLASLT_POINTERS] = {0}, bit_count = 0;
+
+	for (int i = 0; i < CUBLASLT_POINTERS; i++)
+		if (alignments[i] && alignments[i] < 64)
+			pointers[i] = CUBLASLT_NOWHERE + (1ull << (alignments[i] - 1));
+	if (problem->emulation.bit_count)
+		bit_count = CUBLASLT_NOWHERE + CUBLASLT_ALIGNMENT;
+	return cublaslt_make(l, problem, pointers, bit_count, made);
+}
+
+CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtMatmulAlgoGetHeuristic *req = (const void *)r->body;
+	struct wire_cublasLtMatmulAlgoGetHeuristic_reply *answer = (void *)r->answer;
+	cublasLtMatmulHeuristicResult_t results[CUBLASLT_RESULTS_MAX];
+	cublasLtMatmulPreference_t preference;
+	const struct cublaslt_library *l;
+	struct cublaslt_made made;
+	cublasLtHandle_t handle;
+	cublasStatus_t status;
+	struct wire_run run;
+	int count = 0;
+
+	if (!req->wanted || req->wanted > CUBLASLT_RESULTS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	l = cublaslt_use(w, r, req->problem.major, &handle);
+	if (!l)
+		return r->refused;
+	memset(results, 0, sizeof(results));
+	memcpy(&results[0].algo, req->algo, sizeof(results[0].algo));
+	status = make_nowhere(l, &req->problem, req->pointers, &made);
+	if (!status)
+		status = cublaslt_make_preference(l, &req->preference, &preference);
+	if (!status) {
+		status = l->cublasLtMatmulAlgoGetHeuristic(handle, made.desc,
+			made.layout[CUBLASLT_A], made.layout[CUBLASLT_B],
+			made.layout[CUBLASLT_C], made.layout[CUBLASLT_D], preference,
+			(int)req->wanted, results, &count);
+		l->cublasLtMatmulPreferenceDestroy(preference);
+	}
+	if (!lasting(status))
+		return cublas_result(status);
+	if (status || count < 0 || (uint32_t)count > req->wanted)
+		count = 0;
+	answer->status = (uint32_t)status;
+	answer->count = (uint32_t)count;
+	memcpy(worker_out(r, &run, (uint64_t)count * sizeof(results[0])), results,
+		(size_t)count * sizeof(results[0]));
+	return r->refused;
+}
+
+CUresult serve_cublasLtMatmulAlgoCheck(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtMatmulAlgoCheck *req = (const void *)r->body;
+	struct wire_cublasLtMatmulAlgoCheck_reply *answer = (void *)r->answer;
+	const struct cublaslt_library *l;
+	cublasLtMatmulAlgo_t algo;
+	struct cublaslt_made made;
+	cublasLtHandle_t handle;
+	cublasStatus_t status;
+
+	l = cublaslt_use(w, r, req->problem.major, &handle);
+	if (!l)
+		return r->refused;
+	if (!l->cublasLtMatmulAlgoCheck)
+		return worker_lacks(w, "cublasLtMatmulAlgoCheck");
+	memcpy(&algo, req->algo, sizeof(algo));
+	status = make_nowhere(l, &req->problem, req->pointers, &made);
+	if (!status)
+		status = l->cublasLtMatmulAlgoCheck(handle, made.desc, made.layout[CUBLASLT_A],
+			made.layout[CUBLASLT_B], made.layout[CUBLASLT_C],
+			made.layout[CUBLASLT_D], &algo, &answer->result);
+	answer->status = (uint64_t)status;
+	return lasting(status) ? CUDA_SUCCESS : cublas_result(status);
+}
+
+CUresult serve_cublasLtMatmulAlgoGetIds(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtMatmulAlgoGetIds *req = (const void *)r->body;
+	struct wire_cublasLtMatmulAlgoGetIds_reply *answer = (void *)r->answer;
+	int ids[CUBLASLT_IDS_MAX], count = 0;
+	const struct cublaslt_library *l;
+	cublasLtHandle_t handle;
+	cublasStatus_t status;
+	struct wire_run run;
+
+	if (!req->wanted || req->wanted > CUBLASLT_IDS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	l = cublaslt_use(w, r, req->major, &handle);
+	if (!l)
+		return r->refused;
+	if (!l->cublasLtMatmulAlgoGetIds)
+		return worker_lacks(w, "cublasLtMatmulAlgoGetIds");
+	status = l->cublasLtMatmulAlgoGetIds(handle, req->compute, (cudaDataType)req->scale,
+		(cudaDataType)req->a, (cudaDataType)req->b, (cudaDataType)req->c,
+		(cudaDataType)req->d, (int)req->wanted, ids, &count);
+	if (!lasting(status))
+		return cublas_result(status);
+	if (status || count < 0 || (uint32_t)count > req->wanted)
+		count = 0;
+	answer->status = (uint32_t)status;
+	answer->count = (uint32_t)count;
+	memcpy(worker_out(r, &run, (uint64_t)count * sizeof(ids[0])), ids,
+		(size_t)count * sizeof(ids[0]));
+	return r->refused;
+}
+
+CUresult serve_cublasLtMatmulAlgoInit(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtMatmulAlgoInit *req = (const void *)r->body;
+	struct wire_cublasLtMatmulAlgoInit_reply *answer = (void *)r->answer;
+	const struct cublaslt_library *l;
+	cublasLtMatmulAlgo_t algo = {0};
+	cublasLtHandle_t handle;
+	cublasStatus_t status;
+
+	l = cublaslt_use(w, r, req->major, &handle);
+	if (!l)
+		return r->refused;
+	if (!l->cublasLtMatmulAlgoInit)
+		return worker_lacks(w, "cublasLtMatmulAlgoInit");
+	status = l->cublasLtMatmulAlgoInit(handle, req->compute, (cudaDataType)req->scale,
+		(cudaDataType)req->a, (cudaDataType)req->b, (cudaDataType)req->c,
+		(cudaDataType)req->d, req->id, &algo);
+	answer->status = (uint64_t)status;
+	memcpy(answer->algo, &algo, sizeof(algo));
+	return lasting(status) ? CUDA_SUCCESS : cublas_result(status);
+}
+
+/* Both kinds of attributes; an algorithm's bytes are the app's, and the library checks them. */
+static CUresult attribute(struct worker *w, struct request *r, bool of_config)
+{
+	const struct wire_cublasLtMatmulAlgoCapGetAttribute *req = (const void *)r->body;
+	struct wire_cublasLtMatmulAlgoCapGetAttribute_reply *answer = (void *)r->answer;
+	static _Alignas(16) unsigned char bytes[CUBLASLT_ATTRIBUTE_MAX];
+	const struct cublaslt_library *l;
+	cublasLtMatmulAlgo_t algo;
+	cublasLtHandle_t handle;
+	cublasStatus_t status;
+	size_t written = 0, n = 0;
+	struct wire_run run;
+
+	if (req->bytes > sizeof(bytes) || req->from > req->bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	l = cublaslt_use(w, r, req->major, &handle);
+	if (!l)
+		return r->refused;
+	if (!l->cublasLtMatmulAlgoCapGetAttribute || !l->cublasLtMatmulAlgoConfigGetAttribute)
+		return worker_lacks(w, "cublasLtMatmulAlgo…GetAttribute");
+	memcpy(&algo, req->algo, sizeof(algo));
+	status = of_config ? l->cublasLtMatmulAlgoConfigGetAttribute(
+				     &algo, req->attribute, bytes, req->bytes, &written)
+			   : l->cublasLtMatmulAlgoCapGetAttribute(
+				     &algo, req->attribute, bytes, req->bytes, &written);
+	if (!lasting(status))
+		return cublas_result(status);
+	if (!status && req->bytes && written <= req->bytes && written > req->from)
+		n = written - req->from;
+	if (n > CUBLASLT_SLICE)
+		n = CUBLASLT_SLICE;
+	answer->status = (uint64_t)status;
+	answer->written = written;
+	answer->bytes = (uint32_t)n;
+	memcpy(worker_out(r, &run, n), bytes + req->from, n);
+	return r->refused;
+}
+
+CUresult serve_cublasLtMatmulAlgoCapGetAttribute(struct worker *w, struct request *r)
+{
+	return attribute(w, r, false);
+}
+
+CUresult serve_cublasLtMatmulAlgoConfigGetAttribute(struct worker *w, struct request *r)
+{
+	return attribute(w, r, true);
+}
+
+CUresult serve_cublasLtMatmulAlgoConfigSetAttribute(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtMatmulAlgoConfigSetAttribute *req = (const void *)r->body;
+	struct wire_cublasLtMatmulAlgoConfigSetAttribute_reply *answer = (void *)r->answer;
+	const struct cublaslt_library *l;
+	cublasLtMatmulAlgo_t algo;
+	cublasLtHandle_t handle;
+	cublasStatus_t status;
+
+	if (!req->bytes || req->bytes > sizeof(req->value))
+		return CUDA_ERROR_INVALID_VALUE;
+	l = cublaslt_use(w, r, req->major, &handle);
+	if (!l)
+		return r->refused;
+	if (!l->cublasLtMatmulAlgoConfigSetAttribute)
+		return worker_lacks(w, "cublasLtMatmulAlgoConfigSetAttribute");
+	memcpy(&algo, req->algo, sizeof(algo));
+	status = l->cublasLtMatmulAlgoConfigSetAttribute(
+		&algo, req->attribute, req->value, req->bytes);
+	answer->status = (uint64_t)status;
+	memcpy(answer->algo, &algo, sizeof(algo));
+	return lasting(status) ? CUDA_SUCCESS : cublas_result(status);
+}
+
+/* ---- the library itself ---- */
+
+CUresult serve_cublasLtGetVersion(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtGetVersion *req = (const void *)r->body;
+	struct wire_cublasLtGetVersion_reply *answer = (void *)r->answer;
+	const struct cublaslt_library *l;
+	cublasLtHandle_t handle;
+
+	if (!library_serves(LIBRARY_CUBLASLT, (uint32_t)req->major))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!cublaslt_library_of(w, (uint32_t)req->major)) {
+		answer->status = CUBLAS_STATUS_NOT_INITIALIZED;
+		return CUDA_SUCCESS;
+	}
+	l = cublaslt_use(w, r, (uint32_t)req->major, &handle);
+	if (l)
+		answer->version = l->cublasLtGetVersion();
+	return r->refused;
+}
+
+CUresult serve_cublasLtHeuristicsCacheGetCapacity(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtHeuristicsCacheGetCapacity *req = (const void *)r->body;
+	struct wire_cublasLtHeuristicsCacheGetCapacity_reply *answer = (void *)r->answer;
+	const struct cublaslt_library *l;
+	cublasLtHandle_t handle;
+	size_t capacity = 0;
+
+	l = cublaslt_use(w, r, (uint32_t)req->major, &handle);
+	if (!l)
+		return r->refused;
+	if (!l->cublasLtHeuristicsCacheGetCapacity)
+		return worker_lacks(w, "cublasLtHeuristicsCacheGetCapacity");
+	answer->status = (uint64_t)l->cublasLtHeuristicsCacheGetCapacity(&capacity);
+	answer->capacity = capacity;
+	return CUDA_SUCCESS;
+}
+
+/* The cache is in this process's memory: beyond what any program has use for is no wish. */
+#define CUBLASLT_CAPACITY_MAX (1u << 20)
+
+CUresult serve_cublasLtHeuristicsCacheSetCapacity(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtHeuristicsCacheSetCapacity *req = (const void *)r->body;
+	struct wire_cublasLtHeuristicsCacheSetCapacity_reply *answer = (void *)r->answer;
+	const struct cublaslt_library *l;
+	cublasLtHandle_t handle;
+
+	if (req->capacity > CUBLASLT_CAPACITY_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	l = cublaslt_use(w, r, (uint32_t)req->major, &handle);
+	if (!l)
+		return r->refused;
+	if (!l->cublasLtHeuristicsCacheSetCapacity)
+		return worker_lacks(w, "cublasLtHeuristicsCacheSetCapacity");
+	answer->status = (uint64_t)l->cublasLtHeuristicsCacheSetCapacity(req->capacity);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The turn: take frames, serve them, look at the GPU, answer; spin a little and then sleep
+ * where there was nothing to do.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/log.h"
+#include "gpu-agent/probe/library.h"
+#include "gpu-agent/worker/worker_state.h"
+
+/* Frames a turn serves before it looks at the GPU and the socket again. */
+#define TURN_FRAMES 64
+#define ASK_NS 4000000000ull	  /* of silence before a PING */
+#define SILENCE_NS 15000000000ull /* the client's, until it counts as gone */
+/* While a host function is outstanding, so many frames are issued at the most: the driver's
+ * queue (1024 launches) must never be what the loop blocks on, since the word that ends the
+ * wait comes through the loop. */
+#define HOST_FUNC_FRAMES 256
+#define STASH_MAX (64u << 20)
+
+/* Whether the frame's call has the mark SERVE_SLOW or SERVE_WAITS. */
+static bool loop_marked(
+	const struct serve_entry *entry, const struct frame_header *h, uint16_t mark)
+{
+	return entry && entry->flags & mark &&
+	       (h->kind == FRAME_CALL || !(entry->flags & SERVE_FIRST));
+}
+
+/* Whether the frame must be kept for later. Behind a fault host functions never run, and the
+ * driver waits for nothing. */
+static bool loop_holds(struct worker *w, const struct frame_header *h)
+{
+	return w->host_funcs && !w->sticky &&
+	       (w->issued_behind >= HOST_FUNC_FRAMES || limits_full(w) ||
+		       loop_marked(serve_find(h->op), h, SERVE_WAITS));
+}
+
+/* What a host function needs to end cannot wait behind it (STREAM_AHEAD). */
+static bool loop_overtakes(struct worker *w)
+{
+	const struct wire_vcudaCopyOut *out = (const void *)w->frame_body;
+	const struct wire_vcudaCopyIn *in = (const void *)w->frame_body;
+	const struct wire_vcudaSync *sync = (const void *)w->frame_body;
+	const struct worker_stream *stream;
+	uint64_t handle = 0;
+	struct name *name;
+
+	if (w->frame.op == OP_vcudaCopyOut && w->frame.body >= sizeof(*out))
+		handle = out->stream;
+	else if (w->frame.op == OP_vcudaCopyIn && w->frame.body >= sizeof(*in))
+		handle = in->stream;
+	else if (w->frame.op == OP_vcudaSync && w->frame.body >= sizeof(*sync) &&
+		 sync->scope == SYNC_STREAM)
+		handle = sync->handle;
+	name = handle ? names_find(w, handle, KIND_CUstream) : NULL;
+	stream = name ? name->object : NULL;
+	return stream && stream->flags & STREAM_AHEAD;
+}
+
+static void loop_lie(struct worker *w, const char *what)
+{
+	w->stats.errors++;
+	worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client broke the protocol: %s", what);
+}
+
+static uint32_t loop_lane(const struct frame_header *h)
+{
+	return (h->flags & FRAME_LANE_MASK) >> FRAME_LANE_SHIFT;
+}
+
+/* What a frame must be before any of it is used. */
+static const char *loop_check(const struct worker *w, const struct frame_header *h)
+{
+	if (h->magic != FRAME_MAGIC)
+		return "no frame begins here";
+	if (h->kind != FRAME_POST && h->kind != FRAME_CALL && h->kind != FRAME_PING &&
+		h->kind != FRAME_PONG && h->kind != FRAME_BYE)
+		return "unknown kind of frame";
+	if (h->flags & ~FRAME_LANE_MASK)
+		return "unknown flags";
+	if (h->body > FRAME_BODY_MAX || h->body > h->length)
+		return "a body beyond the limit";
+	if (h->length - h->body > FRAME_PAYLOAD_MAX)
+		return "a payload beyond the limit";
+	if (h->flags && (h->length == h->body || loop_lane(h) > SESSION_LANES))
+		return "a lane for nothing";
+	if (h->tag >= CHANNEL_SLOTS)
+		return "a tag out of range";
+	if ((h->kind == FRAME_POST || h->kind == FRAME_CALL) && h->seq != w->taken + 1)
+		return "a sequence number out of order";
+	return NULL;
+}
+
+/* The wait is over when the answer is there; a refusal is an answer too. */
+static void loop_answer(struct worker *w, struct request *r, CUresult status)
+{
+	if (r->refused && !status)
+		status = r->refused;
+	if (status)
+		worker_note(w, status);
+	if (r->header.kind == FRAME_CALL) {
+		CUresult deferred = w->deferred;
+		bool aside = r->header.op == OP_vcudaOutput ||
+			     r->header.op == OP_vcudaNvmlFacts ||
+			     r->header.op == OP_vcudaNvmlText;
+
+		/* Fetching text and NVML are no CUDA calls of the app's: they must not carry
+		 * off an error. */
+		if (aside)
+			w->deferred = CUDA_SUCCESS;
+		if (!r->later || status)
+			reply_send(w, r->header.tag, status, r->answer, r->answer_bytes);
+		if (aside)
+			w->deferred = deferred;
+	} else if (status && !w->deferred) {
+		w->deferred = status;
+	}
+}
+
+/* A serve function that puts a copy to the host on its way needs staging for it. */
+static bool loop_can_serve(struct worker *w)
+{
+	const struct wire_vcudaCopyOut *copy = (const void *)w->frame_body;
+	uint64_t n;
+
+	if (!reply_room(w))
+		return false;
+	staging_reap(w, &w->out);
+	if (w->frame.op == OP_vcudaOpen)
+		return w->out.used + 2 * FRAME_PAYLOAD_MAX <= w->out.size;
+	if (w->frame.op != OP_vcudaCopyOut || w->frame.body < sizeof(*copy) ||
+		__builtin_mul_overflow(copy->width, copy->height, &n) ||
+		__builtin_mul_overflow(n, copy->depth, &n) || n > FRAME_PAYLOAD_MAX)
+		return true;
+	/* Twice: the ring's end may be skipped. */
+	return w->out.used + 2 * (n + STAGING_ALIGN) <= w->out.size &&
+	       w->out.count < STAGING_RANGES;
+}
+
+static void loop_serve(struct worker *w)
+{
+	static _Alignas(16) unsigned char answer[ANSWER_MAX];
+	const struct serve_entry *entry = serve_find(w->frame.op);
+	struct request r = {
+		.header = w->frame,
+		.body = w->frame_body,
+		.payload = w->frame_payload,
+		.payload_bytes = w->frame.length - w->frame.body,
+		.answer = answer,
+	};
+	CUresult status = CUDA_SUCCESS;
+
+	if (!entry) {
+		log_info("call.unknown", "op=%u", (unsigned)w->frame.op);
+		status = CUDA_ERROR_NOT_SUPPORTED;
+	} else if (r.header.body < entry->body_bytes || entry->reply_bytes > ANSWER_MAX ||
+		   (r.payload_bytes && !(entry->flags & SERVE_PAYLOAD)) ||
+		   (r.header.kind == FRAME_POST && !(entry->flags & SERVE_POST))) {
+		status = CUDA_ERROR_INVALID_VALUE;
+		w->stats.errors++;
+	} else if (r.header.context && !(entry->flags & SERVE_NO_CONTEXT) &&
+		   (r.header.context >= CONTEXT_MAX || !w->contexts[r.header.context])) {
+		status = CUDA_ERROR_INVALID_CONTEXT;
+	} else {
+		if (r.header.context && !(entry->flags & SERVE_NO_CONTEXT))
+			status = worker_use(w, r.header.context);
+		memset(answer, 0, entry->reply_bytes);
+		r.answer_bytes = entry->reply_bytes;
+		if (!status) {
+			if (loop_marked(entry, &r.header, SERVE_SLOW))
+				reply_flush(w);
+			pulse_enter(w);
+			status = entry->serve(w, &r);
+			pulse_leave(w);
+		}
+		if (status || r.refused)
+			log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,
+				(int)(status ? status : r.refused),
+				(unsigned long long)r.header.seq);
+	}
+	loop_answer(w, &r, status);
+}
+
+static void loop_range_done(struct worker *w)
+{
+	if (w->frame_range && !w->frame_range->event)
+		staging_done(w->frame_range);
+	w->frame_range = NULL;
+}
+
+static void loop_frame_done(struct worker *w)
+{
+	uint32_t payload = w->frame.length - w->frame.body;
+
+	loop_range_done(w);
+	w->have_frame = false;
+	w->receive_small = !w->payload_lane && payload > RECEIVE_BYTES / 4;
+	w->payload_lane = 0;
+}
+
+/* Keeps the frame for later (loop_holds). */
+static void loop_stash(struct worker *w)
+{
+	struct stash *s = &w->stash;
+	uint32_t payload = w->frame.length - w->frame.body;
+	size_t need = sizeof(w->frame) + w->frame.length;
+
+	if (s->used + need > s->room && s->at) {
+		memmove(s->bytes, s->bytes + s->at, s->used - s->at);
+		s->used -= s->at;
+		s->at = 0;
+	}
+	if (s->used + need > s->room) {
+		size_t room = s->room ? s->room : 1u << 20;
+		unsigned char *bytes;
+
+		while (room < s->used + need)
+			room *= 2;
+		bytes = room <= STASH_MAX ? realloc(s->bytes, room) : NULL;
+		if (bytes)
+			s->bytes = bytes;
+		if (!s->body)
+			s->body = aligned_alloc(64, FRAME_BODY_MAX);
+		if (!bytes || !s->body) {
+			worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
+				"too much is waiting behind a host function");
+			return;
+		}
+		s->room = room;
+	}
+	memcpy(s->bytes + s->used, &w->frame, sizeof(w->frame));
+	memcpy(s->bytes + s->used + sizeof(w->frame), w->frame_body, w->frame.body);
+	if (payload)
+		memcpy(s->bytes + s->used + sizeof(w->frame) + w->frame.body, w->frame_payload,
+			payload);
+	s->used += need;
+}
+
+static bool loop_serve_stashed(struct worker *w)
+{
+	struct stash *s = &w->stash;
+	const unsigned char *at = s->bytes + s->at;
+	uint32_t payload;
+
+	memcpy(&w->frame, at, sizeof(w->frame));
+	memcpy(w->frame_body, at + sizeof(w->frame), w->frame.body);
+	if (loop_holds(w, &w->frame) || limits_full(w) || !loop_can_serve(w))
+		return false;
+	payload = w->frame.length - w->frame.body;
+	w->frame_range = NULL;
+	if (payload) {
+		w->frame_range = staging_take(w, &w->in, payload, &w->frame_payload);
+		if (!w->frame_range)
+			return false;
+		memcpy(w->frame_payload, at + sizeof(w->frame) + w->frame.body, payload);
+	}
+	loop_serve(w);
+	loop_range_done(w);
+	if (w->host_funcs)
+		w->issued_behind++;
+	s->at += sizeof(w->frame) + w->frame.length;
+	if (s->at == s->used)
+		s->at = s->used = 0;
+	return true;
+}
+
+/* Serves the first stashed frame, while what the socket has brought of another stays as it is.
+ * false: it cannot be served now. */
+static bool loop_unstash(struct worker *w)
+{
+	struct frame_header coming = w->frame;
+	struct staging_range *range = w->frame_range;
+	unsigned char *body = w->frame_body, *payload = w->frame_payload;
+	bool served;
+
+	w->frame_body = w->stash.body;
+	served = loop_serve_stashed(w);
+	w->frame = coming;
+	w->frame_range = range;
+	w->frame_body = body;
+	w->frame_payload = payload;
+	return served;
+}
+
+/* Deals with the complete frame. false: it has to wait. */
+static bool loop_take(struct worker *w)
+{
+	bool behind = w->stash.used || loop_holds(w, &w->frame);
+
+	if (!behind && !reply_room(w))
+		return false;
+	switch (w->frame.kind) {
+	case FRAME_PING: reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL); break;
+	case FRAME_PONG: break;
+	case FRAME_BYE: worker_end(w, CUDA_SUCCESS, "the client ended it"); break;
+	default:
+		if (w->frame.op == OP_vcudaHostFuncDone) {
+			loop_serve(w); /* overtakes: it is what the stream waits for */
+		} else if (behind && !loop_overtakes(w)) {
+			/* Nothing has to come through to here: the client's sends may wait. */
+			if (!w->host_funcs)
+				return false;
+			loop_stash(w);
+		} else {
+			if ((!behind && limits_full(w)) || !loop_can_serve(w))
+				return false;
+			loop_serve(w);
+			if (w->host_funcs)
+				w->issued_behind++;
+		}
+		w->taken = w->frame.seq;
+		w->unacked_bytes += (uint32_t)sizeof(w->frame) + w->frame.length;
+		w->stats.frames_received++;
+	}
+	loop_frame_done(w);
+	return true;
+}
+
+static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
+{
+	ssize_t result = link_receive(w->link, to, n);
+
+	*got = 0;
+	if (result == -EAGAIN)
+		return false;
+	if (result <= 0) {
+		worker_end(w, CUDA_SUCCESS, "the client is gone%s%s", result ? ": " : "",
+			result ? strerror((int)-result) : "");
+		return false;
+	}
+	w->stats.bytes_received += (uint64_t)result;
+	*got = (uint32_t)result;
+	return true;
+}
+
+static bool loop_lane_there(struct worker *w)
+{
+	/* The front said it before the sidecar knew, behind a grant at the most. */
+	for (int i = 0; i < 4 && !w->lanes[w->payload_lane]; i++)
+		worker_control(w);
+	if (!w->lanes[w->payload_lane])
+		loop_lie(w, "a lane that was not opened");
+	return w->lanes[w->payload_lane];
+}
+
+/* The frame's payload, from its lane. false: not there yet, or the session is over. */
+static bool loop_lane_take(struct worker *w)
+{
+	int ret = lane_take(w->lanes[w->payload_lane], w->payload_missing, &w->frame_payload,
+		&w->frame_range);
+
+	if (ret == -EPROTO)
+		loop_lie(w, "a piece of another length than its frame");
+	else if (ret == -ECONNRESET)
+		worker_end(w, CUDA_SUCCESS, "a lane of the client is gone");
+	else if (ret == -ENOMEM)
+		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
+			"no pinned memory for a connection of its own");
+	if (ret)
+		return false;
+	w->stats.bytes_received += w->payload_missing;
+	w->payload_missing = 0;
+	return true;
+}
+
+/* Gets header and body of the next frame out of the buffer. false: not there yet. */
+static bool loop_parse(struct worker *w)
+{
+	uint32_t have = w->receive_end - w->receive_at;
+	uint32_t payload, now;
+	const char *lie;
+
+	if (have < sizeof(w->frame))
+		return false;
+	memcpy(&w->frame, w->receive + w->receive_at, sizeof(w->frame));
+	lie = loop_check(w, &w->frame);
+	if (lie) {
+		loop_lie(w, lie);
+		return false;
+	}
+	if (have < sizeof(w->frame) + w->frame.body)
+		return false;
+	payload = w->frame.length - w->frame.body;
+	w->payload_lane = loop_lane(&w->frame);
+	w->frame.flags = 0;
+	if (w->payload_lane && !loop_lane_there(w))
+		return false;
+	if (payload && !w->payload_lane) {
+		w->frame_range = staging_take(w, &w->in, payload, &w->frame_payload);
+		w->payload_waits = !w->frame_range;
+		if (!w->frame_range)
+			return false; /* the GPU is behind: the socket waits */
+	}
+	memcpy(w->frame_body, w->receive + w->receive_at + sizeof(w->frame), w->frame.body);
+	w->receive_at += (uint32_t)sizeof(w->frame) + w->frame.body;
+	now = w->payload_lane ? 0 : w->receive_end - w->receive_at;
+	if (now > payload)
+		now = payload;
+	if (now)
+		memcpy(w->frame_payload, w->receive + w->receive_at, now);
+	w->receive_at += now;
+	w->payload_missing = payload - now;
+	w->have_frame = true;
+	return true;
+}
+
+static bool loop_fill(struct worker *w)
+{
+	uint32_t room, got;
+
+	if (w->receive_at == w->receive_end)
+		w->receive_at = w->receive_end = 0;
+	/* Behind a big payload comes another, most likely: read its header, and the payload
+	 * itself straight into staging. */
+	room = w->receive_small ? 4096 : RECEIVE_BYTES;
+	if (w->receive_at && RECEIVE_BYTES - w->receive_end < room) {
+		memmove(w->receive, w->receive + w->receive_at, w->receive_end - w->receive_at);
+		w->receive_end -= w->receive_at;
+		w->receive_at = 0;
+	}
+	if (room > RECEIVE_BYTES - w->receive_end)
+		room = RECEIVE_BYTES - w->receive_end;
+	if (!room || !loop_read(w, w->receive + w->receive_end, room, &got))
+		return false;
+	w->receive_end += got;
+	if (got == room)
+		w->receive_small = false; /* many small ones: read more at once */
+	return true;
+}
+
+static bool loop_receive(struct worker *w)
+{
+	bool progress = false, filled = false;
+
+	for (int n = 0; n < TURN_FRAMES && !w->ended; n++) {
+		while (w->have_frame && w->payload_missing) {
+			uint32_t payload = w->frame.length - w->frame.body, got;
+
+			if (w->payload_lane) {
+				if (!loop_lane_take(w))
+					return progress;
+				progress = true;
+				continue;
+			}
+			if (!loop_read(w, w->frame_payload + payload - w->payload_missing,
+				    w->payload_missing, &got))
+				return progress;
+			w->payload_missing -= got;
+			progress = true;
+		}
+		if (w->have_frame) {
+			if (!loop_take(w))
+				return progress;
+			progress = true;
+			continue;
+		}
+		if (loop_parse(w))
+			continue;
+		if (w->ended || filled || !loop_fill(w))
+			return progress;
+		filled = progress = true;
+	}
+	return progress;
+}
+
+static void loop_tell_stats(struct worker *w, uint64_t now)
+{
+	enum { SECOND = 1000000000 };
+
+	if (now - w->stats_at < SECOND)
+		return;
+	w->stats_at = now;
+	nvml_sample(w, now);
+	limits_look(w);
+	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
+	w->stats.version = HANDOFF_VERSION;
+	w->stats.what = HANDOFF_STATS;
+	w->stats.libraries = library_used();
+	w->stats.device_count = w->device_count;
+	for (uint32_t i = 0; i < w->device_count; i++)
+		w->stats.devices[i].used = w->devices[i].used;
+	/* A front that does not read loses a second's figures, no more. */
+	(void)!send(w->handoff, &w->stats, sizeof(w->stats), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* A PING may lie behind a frame that has to wait for room: says by itself that it lives. */
+static void loop_tell_alive(struct worker *w, uint64_t now)
+{
+	enum { SECOND = 1000000000 };
+	bool behind = w->have_frame || w->receive_at < w->receive_end;
+
+	if (w->stats.frames_sent != w->alive_frames || !behind) {
+		w->alive_frames = w->stats.frames_sent;
+		w->alive_at = now;
+	} else if (now - w->alive_at >= SECOND && reply_room(w)) {
+		reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL);
+	}
+}
+
+/* A sidecar that runs says something every 3 s, and answers a PING. One that was stopped keeps
+ * its connections open, and the session its memory. */
+static void loop_listen(struct worker *w, uint64_t now)
+{
+	bool behind = (w->have_frame && !w->payload_missing) || w->payload_waits;
+
+	if (w->stats.bytes_received != w->heard_bytes || behind || !w->heard_at) {
+		w->heard_bytes = w->stats.bytes_received;
+		w->heard_at = w->asked_at = now;
+	} else if (now - w->heard_at >= SILENCE_NS) {
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client says nothing any more");
+	} else if (now - w->asked_at >= ASK_NS && reply_room(w)) {
+		w->asked_at = now;
+		reply_plain(w, FRAME_PING, CUDA_SUCCESS, NULL);
+	}
+}
+
+/* Sleeps until something can have happened. What the GPU does wakes nobody: while it is
+ * awaited, the naps grow from 20 us to 1 ms, so that a long kernel costs little of a core. */
+static void loop_sleep(struct worker *w, uint64_t idle_ns)
+{
+	struct pollfd fds[4] = {0};
+	struct timespec timeout = {.tv_sec = 1};
+	uint64_t wake = link_wake_at(w->link), now = wait_now();
+	bool gpu = w->pending || w->stash.used || w->in.count || lanes_busy(w);
+	struct lane *lane = w->have_frame && w->payload_missing && w->payload_lane
+				    ? w->lanes[w->payload_lane]
+				    : NULL;
+
+	link_fds(w->link, fds, reply_waits(w));
+	if ((w->have_frame && !w->payload_missing) || w->payload_waits)
+		fds[0].fd = -1; /* it waits for room, not for bytes */
+	else if (lane)
+		fds[0] = (struct pollfd){.fd = lane->wake, .events = POLLIN};
+	fds[2].fd = w->handoff;
+	fds[2].events = POLLIN;
+	fds[3].fd = w->callbacks.wake;
+	fds[3].events = POLLIN;
+	if (gpu) {
+		uint64_t nap = idle_ns / 8;
+
+		timeout.tv_sec = 0;
+		timeout.tv_nsec = nap < 20000 ? 20000 : nap > 1000000 ? 1000000 : (long)nap;
+	}
+	if (w->taken != w->acked && reply_room(w) && wake > now + ACK_IDLE_NS)
+		wake = now + ACK_IDLE_NS;
+	if (wake <= now)
+		return;
+	if (wake - now < (uint64_t)timeout.tv_sec * 1000000000u + (uint64_t)timeout.tv_nsec) {
+		timeout.tv_sec = 0;
+		timeout.tv_nsec = (long)(wake - now);
+	}
+	if (!lane || lane_sleep(lane))
+		ppoll(fds, 4, &timeout, NULL);
+	if (lane)
+		lane_awake(lane);
+	if (fds[2].revents)
+		worker_control(w);
+}
+
+void loop_run(struct worker *w)
+{
+	uint64_t idle_since = wait_now(), now, looked = idle_since;
+
+	pulse_start(w);
+	while (!w->ended) {
+		bool progress = false;
+
+		while (w->stash.used && loop_unstash(w))
+			progress = true;
+		progress |= loop_receive(w);
+		pulse_enter(w);
+		if (w->closings)
+			closing_poll(w); /* behind a fault */
+		progress |= fence_poll(w);
+		progress |= callback_poll(w);
+		if (w->lane_count)
+			lanes_reap(w);
+		pulse_leave(w);
+		now = wait_now();
+		/* Without room the frames that go out later say it. */
+		if (reply_room(w) &&
+			(w->taken - w->acked >= ACK_FRAMES || w->unacked_bytes >= ACK_BYTES ||
+				(!progress && w->taken != w->acked &&
+					now - idle_since >= ACK_IDLE_NS)))
+			reply_plain(w, FRAME_ACK, CUDA_SUCCESS, NULL);
+		progress |= reply_flush(w);
+
+		if (now - looked > 10000000) { /* 10 ms: also while it never sleeps */
+			pulse_enter(w);
+			worker_control(w);
+			loop_tell_stats(w, now);
+			loop_tell_alive(w, now);
+			loop_listen(w, now);
+			staging_reap(w, &w->in);
+			if (w->pending)
+				output_limit(w);
+			pulse_leave(w);
+			looked = now;
+		}
+		if (progress) {
+			idle_since = now;
+		} else if (now - idle_since <
+			   (w->pending && w->spin_ns ? WAIT_CALL_NS : w->spin_ns)) {
+			wait_relax();
+		} else {
+			loop_sleep(w, now - idle_since);
+		}
+	}
+	/* What is on its way out goes out: the last answers and why it ended. */
+	if (w->end_status)
+		reply_plain(w, FRAME_LOST, w->end_status, w->end_text);
+	for (int i = 0; i < 50 && reply_waits(w); i++) {
+		struct pollfd fds[2];
+
+		reply_flush(w);
+		link_fds(w->link, fds, 1);
+		if (reply_waits(w))
+			poll(fds + 1, 1, 10);
+	}
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who looks after the session while the loop is in a call of the driver or of a library, which
+ * may last (a module that is compiled) or never return (a kernel without end).  A thread that
+ * makes no such call:
+ *
+ * - sends the answers that are ready, and each second a PONG nobody asked for: the sidecar need
+ *   not guess whether a silent worker is busy or gone, silence is death;
+ * - keeps what kernels print within its limit;
+ * - tells the front each second that this process lives, where the loop cannot;
+ * - ends the process where the client is gone and the loop does not notice, or where the client
+ *   takes nothing.  The kernel takes the GPU's memory back with the process.
+ *
+ * The loop does nothing for it but count (`beat`, odd while it is in a call): no system call
+ * and no lock.  So what lasts is known by having lasted: up to PULSE_BUSY_MS in a session that
+ * works, up to PULSE_IDLE_MS in one that was idle.  Calls that are known to last (SERVE_SLOW)
+ * have what is ready sent before them.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "common/log.h"
+#include "gpu-agent/worker/worker_state.h"
+
+#define MS 1000000ull
+#define PULSE_IDLE_MS 1000 /* between looks, and between signs of life */
+#define PULSE_BUSY_MS 100
+/* How long the loop may go on behind a client that closed its connections. */
+#define PULSE_GONE_MS 2000
+/* A client that takes nothing for so long is as good as gone; so does the kernel's timeout
+ * (STREAM_GONE_MS in transport/stream.c) where it knows. */
+#define PULSE_UNREAD_MS 60000
+
+struct pulse {
+	uint64_t beat;
+	uint64_t gone_at; /* first seen; 0: the client is there */
+	uint64_t sent;	  /* bytes, when they were looked at last */
+	uint64_t sent_at; /* when that last changed, or nothing waited */
+	uint64_t said_at; /* to the front */
+};
+
+static _Noreturn void pulse_end(struct worker *w, CUresult status, const char *text)
+{
+	worker_end(w, status, "%s", text);
+	worker_leave(w);
+}
+
+static bool pulse_hung_up(struct worker *w)
+{
+	struct pollfd fds[2];
+
+	link_fds(w->link, fds, false);
+	for (int i = 0; i < 2; i++)
+		fds[i].events = POLLRDHUP;
+	return poll(fds, 2, 0) > 0;
+}
+
+/* Is anybody there, and does he listen? */
+static void pulse_watch(struct worker *w, struct pulse *p, uint64_t now)
+{
+	uint64_t sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
+
+	if (!pulse_hung_up(w))
+		p->gone_at = 0;
+	else if (!p->gone_at)
+		p->gone_at = now;
+	else if (now - p->gone_at >= PULSE_GONE_MS * MS)
+		pulse_end(w, CUDA_SUCCESS, "the client is gone, during a call");
+	if (sent != p->sent || !reply_waits(w)) {
+		p->sent = sent;
+		p->sent_at = now;
+	} else if (now - p->sent_at >= PULSE_UNREAD_MS * MS) {
+		pulse_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client takes no answers");
+	}
+}
+
+/* Instead of the loop. */
+static void pulse_speak(struct worker *w, struct pulse *p, uint64_t now)
+{
+	static struct handoff alive = {.version = HANDOFF_VERSION, .what = HANDOFF_ALIVE};
+	bool due = now - p->said_at >= PULSE_IDLE_MS * MS;
+
+	output_limit(w);
+	if (reply_flush_beside(w, due))
+		pulse_end(w, CUDA_SUCCESS, "the client is gone, during a call");
+	if (!due)
+		return;
+	p->said_at = now;
+	/* A front that does not read hears the next one. */
+	(void)!send(w->handoff, &alive, sizeof(alive), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void *pulse_run(void *argument)
+{
+	struct worker *w = argument;
+	struct pulse p = {.sent_at = wait_now(), .said_at = wait_now()};
+
+	for (;;) {
+		uint64_t beat = atomic_load_explicit(&w->beat, memory_order_acquire);
+		bool same = beat == p.beat, in_call = beat & 1;
+		uint64_t now = wait_now();
+
+		pulse_watch(w, &p, now);
+		if (same && in_call)
+			pulse_speak(w, &p, now);
+		p.beat = beat;
+		nanosleep(&(struct timespec){.tv_sec = same && !in_call,
+				  .tv_nsec = same && !in_call ? 0 : PULSE_BUSY_MS * MS},
+			NULL);
+	}
+	return NULL;
+}
+
+void pulse_start(struct worker *w)
+{
+	sigset_t all, old;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (pthread_create(&thread, NULL, pulse_run, w))
+		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
+			"no thread to look after the session's calls");
+	else
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}

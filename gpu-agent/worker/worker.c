@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A worker's life: open the driver, make the contexts and everything that costs time, say
+ * READY, wait for the one session, serve it, exit.  It is never used twice: what a tenant's
+ * kernels left in this process goes with it.
+ */
+#include "gpu-agent/worker/worker.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/probe/library.h"
+#include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/worker/warm.h"
+#include "gpu-agent/worker/worker_state.h"
+
+/* A second, as long as the session lasts: what it says is its client's doing. */
+#define LOG_LINES 100
+
+const struct cuda_driver *worker_driver(const struct worker *w)
+{
+	return &w->cuda;
+}
+
+CUresult worker_lacks(struct worker *w, const char *name)
+{
+	(void)w;
+	log_info("driver.lacks", "call=%s", name);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult worker_use(struct worker *w, uint16_t context)
+{
+	CUresult status;
+
+	if (context == w->current || !context)
+		return CUDA_SUCCESS;
+	if (context >= CONTEXT_MAX || !w->contexts[context])
+		return CUDA_ERROR_INVALID_CONTEXT;
+	status = w->cuda.cuCtxSetCurrent(w->contexts[context]);
+	w->current = status ? CONTEXT_NONE : context;
+	return status;
+}
+
+void worker_end(struct worker *w, CUresult status, const char *format, ...)
+{
+	va_list args;
+
+	if (w->ended)
+		return;
+	w->ended = true;
+	w->end_status = status;
+	va_start(args, format);
+	vsnprintf(w->end_text, sizeof(w->end_text), format, args);
+	va_end(args);
+}
+
+bool worker_is_sticky(CUresult status)
+{
+	switch ((int)status) {
+	case CUDA_ERROR_ECC_UNCORRECTABLE:
+	case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+	case CUDA_ERROR_CONTAINED:
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED:
+	case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+	case CUDA_ERROR_EXTERNAL_DEVICE: return true;
+	default: return false;
+	}
+}
+
+void worker_note(struct worker *w, CUresult status)
+{
+	if (w->sticky || !worker_is_sticky(status))
+		return;
+	w->sticky = status;
+	if (!w->deferred)
+		w->deferred = status;
+	w->stats.errors++;
+	log_warn("session.fault", "status=%d", (int)status);
+	if (!w->link)
+		return;
+	output_tell(w); /* what a failed assertion says: the app may wait for nothing more */
+	reply_update(w, WORD_ERROR, (uint64_t)status);
+}
+
+static const char *worker_error_name(struct worker *w, CUresult status)
+{
+	const char *name = NULL;
+
+	if (w->cuda.cuGetErrorName)
+		w->cuda.cuGetErrorName(status, &name);
+	return name ? name : "unknown error";
+}
+
+static int worker_say(struct worker *w, struct handoff *message)
+{
+	message->version = HANDOFF_VERSION;
+	return send(w->handoff, message, sizeof(*message), MSG_NOSIGNAL) == sizeof(*message)
+		       ? 0
+		       : -1;
+}
+
+/* The window: the wanted place, else any place, else half as much. */
+static CUresult worker_reserve(struct worker *w, struct worker_device *d, uint32_t index)
+{
+	CUdeviceptr at = 0;
+	CUresult status;
+	uint64_t bytes;
+
+	for (bytes = WINDOW_BYTES; bytes >= 1ull << 36; bytes /= 2) {
+		status = w->cuda.cuMemAddressReserve(
+			&at, bytes, d->granularity, WINDOW_BASE + index * WINDOW_BYTES, 0);
+		if (!status)
+			break;
+	}
+	if (status)
+		return status;
+	d->window = at;
+	d->window_bytes = bytes;
+	d->mapped = calloc(bytes / d->granularity / 64 + 1, sizeof(*d->mapped));
+	d->mappings = calloc(bytes / d->granularity + 1, sizeof(*d->mappings));
+	return d->mapped && d->mappings ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void worker_snapshot(struct worker *w, struct worker_device *d)
+{
+	struct open_device *o = &d->open;
+	size_t value;
+
+	w->cuda.cuDeviceGetName(o->name, sizeof(o->name), d->device);
+	w->cuda.cuDeviceGetUuid((CUuuid *)o->uuid, d->device);
+	w->cuda.cuDeviceTotalMem(&value, d->device);
+	o->total_memory = value;
+	o->window = d->window;
+	o->window_bytes = d->window_bytes;
+	o->granularity = d->granularity;
+	if (w->config->driver == DRIVER_SOFTWARE)
+		o->flags |= OPEN_PTX_ONLY;
+	for (int a = 1; a < OPEN_ATTRIBUTES; a++)
+		if (!w->cuda.cuDeviceGetAttribute(
+			    &o->attributes[a], (CUdevice_attribute)a, d->device))
+			o->attribute_known[a / 8] |= (uint8_t)(1u << a % 8);
+	if (w->cuda.cuDeviceGetPCIBusId)
+		w->cuda.cuDeviceGetPCIBusId(o->pci_bus_id, sizeof(o->pci_bus_id), d->device);
+	w->cuda.cuCtxGetStreamPriorityRange(
+		&o->stream_priority_least, &o->stream_priority_greatest);
+	for (int l = 0; l < OPEN_LIMITS; l++)
+		o->limits[l] = w->cuda.cuCtxGetLimit(&value, (CUlimit)l) ? ~0ull : value;
+}
+
+static CUresult worker_open_device(struct worker *w, uint32_t index, struct handoff *ready)
+{
+	struct worker_device *d = &w->devices[index];
+	struct handoff_device *told = &ready->devices[index];
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+	};
+	uint16_t context = (uint16_t)CONTEXT_PRIMARY(index);
+	size_t granularity, free_memory = 0, total = 0;
+	CUresult status;
+
+	status = w->cuda.cuDeviceGet(&d->device, (int)index);
+	if (!status)
+		status = w->cuda.cuDevicePrimaryCtxRetain(&d->primary, d->device);
+	if (status)
+		return status;
+	w->contexts[context] = d->primary;
+	status = worker_use(w, context);
+	prop.location.id = d->device;
+	if (!status)
+		status = w->cuda.cuMemGetAllocationGranularity(
+			&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+	if (status)
+		return status;
+	d->granularity = granularity;
+	status = worker_reserve(w, d, index);
+	if (status)
+		return status;
+	context_stream_init(w, context);
+	worker_snapshot(w, d);
+	w->cuda.cuMemGetInfo(&free_memory, &total);
+	memcpy(told->uuid, d->open.uuid, sizeof(told->uuid));
+	snprintf(told->name, sizeof(told->name), "%.*s", (int)sizeof(told->name) - 1,
+		d->open.name);
+	told->total_memory = total;
+	told->free_memory = free_memory;
+	return CUDA_SUCCESS;
+}
+
+/* NVIDIA's driver has its version in its file's name: libcuda.so.580.95.05. */
+static void driver_release(const struct worker *w, int version, char *text, size_t n)
+{
+	char real[PATH_MAX];
+	struct link_map *map = NULL;
+	const char *at;
+
+	text[0] = 0;
+	if (w->config->driver == DRIVER_SOFTWARE) {
+		snprintf(text, n, "%d.%d software", version / 1000, version % 1000 / 10);
+		return;
+	}
+	if (dlinfo(w->cuda.library, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, real))
+		return;
+	at = strstr(real, ".so.");
+	if (at && strchr(at + 4, '.'))
+		snprintf(text, n, "%.31s", at + 4);
+}
+
+/* Everything that a session would otherwise wait for. 0, or -1 with ready->text filled in. */
+static int worker_prepare(struct worker *w, struct handoff *ready)
+{
+	struct error error = {0};
+	int count = 0, version = 0;
+	CUresult status;
+	const char *step;
+
+	if (w->config->launch_timeout_ms && w->config->driver != DRIVER_NVIDIA) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%u", w->config->launch_timeout_ms);
+		setenv("VCUDA_SOFTGPU_TIMEOUT_MS", text, 1);
+	}
+	if (cuda_driver_open(&w->cuda, w->config->driver_path, &error)) {
+		snprintf(ready->text, sizeof(ready->text), "%.135s%s", error.text,
+			w->config->driver == DRIVER_NVIDIA
+				? "; install the NVIDIA driver or set driver: software"
+			: w->config->driver == DRIVER_FILE
+				? "; driver: is a libcuda, nvidia or software"
+				: "");
+		ready->status = CUDA_ERROR_SYSTEM_NOT_READY;
+		return -1;
+	}
+	extra_open(w);
+	step = "cuInit";
+	status = w->cuda.cuInit(0);
+	if (!status) {
+		step = "cuDeviceGetCount";
+		status = w->cuda.cuDeviceGetCount(&count);
+	}
+	if (!status && !count)
+		status = CUDA_ERROR_NO_DEVICE;
+	w->device_count = count > HANDOFF_DEVICES ? HANDOFF_DEVICES : (uint32_t)count;
+	for (uint32_t i = 0; !status && i < w->device_count; i++) {
+		step = "opening the device";
+		status = worker_open_device(w, i, ready);
+	}
+	if (!status) {
+		step = "pinned memory";
+		worker_use(w, CONTEXT_PRIMARY(0));
+		if (staging_open(w, &w->in) || staging_open(w, &w->out))
+			status = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (status) {
+		snprintf(ready->text, sizeof(ready->text), "%.100s: %s failed: %.40s",
+			w->config->driver_path, step, worker_error_name(w, status));
+		ready->status = (uint32_t)status;
+		return -1;
+	}
+	w->receive = malloc(RECEIVE_BYTES);
+	w->send = malloc(SEND_BYTES);
+	w->frame_body = aligned_alloc(64, FRAME_BODY_MAX);
+	w->segments = calloc(SEND_SEGMENTS, sizeof(*w->segments));
+	if (!w->receive || !w->send || !w->frame_body || !w->segments || callback_open(w) ||
+		output_open(w)) {
+		snprintf(ready->text, sizeof(ready->text), "out of memory");
+		ready->status = CUDA_ERROR_OUT_OF_MEMORY;
+		return -1;
+	}
+	w->cuda.cuDriverGetVersion(&version);
+	ready->driver_version = (uint32_t)version;
+	ready->device_count = w->device_count;
+	snprintf(ready->text, sizeof(ready->text), "%.190s", w->config->driver_path);
+	driver_release(w, version, ready->release, sizeof(ready->release));
+	return 0;
+}
+
+/* The session's GPUs, numbered as it does: those that the pod got, in their order. Nothing has
+ * been done in their contexts yet. */
+static int worker_choose(struct worker *w, const struct handoff *message)
+{
+	static struct worker_device all[HANDOFF_DEVICES];
+	uint32_t n = message->device_count;
+
+	if (!n || n > w->device_count)
+		return -1;
+	for (uint32_t i = 0; i < n; i++)
+		if (message->gpus[i] >= w->device_count ||
+			(i && message->gpus[i] <= message->gpus[i - 1]))
+			return -1;
+	memcpy(all, w->devices, sizeof(all));
+	memset(w->devices, 0, sizeof(w->devices));
+	memset(w->contexts, 0, sizeof(w->contexts));
+	w->streams = NULL;
+	w->device_count = n;
+	w->memory_limit = message->bytes;
+	for (uint32_t i = 0; i < n; i++) {
+		struct worker_device *d = &w->devices[i];
+
+		*d = all[message->gpus[i]];
+		d->lease = message->devices[i].lease;
+		d->others = message->devices[i].others;
+		if (w->memory_limit && w->memory_limit < d->open.total_memory)
+			d->open.total_memory = w->memory_limit;
+		w->contexts[CONTEXT_PRIMARY(i)] = d->primary;
+		context_stream_init(w, (uint16_t)CONTEXT_PRIMARY(i));
+	}
+	w->current = CONTEXT_NONE;
+	return 0;
+}
+
+/* Waits for the session, however long it takes. -1: there will be none. */
+static int worker_session(struct worker *w, struct handoff *message)
+{
+	struct error error = {0};
+	int fds[2];
+
+	for (;;) {
+		ssize_t n =
+			descriptors_receive(w->handoff, message, sizeof(*message), fds, 2, 0);
+
+		if (n == -EINTR)
+			continue;
+		if (n != sizeof(*message) || message->version != HANDOFF_VERSION ||
+			message->what == HANDOFF_STOP)
+			return -1;
+		if (message->what == HANDOFF_SESSION && fds[0] >= 0 && fds[1] >= 0)
+			break;
+	}
+	compiled_wait(w->config);
+	message->text[sizeof(message->text) - 1] = 0;
+	const struct transport *transport = transport_find(message->text, &error);
+
+	if (!transport || transport->adopt(fds, &w->link, &error)) {
+		log_error("session.adopt", "error=\"%s\"", error.text);
+		return -1;
+	}
+	if (worker_choose(w, message)) {
+		log_error("session.gpus", "count=%u", message->device_count);
+		return -1;
+	}
+	memcpy(w->stats.session, message->session, sizeof(w->stats.session));
+	return 0;
+}
+
+void worker_control(struct worker *w)
+{
+	static struct handoff message;
+	int fd;
+	ssize_t n = descriptors_receive(
+		w->handoff, &message, sizeof(message), &fd, 1, MSG_DONTWAIT);
+
+	if (!n || (n < 0 && n != -EAGAIN && n != -EINTR)) {
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
+		return;
+	}
+	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
+		return;
+	if (message.what == HANDOFF_GRANT)
+		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
+	else if (message.what == HANDOFF_OTHERS)
+		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
+			w->devices[i].others = message.devices[i].others;
+	else if (message.what == HANDOFF_LANE)
+		lane_open(w, message.device, fd);
+	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
+		ipc_told(w, &message, fd);
+	else if (message.what == HANDOFF_STOP)
+		worker_end(w,
+			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
+			"%.*s", (int)sizeof(message.text) - 1, message.text);
+}
+
+/* The client sees the end at once. The link itself stays: the pulse looks at it beside the
+ * loop, and either may be the one that leaves. */
+static void worker_hang_up(struct worker *w)
+{
+	struct pollfd fds[2];
+
+	link_fds(w->link, fds, true);
+	for (int i = 0; i < 2; i++)
+		if (fds[i].fd >= 0)
+			shutdown(fds[i].fd, SHUT_RDWR);
+}
+
+_Noreturn void worker_leave(struct worker *w)
+{
+	static struct handoff message;
+	static atomic_flag leaving = ATOMIC_FLAG_INIT;
+
+	while (atomic_flag_test_and_set(&leaving))
+		pause(); /* the other thread is at it */
+	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end_text,
+		(unsigned long long)w->stats.frames_received,
+		(unsigned long long)w->stats.launches);
+	worker_hang_up(w);
+	callback_over(w);
+	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
+	message = w->stats; /* the last of them: what came since the last second counts too */
+	message.what = HANDOFF_ENDED;
+	message.libraries = library_used();
+	message.status = w->end_status;
+	memcpy(message.text, w->end_text, sizeof(message.text));
+	worker_say(w, &message);
+	/* Not exit(): the driver's own handlers would wait for a kernel that may never end. The
+	 * kernel takes back the memory of the GPU with the process. */
+	_exit(0);
+}
+
+int worker_main(const struct agent_config *config, int handoff_fd)
+{
+	static struct worker worker;
+	static struct handoff message;
+	struct worker *w = &worker;
+
+	log_open("worker");
+	output_log();
+	log_limit(LOG_LINES);
+	w->config = config;
+	w->handoff = handoff_fd;
+	w->spin_ns = wait_spin_budget();
+	w->pending_tail = &w->pending;
+	w->closings_tail = &w->closings;
+	for (int i = 0; i < HANDOFF_DEVICES; i++)
+		w->lease_tag[i] = -1;
+	w->ipc.tag = -1;
+
+	message.what = HANDOFF_READY;
+	if (worker_prepare(w, &message)) {
+		message.what = HANDOFF_FAILED;
+		/* The front logs it: once, however often it tries again. */
+		worker_say(w, &message);
+		return 1;
+	}
+	warm_libraries(w);
+	message.sandbox = sandbox_seal();
+	if (worker_say(w, &message) || worker_session(w, &message))
+		return 0;
+
+	loop_run(w);
+	worker_leave(w);
+}
