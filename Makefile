@@ -67,7 +67,7 @@ objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
 .DELETE_ON_ERROR:
 
 MODULES := $(wildcard */module.mk)
-include $(MODULES)
+include tests/list.mk $(MODULES)
 
 # Their prerequisites are the folders'.
 all: ## every binary and library: build/bin, build/lib
@@ -98,7 +98,7 @@ dist: all programs cublas-programs cublaslt-programs cudnn-programs bench-progra
 install: all ## into DESTDIR/PREFIX
 	$(Q)tools/install.sh $(BUILD) $(DESTDIR)$(PREFIX)
 
-lint: ## layout of the C files, syntax of the scripts, layers between the folders, generated code
+lint: ## layout of the C files, syntax of the scripts, layers between the folders, generated code, the list of tests
 	$(Q)git ls-files '*.c' '*.h' | grep -v '/generated/' | \
 		xargs $(CLANG_FORMAT) --dry-run -Werror
 	$(Q)$(PYTHON) -m py_compile $$(git ls-files '*.py')
@@ -106,7 +106,7 @@ lint: ## layout of the C files, syntax of the scripts, layers between the folder
 	$(Q)! git ls-files -s '*.py' '*.sh' | grep ^100644 | cut -f 2 | xargs -r grep -lm1 '^#!' || \
 		{ echo "lint: these have a #! line: chmod +x" >&2; exit 1; }
 	$(Q)tools/layers.py
-	$(Q)$(MAKE) --no-print-directory check
+	$(Q)$(MAKE) --no-print-directory check check-tests
 
 format: ## lay the C files out as .clang-format says
 	$(Q)git ls-files '*.c' '*.h' | grep -v '/generated/' | xargs $(CLANG_FORMAT) -i

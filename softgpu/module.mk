@@ -67,7 +67,7 @@ $(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(SOFTGPU_LIB) | $(SOF
 
 .PHONY: test-softgpu
 test: test-softgpu
-test-softgpu: $(SOFTGPU_TESTS) ## the software GPU's driver
-	$(Q)for test in $(SOFTGPU_TESTS); do \
-		TSAN_OPTIONS=suppressions=tests/unit/softgpu_tsan.supp timeout 120 $$test || exit 1; \
-	done
+test-softgpu: $(SOFTGPU_TESTS:$(BUILD)/tests/%=run-%) ## the software GPU's driver
+$(foreach test,$(notdir $(SOFTGPU_TESTS)),$(call add_test,$(test),tests/unit/$(test).c, \
+	$(BUILD)/tests/$(test), \
+	TSAN_OPTIONS=suppressions=tests/unit/softgpu_tsan.supp timeout 120 $$<))

@@ -45,9 +45,9 @@ $(BUILD)/tests/ptx_load: $(OBJ)/softgpu/tests/ptx_load.o $(PTX_OBJS)
 # The handlers are compiled twice: both are tested where the processor has AVX2.
 .PHONY: test-ptx
 test: test-ptx
-test-ptx: $(PTX_TESTS) ## the PTX interpreter
-	$(Q)for test in $(PTX_TESTS); do timeout 120 $$test || exit 1; \
-		VCUDA_PTX_ISA=base timeout 120 $$test || exit 1; done
+test-ptx: $(PTX_TESTS:$(BUILD)/tests/%=run-%) ## the PTX interpreter
+$(foreach test,$(notdir $(PTX_TESTS)),$(call add_test,$(test),softgpu/tests/$(test).c, \
+	$(BUILD)/tests/$(test),timeout 120 $$< && VCUDA_PTX_ISA=base timeout 120 $$<))
 
 $(BUILD)/bench/ptx_matmul: $(OBJ)/bench/ptx_matmul.o $(PTX_OBJS)
 	$(call say,LD,$@)
@@ -56,16 +56,16 @@ $(BUILD)/bench/ptx_matmul: $(OBJ)/bench/ptx_matmul.o $(PTX_OBJS)
 
 ##### Fuzzing: any text as a module #####
 
-.PHONY: fuzz-ptx replay-ptx
-test-ptx: replay-ptx
+.PHONY: fuzz-ptx
+test-ptx: run-replay_ptx
 
 $(BUILD)/tests/fuzz/ptx-replay: $(OBJ)/tests/fuzz/ptx.o $(OBJ)/tests/fuzz/agent_replay.o $(PTX_OBJS)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lm -o $@
 
-replay-ptx: $(BUILD)/tests/fuzz/ptx-replay
-	$(Q)timeout 60 $< tests/fuzz/corpus/ptx
+$(call add_test,replay_ptx,tests/fuzz/ptx.c,$(BUILD)/tests/fuzz/ptx-replay, \
+	timeout 60 $$< tests/fuzz/corpus/ptx)
 
 # Only the reader: handlers are not run.
 $(BUILD)/tests/fuzz/ptx-libfuzzer: tests/fuzz/ptx.c $(PTX_PLAIN) \

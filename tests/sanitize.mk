@@ -5,7 +5,7 @@
 # addresses lie where ThreadSanitizer lets no program have memory: the device windows
 # (shim_memory), a kernel's wild address (ptx_faults); and tests of processes with one thread.
 SANITIZE_address := test-unit test-agent test-worker test-shim-unit test-runtime test-softgpu \
-	test-ptx test-softdnn test-generated replay-sidecar replay-shim
+	test-ptx test-softdnn run-parity_generated replay-sidecar replay-shim
 SANITIZE_undefined := $(SANITIZE_address)
 SANITIZE_thread := test-unit test-threads test-softgpu
 
@@ -22,12 +22,9 @@ SANITIZE_BUILD_thread := $(UNIT_TESTS:%=$(BUILD)/tests/%) $(THREAD_TESTS) $(SOFT
 .PHONY: build-sanitize
 build-sanitize: $(SANITIZE_BUILD_$(SAN))
 
-.PHONY: test-sanitize test-threads test-generated
+.PHONY: test-sanitize test-threads
 test-threads: $(THREAD_TESTS)
 	$(Q)for test in $^; do timeout 120 $$test || exit 1; done
-
-test-generated: $(PARITY)/generated
-	$(Q)timeout 60 $<
 
 test-sanitize: $(SANITIZE_$(SAN)) ## the tests that suit the sanitizer that SAN= names
 	$(if $(SANITIZE_$(SAN)),,$(error test-sanitize: SAN=address, undefined or thread, not '$(SAN)'))

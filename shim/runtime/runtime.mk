@@ -77,10 +77,11 @@ $(RUNTIME_TESTS)/register%: tests/unit/runtime_register.c $(RUNTIME_TEST_LIBS) \
 .PHONY: test-runtime
 test: test-runtime
 test-runtime: ## the runtime front
-test-runtime: $(RUNTIME_TESTS)/table $(foreach abi,12 13,$(RUNTIME_TESTS)/api$(abi) \
-		$(RUNTIME_TESTS)/register$(abi))
-	$(Q)timeout 60 $(RUNTIME_TESTS)/table
-	$(Q)for abi in 12 13; do \
-		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib timeout 60 $(RUNTIME_TESTS)/api$$abi && \
-		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/counting:$(RUNTIME_TESTS)/lib \
-			timeout 60 $(RUNTIME_TESTS)/register$$abi || exit 1; done
+test-runtime: run-runtime_table $(foreach abi,12 13,run-runtime_api$(abi) run-runtime_register$(abi))
+$(call add_test,runtime_table,tests/unit/runtime_table.c,$(RUNTIME_TESTS)/table,timeout 60 $$<)
+$(foreach abi,12 13, \
+	$(call add_test,runtime_api$(abi),tests/unit/runtime_api.c,$(RUNTIME_TESTS)/api$(abi), \
+		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib timeout 60 $$<) \
+	$(call add_test,runtime_register$(abi),tests/unit/runtime_register.c, \
+		$(RUNTIME_TESTS)/register$(abi), \
+		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/counting:$(RUNTIME_TESTS)/lib timeout 60 $$<))

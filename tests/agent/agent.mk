@@ -20,6 +20,6 @@ $(AGENT_UNIT): $(BUILD)/tests/unit/%: $(OBJ)/tests/unit/%.o $(OBJ)/tests/agent/c
 
 test: test-agent
 
-test-agent: $(TOY_AGENT) $(AGENT_UNIT) ## the agent's supervisor and front, with a toy worker
-	$(Q)for t in $(AGENT_UNIT) $(wildcard tests/processes/agent_*.sh); do \
-		TOY_AGENT=$(TOY_AGENT) timeout 120 $$t || exit 1; done
+test-agent: $(AGENT_UNIT:$(BUILD)/tests/unit/%=run-%) ## the agent's supervisor and front, with a toy worker
+$(foreach test,$(notdir $(AGENT_UNIT)),$(call add_test,$(test),tests/unit/$(test).c, \
+	$(BUILD)/tests/unit/$(test) $(TOY_AGENT),TOY_AGENT=$(TOY_AGENT) timeout 120 $$<))

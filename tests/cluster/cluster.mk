@@ -5,3 +5,9 @@ test-cluster: images $(STACK_APP) ## the real node: install, exec, limits, drain
 	$(Q)tests/cluster/build.sh
 	$(Q)tests/deploy/tools.sh yaml helm
 	$(Q)BUILD=$(BUILD) timeout 1200 $(PYTHON) -B tests/cluster/run.py
+
+TEST_LIST += $(patsubst %,cluster-*=%,$(wildcard tests/cluster/test_*.py))
+run-cluster-%: images $(STACK_APP)
+	$(Q)tests/cluster/build.sh
+	$(Q)tests/deploy/tools.sh yaml helm
+	$(Q)BUILD=$(BUILD) timeout 600 $(PYTHON) -B tests/cluster/run.py --exact $*

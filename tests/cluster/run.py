@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """run.py [WORD...]: brings the real node up, installs the chart as a user would, runs the tests whose
-names have one of the words (all), takes everything away.  --keep leaves the node up; a node that is
-up already is used as it is.  Closes with `N passed, N failed, N skipped`."""
+names have one of the words (all), takes everything away.  --exact FILE.NAME runs this test, between
+the installation and its end.  --keep leaves the node up; a node that is up already is used as it is.  Closes with `N passed, N failed, N skipped`."""
 import importlib
 import os
 import sys
@@ -14,17 +14,25 @@ from cluster import BUILD, Skip
 
 FILES = ("test_pods", "test_limits", "test_shapes", "test_life", "test_seed", "test_model", "test_kyverno", "test_network",
          "test_registry", "test_release")
+# What any other test needs: the release.
+AROUND = ("pods.helm_install", "release.uninstall_leaves_nothing_behind")
 ARCHIVES = [os.path.join(BUILD, "images", name + ".tar")
             for name in ("client", "client-slim", "gpu-agent", "demo")]
+
+
+def chosen(group, name, words):
+    if words[:1] == ["--exact"]:
+        return f"{group}.{name}" in (AROUND[0], *words[1:], AROUND[1])
+    title = f"{group}: {name.replace('_', ' ')}"
+    return not words or any(word in title for word in words)
 
 
 def tests(words):
     for name in FILES:
         module = importlib.import_module(name)
         for what, function in list(vars(module).items()):
-            title = f"{name[5:]}: {what[5:].replace('_', ' ')}"
-            if what.startswith("test_") and (not words or any(word in title for word in words)):
-                yield title, function
+            if what.startswith("test_") and chosen(name[5:], what[5:], words):
+                yield f"{name[5:]}: {what[5:].replace('_', ' ')}", function
 
 
 def main():

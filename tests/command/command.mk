@@ -4,3 +4,7 @@ test: test-command
 test-command: all ## vcuda doctor and status
 	$(call say,TEST,command)
 	$(Q)BUILD=$(BUILD) timeout 120 $(PYTHON) -W ignore tests/command/doctor.py
+
+TEST_LIST += command-*=tests/command/doctor.py
+run-command-doctor.%: all
+	$(Q)BUILD=$(BUILD) timeout 120 $(PYTHON) -W ignore tests/command/doctor.py $*

@@ -3,7 +3,7 @@
 """The programs of one library through the whole stack on the software GPU, for both ABIs; what a
 call in steady state costs in round trips; and that everything that PyTorch imports is served.
 
-    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn]
+    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn] [--only NAME | --list]
 """
 import argparse
 import json
@@ -14,9 +14,11 @@ import tempfile
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(TOP, "protocol"))
+sys.path.insert(0, os.path.join(TOP, "tests"))
 import generate  # noqa: E402
 from generator.api import abis  # noqa: E402
 from generator.library import STEM  # noqa: E402
+import list as list_tests  # noqa: E402
 
 FEW, MANY = 20, 120
 # Round trips of each thing that steady.c does; the program that runs without shortcuts.
@@ -89,23 +91,52 @@ def imports(build, family, abi):
         " ".join([text] + missing[:4] + refused[:4])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--build", default=os.path.join(TOP, "build"))
-    parser.add_argument("--family", default="cublas", choices=sorted(FAMILIES))
-    options = parser.parse_args()
-    build, family = os.path.abspath(options.build), options.family
+def tests(build, family):
+    """[(name, what it shows, function, its arguments)]"""
     want, whole = FAMILIES[family]
     both = ABIS.get(family, (12, 13))
     names = sorted(f[:-2] for f in os.listdir(os.path.join(TOP, "tests", family))
                    if f.endswith(".c") and f != "steady.c")
-    checks = [(f"{abi} {name}", program, (build, family, abi, name))
-              for name in names for abi in both]
-    checks += [("strict", without_shortcuts, (build, family, whole))]
-    checks += [(f"cost of {t}", round_trips, (build, family, t, n)) for t, n in want.items()]
-    checks += [(f"{abi} imports", imports, (build, family, abi)) for abi in both]
+    rows = [(f"{abi}-{name}", shows(family, name), program, (build, family, abi, name))
+            for name in names for abi in both]
+    rows += [("strict", f"{whole} with every call answered, nothing learned or remembered",
+              without_shortcuts, (build, family, whole))]
+    rows += [(f"cost-{t}", f"round trips of one {t}: {n}", round_trips, (build, family, t, n))
+             for t, n in want.items()]
+    rows += [(f"{abi}-imports", f"every name that PyTorch imports of lib{family} is served",
+              imports, (build, family, abi)) for abi in both]
+    return rows
+
+
+def source(family, name):
+    """The file of a program; of what is no program, this one."""
+    path = f"tests/{family}/{name}.c"
+    return path if os.path.exists(os.path.join(TOP, path)) else "tests/cublas/run.py"
+
+
+def shows(family, name):
+    return list_tests.sentence(list_tests.comment_of(source(family, name)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--build", default=os.path.join(TOP, "build"))
+    parser.add_argument("--family", default="cublas", choices=sorted(FAMILIES))
+    parser.add_argument("--only", help="this test alone")
+    parser.add_argument("--list", action="store_true", help="the tests, and what each shows")
+    options = parser.parse_args()
+    build, family = os.path.abspath(options.build), options.family
+    checks = tests(build, family)
+    if options.list:
+        print("\n".join(f"{name}\t{what}\t{source(family, args[-1])}"
+                        for name, what, _, args in checks))
+        return 0
+    if options.only:
+        checks = [row for row in checks if row[0] == options.only]
+        if not checks:
+            parser.error(f"no test '{options.only}'")
     failed = 0
-    for name, check, args in checks:
+    for name, _, check, args in checks:
         try:
             right, text = check(*args)
         except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:

@@ -23,3 +23,4 @@ cublaslt-programs: $(CUBLASLT_TESTS)
 test: test-cublaslt
 test-cublaslt: all $(CUBLASLT_TESTS) ## cuBLASLt through the whole stack, on the software GPU
 	$(Q)timeout 120 tests/cublas/run.py --build $(BUILD) --family cublaslt
+$(call library_tests,cublaslt)

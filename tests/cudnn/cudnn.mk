@@ -25,6 +25,7 @@ cudnn-programs: $(CUDNN_TESTS)
 test: test-cudnn
 test-cudnn: all $(CUDNN_TESTS) ## cuDNN through the whole stack, on the software GPU
 	$(Q)timeout 240 tests/cublas/run.py --build $(BUILD) --family cudnn
+$(call library_tests,cudnn)
 
 # Without the stack: the software library alone, which has no recurrent networks.
 DNN_TESTS := $(addprefix $(BUILD)/tests/dnn/,$(filter-out steady recurrent,$(CUDNN_TEST_NAMES)))
@@ -35,5 +36,6 @@ $(DNN_TESTS): $(BUILD)/tests/dnn/%: tests/cudnn/%.c $(CUDNN_TEST_HEADERS) $(DNN_
 		-Wl,-rpath,$(abspath $(LIB)) -lm
 
 test: test-softdnn
-test-softdnn: $(DNN_TESTS) ## the software cuDNN alone
-	$(Q)for test in $^; do timeout 120 $$test || exit 1; done
+test-softdnn: $(DNN_TESTS:$(BUILD)/tests/dnn/%=run-softdnn_%) ## the software cuDNN alone
+$(foreach test,$(DNN_TESTS),$(call add_test,softdnn_$(notdir $(test)), \
+	tests/cudnn/$(notdir $(test)).c,$(test),timeout 120 $(test)))

@@ -5,21 +5,21 @@
 DEPLOY := tests/deploy
 DEPLOY_PYTHON = env BUILD=$(BUILD) $(CACHE)/venv/bin/python -B
 
-test-deploy: all ## the chart: lint, unit tests, many values against schemas, generated files
-	$(Q)$(DEPLOY)/tools.sh yaml helm kubeconform unittest schemas
-	$(Q)timeout 300 $(DEPLOY_PYTHON) $(DEPLOY)/chart.py
-	$(Q)timeout 60 $(DEPLOY_PYTHON) $(DEPLOY)/network.py
-	$(Q)timeout 60 $(DEPLOY_PYTHON) $(DEPLOY)/docs.py
+test-deploy: run-deploy_chart run-deploy_network run-deploy_docs ## the chart: lint, unit tests, many values against schemas, generated files
+# deploy_test(NAME,FILE,TOOLS,SECONDS,ARGUMENTS): a check of its own.
+deploy_test = $(call add_test,deploy_$(1),$(DEPLOY)/$(2).py,all,$(DEPLOY)/tools.sh $(3) && \
+	timeout $(4) $(DEPLOY_PYTHON) $(DEPLOY)/$(2).py $(5))
+$(call deploy_test,chart,chart,yaml helm kubeconform unittest schemas,300)
+$(call deploy_test,network,network,yaml helm,60)
+$(call deploy_test,docs,docs,yaml helm,60)
+$(call deploy_test,injection_map,injection,yaml helm,300,map)
+$(call deploy_test,admission,admission,yaml helm,120)
+$(call deploy_test,injection_kyverno,injection,yaml helm kyverno,900,mutatingpolicy clusterpolicy)
+$(call deploy_test,golden,golden,yaml helm kyverno,300)
 
-test-apiserver: ## injection of many kinds of pods by a real kube-apiserver, Pod Security included
-	$(Q)$(DEPLOY)/tools.sh yaml helm
-	$(Q)timeout 300 $(DEPLOY_PYTHON) $(DEPLOY)/injection.py map
-	$(Q)timeout 120 $(DEPLOY_PYTHON) $(DEPLOY)/admission.py
+test-apiserver: run-deploy_injection_map run-deploy_admission ## injection of many kinds of pods by a real kube-apiserver, Pod Security included
 
-test-kyverno: ## the same by Kyverno's MutatingPolicy and ClusterPolicy
-	$(Q)$(DEPLOY)/tools.sh yaml helm kyverno
-	$(Q)timeout 900 $(DEPLOY_PYTHON) $(DEPLOY)/injection.py mutatingpolicy clusterpolicy
-	$(Q)timeout 300 $(DEPLOY_PYTHON) $(DEPLOY)/golden.py
+test-kyverno: run-deploy_injection_kyverno run-deploy_golden ## the same by Kyverno's MutatingPolicy and ClusterPolicy
 
 chart: ## the chart as an archive, for `helm push` into an OCI registry: build/charts
 	$(Q)$(DEPLOY)/tools.sh helm

@@ -25,14 +25,12 @@ $(AGENT_SEEDS)/.made: tests/fuzz/seeds.py
 	$(Q)$(PYTHON) tests/fuzz/seeds.py handoff $(@D)
 	$(Q)touch $@
 
-test-agent: $(foreach t,$(AGENT_FUZZ),replay-agent-$(t))
-.PHONY: $(foreach t,$(AGENT_FUZZ),replay-agent-$(t))
-$(foreach t,$(AGENT_FUZZ),replay-agent-$(t)): replay-agent-%: $(BUILD)/tests/fuzz/agent-%-replay
-	$(Q)timeout 60 $< tests/fuzz/corpus/$*
-replay-agent-handoff: replay-handoff-seeds
-.PHONY: replay-handoff-seeds
-replay-handoff-seeds: $(BUILD)/tests/fuzz/agent-handoff-replay $(AGENT_SEEDS)/.made
-	$(Q)FUZZ_CUTS=0 timeout 60 $< $(AGENT_SEEDS)
+test-agent: $(AGENT_FUZZ:%=run-replay_%) run-replay_handoff_seeds
+$(foreach t,$(AGENT_FUZZ),$(call add_test,replay_$(t),tests/fuzz/$(t).c, \
+	$(BUILD)/tests/fuzz/agent-$(t)-replay,timeout 60 $$< tests/fuzz/corpus/$(t)))
+$(call add_test,replay_handoff_seeds,tests/fuzz/handoff.c, \
+	$(BUILD)/tests/fuzz/agent-handoff-replay $(AGENT_SEEDS)/.made, \
+	FUZZ_CUTS=0 timeout 60 $$< $(AGENT_SEEDS))
 
 fuzz: fuzz-agent
 fuzz-agent: $(foreach t,$(AGENT_FUZZ),$(BUILD)/tests/fuzz/agent-$(t)-libfuzzer) $(AGENT_SEEDS)/.made

@@ -1,6 +1,6 @@
 # The fuzz target of cuDNN's half in the worker.  `make test` replays the corpus with a plain driver;
 # `make fuzz-cudnn` runs libFuzzer for FUZZ_SECONDS.
-.PHONY: fuzz-cudnn replay-cudnn
+.PHONY: fuzz-cudnn
 FUZZ_SECONDS ?= 30
 
 CUDNN_FUZZ_SRCS := tests/fuzz/cudnn.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/probe/library.c \
@@ -17,9 +17,9 @@ $(BUILD)/tests/fuzz/cudnn-libfuzzer: $(CUDNN_FUZZ_SRCS)
 	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize=function,vptr -o $@ $^ -lcrypto
 
-test: replay-cudnn
-replay-cudnn: $(BUILD)/tests/fuzz/cudnn-replay
-	$(Q)timeout 60 $< tests/fuzz/corpus/cudnn
+test: run-replay_cudnn
+$(call add_test,replay_cudnn,tests/fuzz/cudnn.c,$(BUILD)/tests/fuzz/cudnn-replay, \
+	timeout 60 $$< tests/fuzz/corpus/cudnn)
 
 fuzz: fuzz-cudnn
 fuzz-cudnn: $(BUILD)/tests/fuzz/cudnn-libfuzzer

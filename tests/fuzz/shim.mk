@@ -15,8 +15,9 @@ $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer: tests/fuzz/shim_fatbin.c shim/driver/
 	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^
 
 test: replay-shim
-replay-shim: $(BUILD)/tests/fuzz/shim-fatbin-replay $(SOFTGPU_IMAGES)
-	$(Q)timeout 60 $< $(BUILD)/tests/images
+replay-shim: run-replay_shim_fatbin run-replay_victim
+$(call add_test,replay_shim_fatbin,tests/fuzz/shim_fatbin.c, \
+	$(BUILD)/tests/fuzz/shim-fatbin-replay $(SOFTGPU_IMAGES),timeout 60 $$< $(BUILD)/tests/images)
 
 fuzz: fuzz-shim
 fuzz-shim: $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer $(SOFTGPU_IMAGES)
@@ -44,11 +45,11 @@ $(BUILD)/tests/fuzz/shim-victim-libfuzzer: $(call fuzz_objects,$(VICTIM_SRCS))
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -Wl,--wrap=_exit -o $@ $^ -ldl
 
-.PHONY: fuzz-victim replay-victim
-replay-shim: replay-victim
-replay-victim: $(BUILD)/tests/fuzz/shim-victim-replay $(VICTIM_SEEDS)/.made
-	$(Q)for folder in $(VICTIM_SEEDS) tests/fuzz/corpus/victim; do \
-		FUZZ_CUTS=0 timeout 120 $< $$folder || exit 1; done
+.PHONY: fuzz-victim
+$(call add_test,replay_victim,tests/fuzz/shim_victim.c, \
+	$(BUILD)/tests/fuzz/shim-victim-replay $(VICTIM_SEEDS)/.made, \
+	for folder in $(VICTIM_SEEDS) tests/fuzz/corpus/victim; do \
+	FUZZ_CUTS=0 timeout 120 $$< $$$$folder || exit 1; done)
 
 fuzz: fuzz-victim
 fuzz-victim: $(BUILD)/tests/fuzz/shim-victim-libfuzzer $(VICTIM_SEEDS)/.made

@@ -1,5 +1,5 @@
 # The fuzz target of the fat binary reader.  Its corpus is what nvcc makes for the unit tests.
-.PHONY: fuzz-softgpu replay-softgpu
+.PHONY: fuzz-softgpu
 FUZZ_SECONDS ?= 30
 
 $(BUILD)/tests/fuzz/fatbin-replay: $(call objects,tests/fuzz/fatbin.c tests/fuzz/agent_replay.c \
@@ -14,9 +14,9 @@ $(BUILD)/tests/fuzz/fatbin-libfuzzer: tests/fuzz/fatbin.c softgpu/fatbin.c
 	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \
 		-o $@ $^ -lzstd -llz4
 
-test-softgpu: replay-softgpu
-replay-softgpu: $(BUILD)/tests/fuzz/fatbin-replay $(SOFTGPU_IMAGES)
-	$(Q)timeout 60 $< $(BUILD)/tests/images
+test-softgpu: run-replay_fatbin
+$(call add_test,replay_fatbin,tests/fuzz/fatbin.c,$(BUILD)/tests/fuzz/fatbin-replay \
+	$(SOFTGPU_IMAGES),timeout 60 $$< $(BUILD)/tests/images)
 
 fuzz: fuzz-softgpu
 fuzz-softgpu: $(BUILD)/tests/fuzz/fatbin-libfuzzer $(SOFTGPU_IMAGES)

@@ -2,7 +2,7 @@
 # what the front says.  Its seeds are made from the description (seeds.py).  `make test` replays them
 # with a plain driver; `make fuzz-worker` runs libFuzzer for FUZZ_SECONDS, both sides with the address
 # sanitizer.
-.PHONY: fuzz-worker replay-worker
+.PHONY: fuzz-worker
 FUZZ_SECONDS ?= 30
 
 WORKER_FUZZ_SRCS := tests/fuzz/worker.c tests/fuzz/forked.c tests/fuzz/records.c \
@@ -34,10 +34,11 @@ fuzz-softgpu-libraries:
 		PTX_CFLAGS='-O1 -ffp-contract=off -fno-strict-aliasing -fwrapv' \
 		$(patsubst $(BUILD)/%,$(FUZZ_GPU)/%,$(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB))
 
-test: replay-worker
-replay-worker: $(BUILD)/tests/fuzz/worker-replay $(WORKER_SEEDS)/.made $(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB)
-	$(Q)for folder in $(WORKER_SEEDS) tests/fuzz/corpus/worker; do \
-		SOFTGPU=$(abspath $(SOFTGPU_LIB)) FUZZ_CUTS=0 timeout 120 $< $$folder || exit 1; done
+test: run-replay_worker
+$(call add_test,replay_worker,tests/fuzz/worker.c, \
+	$(BUILD)/tests/fuzz/worker-replay $(WORKER_SEEDS)/.made $(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB), \
+	for folder in $(WORKER_SEEDS) tests/fuzz/corpus/worker; do \
+	SOFTGPU=$(abspath $(SOFTGPU_LIB)) FUZZ_CUTS=0 timeout 120 $$< $$$$folder || exit 1; done)
 
 fuzz: fuzz-worker
 fuzz-worker: $(BUILD)/tests/fuzz/worker-libfuzzer $(WORKER_SEEDS)/.made fuzz-softgpu-libraries

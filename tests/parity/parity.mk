@@ -12,11 +12,12 @@ PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
 
 PARITY_LIBS := $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB)
 
-test-parity: $(PARITY)/generated $(PARITY_LIBS) | $(CACHE)/.complete
-	$(call say,TEST,parity)
-	$(Q)timeout 120 $(PYTHON) tests/parity/parity.py $(CACHE) $(PARITY_LIBS)
-	$(Q)timeout 60 $(PYTHON) tests/parity/language.py
-	$(Q)timeout 60 $(PARITY)/generated
+test-parity: run-parity_headers run-parity_language run-parity_generated
+$(call add_test,parity_headers,tests/parity/parity.py,$(PARITY_LIBS) | $(CACHE)/.complete, \
+	timeout 120 $(PYTHON) tests/parity/parity.py $(CACHE) $(PARITY_LIBS))
+$(call add_test,parity_language,tests/parity/language.py,, \
+	timeout 60 $(PYTHON) tests/parity/language.py)
+$(call add_test,parity_generated,tests/parity/generated.c,$(PARITY)/generated,timeout 60 $$<)
 
 # What the test does not bring, the hand-written halves, aborts if it is called.
 $(PARITY)/hand.c: $(PARITY_OBJS) tests/parity/parity.mk

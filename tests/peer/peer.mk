@@ -1,7 +1,16 @@
 # tests/peer: hand-made peers in Python against build/bin/vcuda-client, one lie a test.
 .PHONY: test-peer
 test: test-peer
+PEER_FILES := app_lies agent_lies lives
 test-peer: $(BIN)/vcuda-client ## the sidecar against peers that lie, and its own life
 	$(call say,TEST,peer)
-	$(Q)for t in app_lies agent_lies lives; do \
+	$(Q)for t in $(PEER_FILES); do \
 		BUILD=$(BUILD) timeout 180 $(PYTHON) -W ignore tests/peer/$$t.py || exit 1; done
+
+# run-peer-FILE.CLASS.TEST
+define peer_rule
+TEST_LIST += peer-*=tests/peer/$(1).py
+run-peer-$(1).%: $$(BIN)/vcuda-client
+	$$(Q)BUILD=$$(BUILD) timeout 180 $$(PYTHON) -W ignore tests/peer/$(1).py $$*
+endef
+$(foreach file,$(PEER_FILES),$(eval $(call peer_rule,$(file))))

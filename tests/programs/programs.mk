@@ -127,8 +127,15 @@ programs: programs-13 programs-12 ## the CUDA test programs of tests/programs, f
 test: test-programs test-switches test-crowd
 test-programs: all programs ## every program of tests/programs, through shim, sidecar and agent
 	$(Q)VCUDA_SOFTGPU_DEVICES=2 $(PROGRAMS_DIR)/run.sh -j2
-test-switches: all programs ## the same results with every optimisation switched off
-	$(Q)$(PROGRAMS_DIR)/switches.sh
-# 64 processes at once on one device.
-test-crowd: all $(BUILD)/programs/13/processes ## 64 processes at once
-	$(Q)timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/processes --count 63
+test-switches: run-switches ## the same results with every optimisation switched off
+$(call add_test,switches,$(PROGRAMS_DIR)/switches.sh,all programs,$(PROGRAMS_DIR)/switches.sh)
+test-crowd: run-crowd ## 64 processes at once
+$(call add_test,crowd,$(PROGRAMS_DIR)/processes.cu,all $(BUILD)/programs/13/processes, \
+	timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/processes --count 63)
+
+# run-program_13-NAME, run-program_12-NAME
+program_test = $(call add_test,program_$(1)-$(2),$(PROGRAMS_DIR)/$(3).cu, \
+	all $(BUILD)/programs/$(1)/$(2),VCUDA_SOFTGPU_DEVICES=2 $(PROGRAMS_DIR)/run.sh --abi $(1) \
+	--programs $(BUILD)/programs $(2) -- $(BIN)/vcuda run --software --)
+$(foreach name,$(PROGRAMS),$(foreach abi,12 13,$(call program_test,$(abi),$(name),$(name))))
+$(foreach mode,plain lz4 smallest,$(call program_test,13,vector-add-$(mode),vector-add))

@@ -9,4 +9,8 @@ $(BUILD)/roundtrips/steady: tests/roundtrips/steady.cu tests/programs/check.h | 
 test: test-roundtrips
 test-roundtrips: ## what calls cost in round trips, counted
 test-roundtrips: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels
-	$(Q)tests/roundtrips/roundtrips.py
+	$(Q)tests/roundtrips/roundtrips.py --build $(BUILD)
+
+TEST_LIST += roundtrips-*=tests/roundtrips/roundtrips.py,--list
+run-roundtrips-%: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels
+	$(Q)timeout 180 tests/roundtrips/roundtrips.py --build $(BUILD) $*

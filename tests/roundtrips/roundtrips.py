@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What calls cost in round trips, as the session's statistics count them.
 
-    tests/roundtrips/roundtrips.py [--build FOLDER] [THING ...]
+    tests/roundtrips/roundtrips.py [--build FOLDER] [--list | THING ...]
 
 Each thing is done 100 and 300 times in two runs on the software GPU; the difference is what 200
 of them cost.  And a second start of the same program sends no module.
@@ -59,7 +59,14 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser.add_argument("--build", default=os.path.join(here, "..", "..", "build"))
     parser.add_argument("things", nargs="*", metavar="THING")
+    parser.add_argument("--list", action="store_true", help="the things, and what each costs")
     options = parser.parse_args()
+    if options.list:
+        for thing, cost in WANT.items():
+            print(f"{thing}\tround trips of one {thing.replace('_', ' ')}: {cost}")
+        print("module\ta second start of a program sends no module")
+        print("part\ta program measures a part of itself")
+        return 0
     build = os.path.abspath(options.build)
     for thing in options.things:
         if thing not in WANT and thing not in ("module", "part"):

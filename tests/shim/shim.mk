@@ -1,15 +1,13 @@
 .PHONY: test-preload
 test: test-preload
-test-preload: all ## what is preloaded loads on old systems and keeps still
-	$(Q)timeout 120 tests/shim/preload.sh $(LIB)
+test-preload: run-preload ## what is preloaded loads on old systems and keeps still
+$(call add_test,preload,tests/shim/preload.sh,all,timeout 120 tests/shim/preload.sh $(LIB))
 
 # Not with a sanitizer, whose runtime would have to be preloaded first.
 .PHONY: test-names
 test: test-names
-test-names: all ## whatever way a program names a library of NVIDIA's, it gets ours, once
-ifeq ($(SAN),)
-	$(Q)timeout 120 $(PYTHON) tests/shim/names.py $(LIB)
-endif
+test-names: $(if $(SAN),,run-names) ## whatever way a program names a library of NVIDIA's, it gets ours, once
+$(call add_test,names,tests/shim/names.py,all,timeout 120 $(PYTHON) tests/shim/names.py $(LIB))
 
 SHIM_PROGRAMS := $(patsubst tests/shim/%.c,$(BUILD)/tests/shim/%,$(wildcard tests/shim/*.c))
 $(BUILD)/tests/shim/%: tests/shim/%.c $(CUDA_LIB)
@@ -19,6 +17,7 @@ $(BUILD)/tests/shim/%: tests/shim/%.c $(CUDA_LIB)
 
 .PHONY: test-shim-programs
 test: test-shim-programs
-test-shim-programs: all $(SHIM_PROGRAMS) ## order and crowds, straight on the driver front
-	$(Q)for program in $(SHIM_PROGRAMS); do \
-		timeout 60 $(BIN)/vcuda run --software -- $$program || exit 1; done
+test-shim-programs: $(SHIM_PROGRAMS:$(BUILD)/tests/shim/%=run-front_%) ## order and crowds, straight on the driver front
+$(foreach program,$(SHIM_PROGRAMS),$(call add_test,front_$(notdir $(program)), \
+	tests/shim/$(notdir $(program)).c,all $(program), \
+	timeout 60 $(BIN)/vcuda run --software -- $(program)))

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the tests of tests/stack and tests/processes: every function test_* of their test_*.py.
 
-    tests/stack/run.py [WORD ...]      those whose file or name has one of the words
+    tests/stack/run.py [WORD ...]          those whose file or name has one of the words
+    tests/stack/run.py --exact FILE.NAME   this one
 
 A line for each; what a failed one said follows.  A test that leaves a process behind failed.
 """
@@ -62,12 +63,18 @@ def run_one(test):
     return verdict, text
 
 
+def chosen(full, words):
+    if words[:1] == ["--exact"]:
+        return full in words[1:]
+    return not words or any(word in full for word in words)
+
+
 def main(words):
     count = {"pass": 0, "fail": 0, "skip": 0}
     signal.signal(signal.SIGALRM, out_of_time)
     stack.become_subreaper()
     for group, name, test in load():
-        if words and not any(word in f"{group}.{name}" for word in words):
+        if not chosen(f"{group}.{name}", words):
             continue
         began = time.monotonic()
         verdict, text = run_one(test)

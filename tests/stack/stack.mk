@@ -30,7 +30,13 @@ STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/13/stripped $(ad
 	processes streams host-functions async-memory pinned-memory copies-2d peers contexts \
 	virtual-memory)
 
-.PHONY: test-stack
+.PHONY: test-stack stack-programs
+stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products \
+	$(BUILD)/cublas/13/products
 test: test-stack
-test-stack: all $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products $(BUILD)/cublas/13/products ## kills, crowds, bad input, ways in, faults: real processes
+test-stack: all stack-programs ## kills, crowds, bad input, ways in, faults: real processes
 	$(Q)BUILD=$(BUILD) timeout 300 tests/stack/run.py
+
+TEST_LIST += $(patsubst %,stack-*=%,$(wildcard tests/stack/test_*.py tests/processes/test_*.py))
+run-stack-%: all stack-programs
+	$(Q)BUILD=$(BUILD) timeout 90 tests/stack/run.py --exact $*

@@ -29,5 +29,5 @@ $(STATIC_DIR)/%/stripped: $(STATIC_DIR)/%/symbols
 .PHONY: static-programs test-static
 static-programs: $(STATIC_PROGRAMS)
 test: test-static
-test-static: all static-programs ## programs with the CUDA runtime linked into them
-	$(Q)tests/static/static.sh
+test-static: run-static ## programs with the CUDA runtime linked into them
+$(call add_test,static,tests/static/static.sh,all static-programs,tests/static/static.sh $(BUILD))

@@ -9,5 +9,10 @@ test-torch: all ## PyTorch 2.11 and 2.3.1 through the whole stack (fetches 1.4 G
 	$(Q)$(call TORCH_PYTHON,$(firstword $(TORCH_VERSIONS))) bench/torch/run.py --dist $(BUILD) \
 		--driver software --native-device cpu --native-libraries $(abspath $(LIB)) --small \
 		--only product --pairs 2 --rtt 0,200
-	$(Q)tests/torch/run.py --dist $(BUILD) \
-		$(foreach version,$(TORCH_VERSIONS),--python $(call TORCH_PYTHON,$(version)))
+	$(Q)tests/torch/run.py --dist $(BUILD) $(TORCH_PYTHONS)
+
+TORCH_PYTHONS := $(foreach version,$(TORCH_VERSIONS),--python $(call TORCH_PYTHON,$(version)))
+$(foreach file,$(wildcard tests/torch/cases/*.py),$(call \
+	add_test,torch_$(basename $(notdir $(file))),$(file),all, \
+	tests/torch/install.sh $(CACHE) $(TORCH_VERSIONS) && \
+	tests/torch/run.py --dist $(BUILD) $(TORCH_PYTHONS) --only $(basename $(notdir $(file)))))

@@ -25,5 +25,6 @@ $(foreach part,$(SHIM_UNIT_TESTS:shim_%=%),$(eval $(call shim_unit,$(part))))
 
 .PHONY: test-shim-unit
 test: test-shim-unit
-test-shim-unit: $(SHIM_UNIT_TESTS:%=$(SHIM_UNIT)/%) ## the shim's parts, one by one
-	$(Q)for test in $^; do timeout 60 $$test || exit 1; done
+test-shim-unit: $(SHIM_UNIT_TESTS:%=run-%) ## the shim's parts, one by one
+$(foreach test,$(SHIM_UNIT_TESTS),$(call add_test,$(test),tests/unit/$(test).c, \
+	$(SHIM_UNIT)/$(test),timeout 60 $$<))

@@ -40,12 +40,9 @@ $$(BUILD)/tests/$(1): $$(OBJ)/tests/unit/$(1).o $$(sort $$(UNIT_COMMON) \
 	$$(Q)$$(CC) $$(ALL_CFLAGS) -o $$@ $$^ $$(ALL_LDFLAGS) $$($(1)_LIBS) \
 		$$(UNIT_LIBS_$$(call unit_prefix,$(1))) -lyaml -lcmocka
 
-.PHONY: run-$(1)
-run-$(1): $$(BUILD)/tests/$(1) $$($(1)_NEEDS) $$(UNIT_NEEDS_$$(call unit_prefix,$(1)))
-	$$(call say,TEST,$(1))
-	$$(Q)BUILD=$$(BUILD) timeout 120 $$<
-
 test-unit: run-$(1)
+$$(call add_test,$(1),tests/unit/$(1).c,$$(BUILD)/tests/$(1) $$($(1)_NEEDS) \
+	$$(UNIT_NEEDS_$$(call unit_prefix,$(1))),BUILD=$$$$(BUILD) timeout 120 $$$$<)
 endef
 
 $(foreach test,$(UNIT_TESTS),$(eval $(call unit_rule,$(test))))

@@ -17,9 +17,10 @@ $(GATE_DRIVER): tests/unit/gate_driver.c $(SOFTGPU_LIB)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
 		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(SOFTGPU_LIB)
 
-.PHONY: test-worker $(WORKER_TESTS:%=run-%)
+.PHONY: test-worker
 test: test-worker
 test-worker: $(WORKER_TESTS:%=run-%) ## the worker: a client that lies, and what comes in which order
-$(WORKER_TESTS:%=run-%): run-%: $(BUILD)/tests/% $(SOFTGPU_LIB) $(BLAS_LIB) $(GATE_DRIVER)
-	$(call say,TEST,$*)
-	$(Q)SOFTGPU=$(SOFTGPU_LIB) GATE_DRIVER=$(GATE_DRIVER) VCUDA_LOG=warn timeout 300 $< 2>$<.log || { tail -40 $<.log; false; }
+WORKER_ENV := SOFTGPU=$(SOFTGPU_LIB) GATE_DRIVER=$(GATE_DRIVER) VCUDA_LOG=warn
+$(foreach test,$(WORKER_TESTS),$(call add_test,$(test),tests/unit/$(test).c, \
+	$(BUILD)/tests/$(test) $(SOFTGPU_LIB) $(BLAS_LIB) $(GATE_DRIVER), \
+	$(WORKER_ENV) timeout 300 $$< 2>$$<.log || { tail -40 $$<.log; false; }))

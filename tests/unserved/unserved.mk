@@ -15,7 +15,6 @@ $(eval $(call unserved_test,13,libcufft.so.12 libcusolver.so.12 libcusolverMg.so
 # Python is not built with a sanitizer and cannot load what is.
 .PHONY: test-unserved
 test: test-unserved
-test-unserved: all $(UNSERVED_TESTS) ## libraries without a front load and refuse
-ifeq ($(SAN),)
-	$(Q)timeout 120 $(PYTHON) tests/unserved/unserved.py $(BUILD) $(UNSERVED_TESTS)
-endif
+test-unserved: $(if $(SAN),,run-unserved) ## libraries without a front load and refuse
+$(call add_test,unserved,tests/unserved/unserved.py,all $(UNSERVED_TESTS), \
+	timeout 120 $(PYTHON) tests/unserved/unserved.py $(BUILD) $(UNSERVED_TESTS))

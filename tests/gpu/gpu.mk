@@ -1,0 +1,7 @@
+# tests/gpu: on a machine with a GPU, out of .dist (`make dist`); its scripts run there alone too.
+define gpu_rule
+$(call add_test,gpu_$(1),tests/gpu/$(1).$(2),dist,tests/gpu/$(1).$(2))
+endef
+$(foreach name,programs cublas cudnn torch sandbox rows,$(call gpu_rule,$(name),sh))
+$(foreach name,kill blocking,$(call gpu_rule,$(name),py))
+$(call add_test,gpu_cluster,tests/gpu/cluster.sh,,tests/gpu/cluster.sh run)
