@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "softgpu/ptx.h"
+#include "softgpu/ptx/ptx.h"
 
 #define WINDOW (UINT64_C(1) << 30)
 

@@ -1,9 +1,9 @@
 # The software GPU: our own libcuda, whose device is the CPU.
 
 # PTX_OBJS, the interpreter's objects.
-include softgpu/ptx.mk
+include softgpu/ptx/ptx.mk
 
-SOFTGPU_SRCS := $(filter-out softgpu/ptx%.c,$(wildcard softgpu/*.c))
+SOFTGPU_SRCS := $(wildcard softgpu/driver/*.c)
 
 SOFTGPU_LIB := $(LIB)/libvcuda-softgpu.so
 
@@ -52,7 +52,7 @@ $(BUILD)/tests/images/kernels.cubin: SOFTGPU_IMAGE_FLAGS := -cubin -arch=sm_80
 $(SOFTGPU_TEST_OBJS): CPPFLAGS += -DIMAGES='"$(abspath $(BUILD)/tests/images)"'
 
 # The reader of fat binaries is not exported: its test takes the object.
-$(BUILD)/tests/softgpu_fatbin: $(OBJ)/softgpu/fatbin.o
+$(BUILD)/tests/softgpu_fatbin: $(OBJ)/softgpu/driver/fatbin.o
 $(BUILD)/tests/softgpu_fatbin: SOFTGPU_TEST_LIBS := -lzstd -llz4
 
 # Tasks of the libraries beside the driver.

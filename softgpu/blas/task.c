@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "softgpu/blas/blas.h"
-#include "softgpu/task.h"
+#include "softgpu/driver/task.h"
 
 uint32_t blas_size(enum blas_type type)
 {

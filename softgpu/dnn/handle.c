@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "softgpu/dnn/dnn.h"
-#include "softgpu/task.h"
+#include "softgpu/driver/task.h"
 
 #define DNN_MAJOR 9
 #define DNN_MINOR 20

@@ -2,7 +2,7 @@
  *
  * Fuzz target: any bytes as a fat binary, and as a machine code file.
  */
-#include "softgpu/fatbin.h"
+#include "softgpu/driver/fatbin.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "softgpu/ptx.h"
+#include "softgpu/ptx/ptx.h"
 
 #define BLOCK (1u << 20)
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What may be set on a context and asked of it: limits, preferences, peers.
+ */
+#include "softgpu/driver/softgpu.h"
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (ret)
+		return ret;
+	if (limit < 0 || limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (limit) {
+	case CU_LIMIT_STACK_SIZE:
+		if (value > 512 * KIB)
+			return CUDA_ERROR_INVALID_VALUE;
+		break;
+	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+	case CU_LIMIT_CIG_ENABLED:
+	case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED: return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	default: break;
+	}
+	context->limits[limit] = value;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (ret)
+		return ret;
+	if (!pvalue)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (limit < 0 || limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	*pvalue = context->limits[limit];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (ret)
+		return ret;
+	if (!pconfig)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pconfig = context->cache_config;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCacheConfig(CUfunc_cache config)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (ret)
+		return ret;
+	if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	context->cache_config = config;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (ret)
+		return ret;
+	if (!pConfig)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pConfig = context->shared_config;
+	return CUDA_SUCCESS;
+}
+
+/* A hint that no part since sm_50 heeds. */
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (ret)
+		return ret;
+	if (config < 0 || config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxResetPersistingL2Cache(void)
+{
+	struct CUctx_st *context;
+
+	return context_current(&context);
+}
+
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (ret)
+		return ret;
+	if (!pExecAffinity || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	pExecAffinity->type = type;
+	pExecAffinity->param.smCount.val = device_sm_count();
+	return CUDA_SUCCESS;
+}
+
+/* Every device reaches all of the window: peers are a permission and nothing more. */
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (!ret)
+		ret = context_check(peerContext);
+	if (ret)
+		return ret;
+	if (Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (peerContext->device == context->device)
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	if (context->peers & 1u << peerContext->device->ordinal)
+		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+	context->peers |= 1u << peerContext->device->ordinal;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (!ret)
+		ret = context_check(peerContext);
+	if (ret)
+		return ret;
+	if (!(context->peers & 1u << peerContext->device->ordinal))
+		return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	context->peers &= ~(1u << peerContext->device->ordinal);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies and fills: one description (rows of slices on two sides) for every shape, one place
+ * that checks it, one that does it.  Device memory is read and written under the memory lock, a
+ * few MiB at a time, so that what is copied cannot be unmapped meanwhile.
+ */
+#include "softgpu/driver/softgpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "softgpu/driver/copy_calls.h"
+#include "softgpu/driver/graph.h"
+
+/* Pageable memory up to this size is taken at the call, so that the call need not wait. */
+#define STAGED_MAX (1 * MIB)
+/* Up to this size a copy or fill takes less time than waking a thread for it. */
+#define LIGHT_BYTES (32 * KIB)
+/* How much is done in one hold of the memory lock. */
+#define HOLD_BYTES (4 * MIB)
+
+struct copy_op {
+	struct op op;
+	struct copy copy;
+	void *staging;
+};
+struct fill_op {
+	struct op op;
+	uint64_t dst;
+	size_t pitch, width, height; /* bytes, elements, rows */
+	unsigned element, value;
+};
+
+static void *pointer(uint64_t address)
+{
+	return (void *)(uintptr_t)address;
+}
+
+/* From the first byte to behind the last of one side; false on overflow. */
+static bool extent(size_t pitch, size_t rows, const struct copy *copy, uint64_t *size)
+{
+	uint64_t slice, last;
+
+	if (__builtin_mul_overflow(pitch, rows, &slice) ||
+		__builtin_mul_overflow(slice, copy->depth - 1, &slice) ||
+		__builtin_mul_overflow(pitch, copy->height - 1, &last) ||
+		__builtin_add_overflow(slice, last, size) ||
+		__builtin_add_overflow(*size, copy->width, size))
+		return false;
+	return true;
+}
+
+static bool sides_mapped_locked(const struct copy *copy)
+{
+	uint64_t src = 0, dst = 0;
+
+	extent(copy->src_pitch, copy->src_height, copy, &src);
+	extent(copy->dst_pitch, copy->dst_height, copy, &dst);
+	return (!memory_in_window(copy->src) || memory_mapped_locked(copy->src, src)) &&
+	       (!memory_in_window(copy->dst) || memory_mapped_locked(copy->dst, dst));
+}
+
+static uint64_t place(uint64_t base, size_t pitch, size_t rows, size_t slice, size_t row)
+{
+	return base + (slice * rows + row) * pitch;
+}
+
+/* The one loop.  False if memory went away under it. */
+static bool copy_do(const struct copy *copy)
+{
+	size_t held = 0;
+	bool mapped;
+
+	pthread_rwlock_rdlock(&memory_lock);
+	mapped = sides_mapped_locked(copy);
+	for (size_t z = 0; mapped && z < copy->depth; z++) {
+		for (size_t y = 0; mapped && y < copy->height; y++) {
+			uint64_t src =
+				place(copy->src, copy->src_pitch, copy->src_height, z, y);
+			uint64_t dst =
+				place(copy->dst, copy->dst_pitch, copy->dst_height, z, y);
+
+			for (size_t at = 0, n; mapped && at < copy->width; at += n) {
+				n = copy->width - at;
+				if (n > HOLD_BYTES)
+					n = HOLD_BYTES;
+				memmove(pointer(dst + at), pointer(src + at), n);
+				held += n;
+				if (held < HOLD_BYTES)
+					continue;
+				held = 0;
+				pthread_rwlock_unlock(&memory_lock);
+				pthread_rwlock_rdlock(&memory_lock);
+				mapped = sides_mapped_locked(copy);
+			}
+		}
+	}
+	pthread_rwlock_unlock(&memory_lock);
+	return mapped;
+}
+
+static void copy_run(struct op *base)
+{
+	if (!copy_do(&((struct copy_op *)base)->copy))
+		context_fault(base->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void copy_drop(struct op *base)
+{
+	free(((struct copy_op *)base)->staging);
+	free(base);
+}
+
+enum copy_side copy_side_of(uint64_t address)
+{
+	const struct range *range;
+	enum copy_side side = COPY_DEVICE;
+
+	if (!memory_in_window(address))
+		return COPY_HOST;
+	/* Pinned memory lies in the window too, and copies with it are waited for. */
+	pthread_rwlock_rdlock(&memory_lock);
+	range = ranges_find(&memory_blocks, address);
+	if (range) {
+		enum block_kind kind = ((const struct block *)range->owner)->kind;
+
+		side = kind == BLOCK_HOST || kind == BLOCK_ALIAS ? COPY_HOST : COPY_DEVICE;
+	}
+	pthread_rwlock_unlock(&memory_lock);
+	return side;
+}
+
+/* A side of a copy: rows long enough, and there. */
+static CUresult side_check(
+	const struct copy *copy, uint64_t base, enum copy_side side, size_t pitch, size_t rows)
+{
+	uint64_t size;
+
+	if (!base || ((copy->height > 1 || copy->depth > 1) && pitch < copy->width) ||
+		(copy->depth > 1 && rows < copy->height) || !extent(pitch, rows, copy, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (memory_in_window(base)) {
+		if (memory_mapped(base, size))
+			return CUDA_SUCCESS;
+		log_note("copy refused: 0x%llx+0x%llx is not all mapped",
+			(unsigned long long)base, (unsigned long long)size);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	return side == COPY_HOST && size <= UINT64_MAX - base ? CUDA_SUCCESS
+							      : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Between the host and memory that is mapped by cuMemMap, the copy engine of the stream's
+ * device has to reach it: seen on an H200, whose cuMemcpyDtoH answers INVALID_VALUE else. */
+static CUresult side_reached(const struct copy *copy, const struct device *by)
+{
+	bool in = copy->src_side == COPY_HOST;
+	uint64_t base = in ? copy->dst : copy->src, size = 0;
+
+	if (copy->src_side == copy->dst_side || !memory_in_window(base))
+		return CUDA_SUCCESS;
+	extent(in ? copy->dst_pitch : copy->src_pitch, in ? copy->dst_height : copy->src_height,
+		copy, &size);
+	if (memory_reached(base, size, by))
+		return CUDA_SUCCESS;
+	log_note("copy refused: device %d has no access to 0x%llx+0x%llx", by->ordinal,
+		(unsigned long long)base, (unsigned long long)size);
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool side_pinned(const struct copy *copy, uint64_t base, size_t pitch, size_t rows)
+{
+	uint64_t size = 0;
+
+	extent(pitch, rows, copy, &size);
+	return memory_pinned(pointer(base), size);
+}
+
+/* Copies the pageable source at the call; the operation reads the copy. */
+static bool stage(struct copy_op *op)
+{
+	const struct copy *copy = &op->copy;
+	struct copy compact = *copy;
+
+	op->staging = malloc(copy->width * copy->height * copy->depth);
+	if (!op->staging)
+		return false;
+	compact.dst = (uintptr_t)op->staging;
+	compact.dst_pitch = copy->width;
+	compact.dst_height = copy->height;
+	if (!copy_do(&compact))
+		return false;
+	op->copy.src = compact.dst;
+	op->copy.src_pitch = compact.dst_pitch;
+	op->copy.src_height = compact.dst_height;
+	return true;
+}
+
+/* The operation, checked. */
+static CUresult copy_op(const struct copy *copy, struct copy_op **out, size_t *bytes)
+{
+	struct copy_op *op;
+	CUresult ret;
+
+	ret = side_check(copy, copy->src, copy->src_side, copy->src_pitch, copy->src_height);
+	if (!ret)
+		ret = side_check(
+			copy, copy->dst, copy->dst_side, copy->dst_pitch, copy->dst_height);
+	if (ret)
+		return ret;
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->op.kind = OP_WORK;
+	op->op.run = copy_run;
+	op->op.drop = copy_drop;
+	op->op.bytes = sizeof(*op);
+	op->op.node = CU_GRAPH_NODE_TYPE_MEMCPY;
+	op->copy = *copy;
+	if (__builtin_mul_overflow(copy->width, copy->height, bytes) ||
+		__builtin_mul_overflow(*bytes, copy->depth, bytes))
+		*bytes = SIZE_MAX;
+	op->op.light = *bytes <= LIGHT_BYTES;
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+/* What cannot be left to the device is no part of a graph. */
+static CUresult copy_may(struct CUstream_st *stream, bool refused)
+{
+	CUresult ret;
+
+	if (!refused)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&queue_lock);
+	ret = capture_refuse(stream);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult copy_submit(const struct copy *copy, CUstream handle, bool sync)
+{
+	struct CUstream_st *stream;
+	struct copy_op *op = NULL;
+	size_t bytes = 0;
+	bool wait, pageable;
+	CUresult ret = sync ? capture_unsafe() : CUDA_SUCCESS;
+
+	if (!ret)
+		ret = stream_use(handle, &stream);
+	if (ret)
+		return ret;
+	if (!copy->width || !copy->height || !copy->depth) {
+		stream_done(stream);
+		return CUDA_SUCCESS;
+	}
+	ret = copy_op(copy, &op, &bytes);
+	if (!ret) {
+		ret = side_reached(copy, stream->context->device);
+		if (ret)
+			copy_drop(&op->op);
+	}
+	if (ret) {
+		stream_done(stream);
+		return ret;
+	}
+
+	/* Between device addresses nobody waits, not even the calls without Async. */
+	wait = sync && (copy->src_side == COPY_HOST || copy->dst_side == COPY_HOST);
+	if (!wait && copy->dst_side == COPY_HOST)
+		wait = !side_pinned(copy, copy->dst, copy->dst_pitch, copy->dst_height);
+	pageable = !wait && copy->src_side == COPY_HOST &&
+		   !side_pinned(copy, copy->src, copy->src_pitch, copy->src_height);
+	ret = copy_may(stream, wait || pageable);
+	if (ret) {
+		copy_drop(&op->op);
+		stream_done(stream);
+		return ret;
+	}
+	if (pageable) {
+		wait = bytes > STAGED_MAX;
+		if (!wait)
+			wait = !stage(op);
+	}
+	if (wait)
+		ret = queue_run(stream, &op->op);
+	else if (!queue_submit(stream, &op->op, false))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	stream_done(stream);
+	return ret;
+}
+
+CUresult copy_op_new(const CUDA_MEMCPY3D *params, struct op **out)
+{
+	struct copy copy;
+	struct copy_op *op = NULL;
+	size_t bytes;
+	CUresult ret = params ? copy_read_3d(params, &copy) : CUDA_ERROR_INVALID_VALUE;
+
+	if (!ret && (!copy.width || !copy.height || !copy.depth))
+		ret = CUDA_ERROR_INVALID_VALUE;
+	if (!ret)
+		ret = copy_op(&copy, &op, &bytes);
+	if (!ret)
+		*out = &op->op;
+	return ret;
+}
+
+void copy_op_read(const struct op *base, CUDA_MEMCPY3D *p)
+{
+	const struct copy *copy = &((const struct copy_op *)base)->copy;
+
+	*p = (CUDA_MEMCPY3D){.srcMemoryType = copy->src_side == COPY_HOST
+						      ? CU_MEMORYTYPE_HOST
+						      : CU_MEMORYTYPE_DEVICE,
+		.srcPitch = copy->src_pitch,
+		.srcHeight = copy->src_height,
+		.dstMemoryType =
+			copy->dst_side == COPY_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+		.dstPitch = copy->dst_pitch,
+		.dstHeight = copy->dst_height,
+		.WidthInBytes = copy->width,
+		.Height = copy->height,
+		.Depth = copy->depth};
+	if (copy->src_side == COPY_HOST)
+		p->srcHost = pointer(copy->src);
+	else
+		p->srcDevice = copy->src;
+	if (copy->dst_side == COPY_HOST)
+		p->dstHost = pointer(copy->dst);
+	else
+		p->dstDevice = copy->dst;
+}
+
+CUresult copy_linear(uint64_t dst, enum copy_side dst_side, uint64_t src,
+	enum copy_side src_side, size_t size, CUstream stream, bool sync)
+{
+	struct copy copy = {
+		.src = src,
+		.dst = dst,
+		.src_side = src_side,
+		.dst_side = dst_side,
+		.src_pitch = size,
+		.dst_pitch = size,
+		.src_height = 1,
+		.dst_height = 1,
+		.width = size,
+		.height = 1,
+		.depth = 1,
+	};
+
+	return copy_submit(&copy, stream, sync);
+}
+
+/* ---- fills ---- */
+
+static bool fill_mapped_locked(const struct fill_op *op)
+{
+	return memory_mapped_locked(
+		op->dst, op->pitch * (op->height - 1) + op->width * op->element);
+}
+
+static void fill_row(uint64_t dst, const struct fill_op *op, size_t at, size_t n)
+{
+	switch (op->element) {
+	case 1: memset((char *)pointer(dst) + at, (int)op->value, n); break;
+	case 2: {
+		uint16_t *to = (uint16_t *)pointer(dst) + at;
+
+		for (size_t i = 0; i < n; i++)
+			to[i] = (uint16_t)op->value;
+		break;
+	}
+	default: {
+		uint32_t *to = (uint32_t *)pointer(dst) + at;
+
+		for (size_t i = 0; i < n; i++)
+			to[i] = op->value;
+		break;
+	}
+	}
+}
+
+static void fill_run(struct op *base)
+{
+	const struct fill_op *op = (struct fill_op *)base;
+	size_t held = 0;
+	bool mapped;
+
+	pthread_rwlock_rdlock(&memory_lock);
+	mapped = fill_mapped_locked(op);
+	for (size_t y = 0; mapped && y < op->height; y++)
+		for (size_t at = 0, n; mapped && at < op->width; at += n) {
+			n = op->width - at;
+			if (n > HOLD_BYTES / 4)
+				n = HOLD_BYTES / 4;
+			fill_row(op->dst + y * op->pitch, op, at, n);
+			held += n * op->element;
+			if (held < HOLD_BYTES)
+				continue;
+			held = 0;
+			pthread_rwlock_unlock(&memory_lock);
+			pthread_rwlock_rdlock(&memory_lock);
+			mapped = fill_mapped_locked(op);
+		}
+	pthread_rwlock_unlock(&memory_lock);
+	if (!mapped)
+		context_fault(base->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void fill_drop(struct op *op)
+{
+	free(op);
+}
+
+static CUresult fill_op(uint64_t dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, struct fill_op **out)
+{
+	struct fill_op *op;
+	size_t row, size;
+
+	if ((element != 1 && element != 2 && element != 4) ||
+		__builtin_mul_overflow(width, (size_t)element, &row) || dst % element ||
+		(height > 1 && (pitch < row || pitch % element)) ||
+		__builtin_mul_overflow(pitch, height - 1, &size) ||
+		__builtin_add_overflow(size, row, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!memory_mapped(dst, size)) {
+		log_note("fill refused: 0x%llx+0x%llx is not all mapped",
+			(unsigned long long)dst, (unsigned long long)size);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->op.kind = OP_WORK;
+	op->op.run = fill_run;
+	op->op.drop = fill_drop;
+	op->op.bytes = sizeof(*op);
+	op->op.node = CU_GRAPH_NODE_TYPE_MEMSET;
+	op->dst = dst;
+	op->pitch = pitch;
+	op->width = width;
+	op->height = height;
+	op->element = element;
+	op->value = value;
+	op->op.light = row <= LIGHT_BYTES / height;
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+/* Fills never wait, as on a GPU.  PITCH 0: one row. */
+static CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, CUstream handle)
+{
+	struct CUstream_st *stream;
+	struct fill_op *op;
+	CUresult ret = stream_use(handle, &stream);
+
+	if (ret)
+		return ret;
+	if (width && height)
+		ret = fill_op(dst, pitch, value, element, width, height, &op);
+	if (!ret && width && height && !queue_submit(stream, &op->op, false))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	stream_done(stream);
+	return ret;
+}
+
+CUresult fill_op_new(const CUDA_MEMSET_NODE_PARAMS *p, struct op **out)
+{
+	struct fill_op *op;
+	CUresult ret;
+
+	if (!p || !p->width || !p->height)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = fill_op(p->dst, p->pitch, p->value, p->elementSize, p->width, p->height, &op);
+	if (!ret)
+		*out = &op->op;
+	return ret;
+}
+
+void fill_op_read(const struct op *base, CUDA_MEMSET_NODE_PARAMS *p)
+{
+	const struct fill_op *op = (const struct fill_op *)base;
+
+	*p = (CUDA_MEMSET_NODE_PARAMS){.dst = op->dst,
+		.pitch = op->pitch,
+		.value = op->value,
+		.elementSize = op->element,
+		.width = op->width,
+		.height = op->height};
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
+{
+	return fill_submit(dstDevice, 0, uc, 1, N, 1, hStream);
+}
+
+CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
+{
+	return fill_submit(dstDevice, 0, us, 2, N, 1, hStream);
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
+{
+	return fill_submit(dstDevice, 0, ui, 4, N, 1, hStream);
+}
+
+CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
+	size_t Width, size_t Height, CUstream hStream)
+{
+	return fill_submit(dstDevice, dstPitch, uc, 1, Width, Height, hStream);
+}
+
+CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+	size_t Width, size_t Height, CUstream hStream)
+{
+	return fill_submit(dstDevice, dstPitch, us, 2, Width, Height, hStream);
+}
+
+CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
+	size_t Width, size_t Height, CUstream hStream)
+{
+	return fill_submit(dstDevice, dstPitch, ui, 4, Width, Height, hStream);
+}
+
+CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
+{
+	return cuMemsetD8Async(dstDevice, uc, N, NULL);
+}
+
+CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
+{
+	return cuMemsetD16Async(dstDevice, us, N, NULL);
+}
+
+CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
+{
+	return cuMemsetD32Async(dstDevice, ui, N, NULL);
+}
+
+CUresult cuMemsetD2D8_v2(
+	CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
+{
+	return cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, NULL);
+}
+
+CUresult cuMemsetD2D16_v2(
+	CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
+{
+	return cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, NULL);
+}
+
+CUresult cuMemsetD2D32_v2(
+	CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
+{
+	return cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, NULL);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies with the stream as an argument, for the calls and their per-thread forms.
+ */
+#ifndef VCUDA_SOFTGPU_COPY_CALLS_H
+#define VCUDA_SOFTGPU_COPY_CALLS_H
+
+#include "softgpu/driver/softgpu.h"
+
+CUresult copy_htod(CUdeviceptr dst, const void *src, size_t size, CUstream stream, bool sync);
+CUresult copy_dtoh(void *dst, CUdeviceptr src, size_t size, CUstream stream, bool sync);
+CUresult copy_dtod(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream, bool sync);
+CUresult copy_unified(
+	CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream, bool sync);
+CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync);
+/* What a descriptor says, as one description of every shape. */
+CUresult copy_read_3d(const CUDA_MEMCPY3D *p, struct copy *copy);
+CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync);
+CUresult copy_3d_peer_sync(const CUDA_MEMCPY3D_PEER *p, CUstream stream);
+CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+	CUcontext src_context, size_t size, CUstream stream);
+
+#endif

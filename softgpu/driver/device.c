@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Initialisation and devices.  A device is a number and an account of memory: what it is to a
+ * program is in the table of attributes, which describes an 8.0 part with one multiprocessor a
+ * CPU.
+ */
+#include "softgpu/driver/softgpu.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define DRIVER_VERSION 13000
+
+struct device devices[DEVICES_MAX];
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool initialised;
+static CUresult init_result;
+static unsigned sm_count;
+
+uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void init(void)
+{
+	cpu_set_t cpus;
+
+	if (!settings_read()) {
+		init_result = CUDA_ERROR_INVALID_VALUE;
+		return;
+	}
+	if (settings.devices == 0) {
+		init_result = CUDA_ERROR_NO_DEVICE;
+		return;
+	}
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+		sm_count = (unsigned)CPU_COUNT(&cpus);
+	if (sm_count == 0)
+		sm_count = 1;
+	if (!memory_init()) {
+		init_result = CUDA_ERROR_OUT_OF_MEMORY;
+		return;
+	}
+	if (ptx_init(&memory_window, 0) != 0) {
+		init_result = CUDA_ERROR_OUT_OF_MEMORY;
+		return;
+	}
+	for (unsigned i = 0; i < settings.devices; i++) {
+		devices[i].ordinal = (int)i;
+		devices[i].default_pool = pool_default(&devices[i]);
+		devices[i].current_pool = devices[i].default_pool;
+		if (!devices[i].default_pool) {
+			init_result = CUDA_ERROR_OUT_OF_MEMORY;
+			return;
+		}
+	}
+	atomic_store(&initialised, true);
+	log_note("%u device(s), %zu MiB each, window 0x%llx+0x%llx, %u CPUs", settings.devices,
+		settings.memory / MIB, (unsigned long long)memory_window.base,
+		(unsigned long long)memory_window.span, sm_count);
+}
+
+bool device_initialised(void)
+{
+	return atomic_load(&initialised);
+}
+
+unsigned device_sm_count(void)
+{
+	return sm_count;
+}
+
+struct device *device_get(CUdevice dev)
+{
+	return dev >= 0 && (unsigned)dev < settings.devices ? &devices[dev] : NULL;
+}
+
+/* The two checks that every call about a device begins with. */
+static CUresult device_check(CUdevice dev)
+{
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return device_get(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuInit(unsigned int Flags)
+{
+	if (Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_once(&once, init);
+	return init_result;
+}
+
+CUresult cuDriverGetVersion(int *driverVersion)
+{
+	if (!driverVersion)
+		return CUDA_ERROR_INVALID_VALUE;
+	*driverVersion = DRIVER_VERSION;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = (int)settings.devices;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+	CUresult ret = device_check(ordinal);
+
+	if (ret)
+		return ret;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = ordinal;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+	CUresult ret = device_check(dev);
+
+	if (ret)
+		return ret;
+	if (!name || len <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(name, (size_t)len, "vcuda software GPU");
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+	CUresult ret = device_check(dev);
+
+	if (ret)
+		return ret;
+	if (!uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(uuid->bytes, settings.identity, sizeof(uuid->bytes));
+	uuid->bytes[15] = (char)(uuid->bytes[15] ^ (dev + 1));
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+	return cuDeviceGetUuid_v2(uuid, dev);
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+	CUresult ret = device_check(dev);
+
+	if (ret)
+		return ret;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = settings.memory;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
+{
+	CUresult ret = device_check(dev);
+
+	if (ret)
+		return ret;
+	if (!major || !minor)
+		return CUDA_ERROR_INVALID_VALUE;
+	*major = 8;
+	*minor = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
+{
+	CUresult ret = device_check(dev);
+
+	if (ret)
+		return ret;
+	if (!prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	*prop = (CUdevprop){
+		.maxThreadsPerBlock = THREADS_PER_BLOCK,
+		.maxThreadsDim = {THREADS_PER_BLOCK, THREADS_PER_BLOCK, BLOCK_Z_MAX},
+		.maxGridSize = {(int)GRID_X_MAX, GRID_YZ_MAX, GRID_YZ_MAX},
+		.sharedMemPerBlock = (int)SHARED_PER_BLOCK,
+		.totalConstantMemory = (int)(64 * KIB),
+		.SIMDWidth = WARP,
+		.memPitch = 0x7fffffff,
+		.regsPerBlock = REGISTERS_PER_SM,
+		.clockRate = 1000000,
+		.textureAlign = 512,
+	};
+	return CUDA_SUCCESS;
+}
+
+static void pci_bus_id(char *text, size_t size, CUdevice dev)
+{
+	snprintf(text, size, "0000:%02X:00.0", (unsigned)dev + 1);
+}
+
+CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
+{
+	CUresult ret = device_check(dev);
+
+	if (ret)
+		return ret;
+	if (!pciBusId || len <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	pci_bus_id(pciBusId, (size_t)len, dev);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
+{
+	unsigned domain = 0, bus = 0, slot = 0, function = 0;
+
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!dev || !pciBusId)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (sscanf(pciBusId, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3) {
+		domain = function = 0;
+		if (sscanf(pciBusId, "%x:%x.%x", &bus, &slot, &function) < 2)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (domain || slot || function || bus == 0 || bus > settings.devices)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*dev = (CUdevice)bus - 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
+{
+	CUresult ret = device_check(dev);
+
+	if (ret)
+		return ret;
+	if (!pi || type < 0 || type >= CU_EXEC_AFFINITY_TYPE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pi = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+	CUresult ret = device_check(dev);
+
+	if (!ret)
+		ret = device_check(peerDev);
+	if (ret)
+		return ret;
+	if (!canAccessPeer)
+		return CUDA_ERROR_INVALID_VALUE;
+	*canAccessPeer = dev != peerDev;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAttribute(
+	int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+{
+	CUresult ret = device_check(srcDevice);
+
+	if (!ret)
+		ret = device_check(dstDevice);
+	if (ret)
+		return ret;
+	if (!value || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (attrib) {
+	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+	case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED: *value = 0; break;
+	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED: *value = 1; break;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* What does not depend on the machine.  An attribute that is not listed is 0: not supported. */
+static const struct {
+	CUdevice_attribute attribute;
+	int value;
+} attributes[] = {
+	{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, THREADS_PER_BLOCK},
+	{CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, THREADS_PER_BLOCK},
+	{CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, THREADS_PER_BLOCK},
+	{CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, BLOCK_Z_MAX},
+	{CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, (int)GRID_X_MAX},
+	{CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, GRID_YZ_MAX},
+	{CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, GRID_YZ_MAX},
+	{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, (int)SHARED_PER_BLOCK},
+	{CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, (int)(64 * KIB)},
+	{CU_DEVICE_ATTRIBUTE_WARP_SIZE, WARP},
+	{CU_DEVICE_ATTRIBUTE_MAX_PITCH, 0x7fffffff},
+	{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, REGISTERS_PER_SM},
+	{CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1000000},
+	{CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
+	{CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
+	{CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
+	{CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
+	{CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
+	{CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT},
+	{CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
+	{CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000000},
+	{CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 128},
+	{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 4 << 20},
+	{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, THREADS_PER_SM},
+	{CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2},
+	{CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+	{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 8},
+	{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
+	{CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, (int)SHARED_PER_SM},
+	{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, REGISTERS_PER_SM},
+	{CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2},
+	{CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, 1},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 1},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1, 1},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 1},
+	{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+	{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, (int)SHARED_PER_BLOCK_OPTIN},
+	{CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, BLOCKS_PER_SM},
+	{CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, (int)SHARED_RESERVED},
+	{CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1},
+	{CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
+	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1},
+};
+
+CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
+{
+	CUresult ret = device_check(dev);
+
+	if (ret)
+		return ret;
+	if (!pi || attrib < 1 || attrib >= CU_DEVICE_ATTRIBUTE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pi = 0;
+	switch (attrib) {
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *pi = (int)sm_count; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *pi = dev + 1; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: *pi = dev; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT:
+		*pi = settings.timeout_ns != 0;
+		return CUDA_SUCCESS;
+	default: break;
+	}
+	/* Textures are not served, but programs size images by these and expect them set. */
+	if ((attrib >= CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH &&
+		    attrib <= CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS) ||
+		(attrib >= CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH &&
+			attrib <= CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT)) {
+		*pi = 2048;
+		return CUDA_SUCCESS;
+	}
+	for (size_t i = 0; i < sizeof(attributes) / sizeof(*attributes); i++)
+		if (attributes[i].attribute == attrib) {
+			*pi = attributes[i].value;
+			break;
+		}
+	return CUDA_SUCCESS;
+}

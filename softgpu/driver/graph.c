@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Graphs: nodes, what they wait for, and how they are looked at and changed.
+ */
+#include "softgpu/driver/graph.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned last_mark;
+
+struct op *graph_op_copy(const struct op *op)
+{
+	struct op *copy = malloc(op->bytes);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, op, op->bytes);
+	copy->next = NULL;
+	copy->stream = NULL;
+	copy->deps = NULL;
+	copy->dep_count = copy->dep_room = copy->dep_done = 0;
+	return copy;
+}
+
+struct CUgraph_st *graph_new(void)
+{
+	struct CUgraph_st *graph = calloc(1, sizeof(*graph));
+
+	if (graph && !object_add(graph, OBJECT_GRAPH)) {
+		free(graph);
+		return NULL;
+	}
+	return graph;
+}
+
+static void node_free(struct CUgraphNode_st *node)
+{
+	object_remove(node);
+	if (node->op)
+		node->op->drop(node->op);
+	if (node->event)
+		event_let(node->event);
+	if (node->child)
+		graph_free(node->child);
+	node_set_free(&node->after);
+	free(node);
+}
+
+void graph_free(struct CUgraph_st *graph)
+{
+	object_remove(graph);
+	for (size_t i = 0; i < graph->count; i++)
+		node_free(graph->nodes[i]);
+	graph_objects_drop(graph->objects, graph->object_count);
+	free(graph->nodes);
+	free(graph);
+}
+
+struct CUgraphNode_st *graph_add(struct CUgraph_st *graph, CUgraphNodeType type,
+	const struct node_set *after, struct op *op, CUevent event)
+{
+	struct CUgraphNode_st *node = calloc(1, sizeof(*node));
+
+	if (!node)
+		return NULL;
+	if (graph->count == graph->room) {
+		size_t room = graph->room ? 2 * graph->room : 16;
+		struct CUgraphNode_st **nodes = realloc(graph->nodes, room * sizeof(*nodes));
+
+		if (!nodes) {
+			free(node);
+			return NULL;
+		}
+		graph->nodes = nodes;
+		graph->room = room;
+	}
+	if ((after && !node_set_copy(&node->after, after)) || !object_add(node, OBJECT_NODE)) {
+		node_set_free(&node->after);
+		free(node);
+		return NULL;
+	}
+	node->graph = graph;
+	node->type = type;
+	node->op = op;
+	node->event = event;
+	if (event)
+		event_hold(event);
+	node->index = graph->count;
+	graph->nodes[graph->count++] = node;
+	return node;
+}
+
+void graph_remove(struct CUgraphNode_st *node)
+{
+	struct CUgraph_st *graph = node->graph;
+
+	capture_forget_node(node);
+	for (size_t i = node->index + 1; i < graph->count; i++) {
+		graph->nodes[i - 1] = graph->nodes[i];
+		graph->nodes[i - 1]->index = i - 1;
+	}
+	graph->count--;
+	for (size_t i = 0; i < graph->count; i++) {
+		struct node_set *after = &graph->nodes[i]->after;
+
+		for (size_t d = 0; d < after->count; d++)
+			if (after->item[d] == node)
+				after->item[d--] = after->item[--after->count];
+	}
+	node_free(node);
+}
+
+unsigned graph_mark(const struct node_set *set)
+{
+	struct node_set walk = {0};
+	unsigned mark = ++last_mark;
+
+	/* Without memory some stay unmarked: the capture counts as unjoined. */
+	for (size_t i = 0; i < set->count; i++)
+		if (!node_set_add(&walk, set->item[i]))
+			break;
+	while (walk.count) {
+		struct CUgraphNode_st *node = walk.item[--walk.count];
+
+		if (node->mark == mark)
+			continue;
+		node->mark = mark;
+		for (size_t i = 0; i < node->after.count; i++)
+			if (node->after.item[i]->mark != mark &&
+				!node_set_add(&walk, node->after.item[i]))
+				break;
+	}
+	node_set_free(&walk);
+	return mark;
+}
+
+struct CUgraphNode_st *graph_find(
+	struct CUgraph_st *graph, const struct CUgraphNode_st *original)
+{
+	for (size_t i = 0; i < graph->count; i++) {
+		struct CUgraphNode_st *node = graph->nodes[i], *inside;
+
+		if (node == original || node->original == original)
+			return node;
+		inside = node->child ? graph_find(node->child, original) : NULL;
+		if (inside)
+			return inside;
+	}
+	return NULL;
+}
+
+static bool clone_node(struct CUgraph_st *clone, const struct CUgraphNode_st *node)
+{
+	struct op *op = node->op ? graph_op_copy(node->op) : NULL;
+	struct CUgraphNode_st *copy;
+
+	if (node->op && !op)
+		return false;
+	copy = graph_add(clone, node->type, NULL, op, node->event);
+	if (!copy) {
+		if (op)
+			op->drop(op);
+		return false;
+	}
+	copy->original = node;
+	if (node->child) {
+		copy->child = graph_clone(node->child);
+		if (!copy->child)
+			return false;
+		copy->child->parent = copy;
+	}
+	return true;
+}
+
+struct CUgraph_st *graph_clone(const struct CUgraph_st *graph)
+{
+	struct CUgraph_st *clone = graph_new();
+	bool whole = clone != NULL;
+
+	for (size_t i = 0; whole && i < graph->count; i++)
+		whole = clone_node(clone, graph->nodes[i]);
+	for (size_t i = 0; whole && i < graph->count; i++)
+		for (size_t d = 0; whole && d < graph->nodes[i]->after.count; d++)
+			whole = node_set_add(&clone->nodes[i]->after,
+				clone->nodes[graph->nodes[i]->after.item[d]->index]);
+	if (whole)
+		whole = !graph_objects_copy(graph->objects, graph->object_count,
+			&clone->objects, &clone->object_count);
+	if (!whole && clone) {
+		graph_free(clone);
+		clone = NULL;
+	}
+	return clone;
+}
+
+/* ---- the calls ---- */
+
+CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
+{
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!phGraph || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*phGraph = graph_new();
+	return *phGraph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuGraphDestroy(CUgraph hGraph)
+{
+	CUresult ret = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&queue_lock);
+	if (!object_is(hGraph, OBJECT_GRAPH) || hGraph->parent || hGraph->capture)
+		ret = CUDA_ERROR_INVALID_VALUE;
+	else
+		graph_free(hGraph);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (phGraphClone && object_is(originalGraph, OBJECT_GRAPH)) {
+		*phGraphClone = graph_clone(originalGraph);
+		ret = *phGraphClone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphNodeFindInClone(
+	CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (phNode && object_is(hOriginalNode, OBJECT_NODE) &&
+		object_is(hClonedGraph, OBJECT_GRAPH)) {
+		*phNode = graph_find(hClonedGraph, hOriginalNode);
+		if (*phNode)
+			ret = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+/* As all of these calls have it: without an array the count is told, with one it is filled. */
+static CUresult list_out(
+	CUgraphNode *nodes, size_t *count, struct CUgraphNode_st **from, size_t n)
+{
+	if (!nodes) {
+		*count = n;
+		return CUDA_SUCCESS;
+	}
+	for (size_t i = 0; i < *count; i++)
+		nodes[i] = i < n ? from[i] : NULL;
+	if (*count > n)
+		*count = n;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (numNodes && object_is(hGraph, OBJECT_GRAPH))
+		ret = list_out(nodes, numNodes, hGraph->nodes, hGraph->count);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
+{
+	struct node_set roots = {0};
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (numRootNodes && object_is(hGraph, OBJECT_GRAPH)) {
+		ret = CUDA_SUCCESS;
+		for (size_t i = 0; i < hGraph->count && !ret; i++)
+			if (!hGraph->nodes[i]->after.count &&
+				!node_set_add(&roots, hGraph->nodes[i]))
+				ret = CUDA_ERROR_OUT_OF_MEMORY;
+		if (!ret)
+			ret = list_out(rootNodes, numRootNodes, roots.item, roots.count);
+	}
+	pthread_mutex_unlock(&queue_lock);
+	node_set_free(&roots);
+	return ret;
+}
+
+CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
+	CUgraphEdgeData *edgeData, size_t *numEdges)
+{
+	size_t n = 0;
+
+	if (!numEdges || !from != !to)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&queue_lock);
+	if (!object_is(hGraph, OBJECT_GRAPH)) {
+		pthread_mutex_unlock(&queue_lock);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	for (size_t i = 0; i < hGraph->count; i++)
+		for (size_t d = 0; d < hGraph->nodes[i]->after.count; d++, n++)
+			if (from && n < *numEdges) {
+				from[n] = hGraph->nodes[i]->after.item[d];
+				to[n] = hGraph->nodes[i];
+				if (edgeData)
+					edgeData[n] = (CUgraphEdgeData){0};
+			}
+	if (!from || *numEdges > n)
+		*numEdges = n;
+	pthread_mutex_unlock(&queue_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
+{
+	return cuGraphGetEdges_v2(hGraph, from, to, NULL, numEdges);
+}
+
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
+	CUgraphEdgeData *edgeData, size_t *numDependencies)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (numDependencies && object_is(hNode, OBJECT_NODE))
+		ret = list_out(
+			dependencies, numDependencies, hNode->after.item, hNode->after.count);
+	pthread_mutex_unlock(&queue_lock);
+	for (size_t i = 0; !ret && dependencies && edgeData && i < *numDependencies; i++)
+		edgeData[i] = (CUgraphEdgeData){0};
+	return ret;
+}
+
+CUresult cuGraphNodeGetDependencies(
+	CUgraphNode hNode, CUgraphNode *dependencies, size_t *numDependencies)
+{
+	return cuGraphNodeGetDependencies_v2(hNode, dependencies, NULL, numDependencies);
+}
+
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes,
+	CUgraphEdgeData *edgeData, size_t *numDependentNodes)
+{
+	struct node_set behind = {0};
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (numDependentNodes && object_is(hNode, OBJECT_NODE)) {
+		struct CUgraph_st *graph = hNode->graph;
+
+		ret = CUDA_SUCCESS;
+		for (size_t i = 0; i < graph->count; i++)
+			for (size_t d = 0; d < graph->nodes[i]->after.count; d++)
+				if (graph->nodes[i]->after.item[d] == hNode &&
+					!node_set_add(&behind, graph->nodes[i]))
+					ret = CUDA_ERROR_OUT_OF_MEMORY;
+		if (!ret)
+			ret = list_out(
+				dependentNodes, numDependentNodes, behind.item, behind.count);
+	}
+	pthread_mutex_unlock(&queue_lock);
+	for (size_t i = 0; !ret && dependentNodes && edgeData && i < *numDependentNodes; i++)
+		edgeData[i] = (CUgraphEdgeData){0};
+	node_set_free(&behind);
+	return ret;
+}
+
+CUresult cuGraphNodeGetDependentNodes(
+	CUgraphNode hNode, CUgraphNode *dependentNodes, size_t *numDependentNodes)
+{
+	return cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, NULL, numDependentNodes);
+}
+
+static bool edge_plain(const CUgraphEdgeData *data, size_t n)
+{
+	for (size_t i = 0; data && i < n; i++)
+		if (data[i].from_port || data[i].to_port || data[i].type)
+			return false;
+	return true;
+}
+
+static CUresult edges_check(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+	const CUgraphEdgeData *data, size_t n)
+{
+	if (!object_is(graph, OBJECT_GRAPH) || (n && (!from || !to)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!edge_plain(data, n))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	for (size_t i = 0; i < n; i++)
+		if (!object_is(from[i], OBJECT_NODE) || !object_is(to[i], OBJECT_NODE) ||
+			from[i]->graph != graph || to[i]->graph != graph || from[i] == to[i])
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static bool edge_there(const struct CUgraphNode_st *from, const struct CUgraphNode_st *to)
+{
+	for (size_t d = 0; d < to->after.count; d++)
+		if (to->after.item[d] == from)
+			return true;
+	return false;
+}
+
+CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
+	const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
+{
+	CUresult ret;
+
+	pthread_mutex_lock(&queue_lock);
+	ret = edges_check(hGraph, from, to, edgeData, numDependencies);
+	for (size_t i = 0; i < numDependencies && !ret; i++)
+		if (edge_there(from[i], to[i]))
+			ret = CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < numDependencies && !ret; i++)
+		if (!node_set_add(&to[i]->after, from[i]))
+			ret = CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphAddDependencies(
+	CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
+{
+	return cuGraphAddDependencies_v2(hGraph, from, to, NULL, numDependencies);
+}
+
+CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
+	const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
+{
+	CUresult ret;
+
+	pthread_mutex_lock(&queue_lock);
+	ret = edges_check(hGraph, from, to, edgeData, numDependencies);
+	for (size_t i = 0; i < numDependencies && !ret; i++)
+		if (!edge_there(from[i], to[i]))
+			ret = CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < numDependencies && !ret; i++) {
+		struct node_set *after = &to[i]->after;
+
+		for (size_t d = 0; d < after->count; d++)
+			if (after->item[d] == from[i]) {
+				after->item[d] = after->item[--after->count];
+				break;
+			}
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphRemoveDependencies(
+	CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
+{
+	return cuGraphRemoveDependencies_v2(hGraph, from, to, NULL, numDependencies);
+}
+
+CUresult cuGraphDestroyNode(CUgraphNode hNode)
+{
+	CUresult ret = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&queue_lock);
+	if (!object_is(hNode, OBJECT_NODE) || hNode->graph->capture)
+		ret = CUDA_ERROR_INVALID_VALUE;
+	else
+		graph_remove(hNode);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
+{
+	static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH",
+		"EMPTY", "WAIT_EVENT", "EVENT_RECORD"};
+	FILE *file;
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	(void)flags;
+	if (!path)
+		return CUDA_ERROR_INVALID_VALUE;
+	file = fopen(path, "we");
+	if (!file)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	pthread_mutex_lock(&queue_lock);
+	if (object_is(hGraph, OBJECT_GRAPH)) {
+		fprintf(file, "digraph dot {\nsubgraph cluster_0 {\nlabel=\"graph_0\"\n");
+		for (size_t i = 0; i < hGraph->count; i++) {
+			const struct CUgraphNode_st *node = hGraph->nodes[i];
+			unsigned type = node->type < 8 ? (unsigned)node->type : 5;
+
+			fprintf(file,
+				"\"graph_0_node_%zu\"[shape=\"record\" label=\"%zu\\n%s\"];\n",
+				i, i, names[type]);
+			for (size_t d = 0; d < node->after.count; d++)
+				fprintf(file, "\"graph_0_node_%zu\" -> \"graph_0_node_%zu\";\n",
+					node->after.item[d]->index, i);
+		}
+		fprintf(file, "}\n}\n");
+		ret = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&queue_lock);
+	if (fclose(file) && !ret)
+		ret = CUDA_ERROR_OPERATING_SYSTEM;
+	return ret;
+}

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Executable graphs: the nodes in an order that keeps every dependency.  A launch puts copies
+ * of their operations into the stream, one behind the other; that is one of the orders that the
+ * graph allows.
+ */
+#include <stdlib.h>
+
+#include "softgpu/driver/graph.h"
+
+static void step_end(struct step *step)
+{
+	if (step->op)
+		step->op->drop(step->op);
+	if (step->event)
+		event_let(step->event);
+	*step = (struct step){0};
+}
+
+/* A launch has copies of the operations, but what they reach may be the graph's: its objects.
+ */
+struct hold_op {
+	struct op op;
+	struct CUgraphExec_st *exec;
+};
+
+static void exec_free(struct CUgraphExec_st *exec)
+{
+	if (--exec->refs)
+		return;
+	for (size_t i = 0; i < exec->count; i++)
+		step_end(&exec->steps[i]);
+	if (exec->last)
+		queue_unref(exec->last);
+	graph_objects_drop(exec->objects, exec->object_count);
+	if (exec->context)
+		context_unref(exec->context);
+	free(exec->steps);
+	free(exec);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return (hash ^ value) * 0x100000001b3u;
+}
+
+static CUresult exec_add(struct CUgraphExec_st *exec, const struct CUgraphNode_st *node)
+{
+	struct step *step;
+
+	if (exec->count == exec->room) {
+		size_t room = exec->room ? 2 * exec->room : 32;
+		struct step *steps = realloc(exec->steps, room * sizeof(*steps));
+
+		if (!steps)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		exec->steps = steps;
+		exec->room = room;
+	}
+	step = &exec->steps[exec->count];
+	*step = (struct step){.type = node->type,
+		.key = node,
+		.shape = mix(0xcbf29ce484222325u, (uint64_t)node->type)};
+	if (node->op) {
+		step->op = graph_op_copy(node->op);
+		if (!step->op)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	step->event = node->event;
+	if (step->event)
+		event_hold(step->event);
+	for (size_t i = 0; i < node->after.count; i++)
+		step->shape = mix(step->shape, node->index - node->after.item[i]->index);
+	exec->count++;
+	return CUDA_SUCCESS;
+}
+
+/* All nodes of a graph, each behind those that it waits for; INVALID_VALUE: they wait in a
+ * circle. */
+static CUresult exec_flatten(struct CUgraphExec_st *exec, const struct CUgraph_st *graph)
+{
+	size_t *missing = calloc(graph->count + 1, sizeof(*missing)), done = 0;
+	bool moved = true;
+	CUresult ret = missing ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+
+	for (size_t i = 0; missing && i < graph->count; i++)
+		missing[i] = 1;
+	/* Nodes mostly stand behind what they wait for already: one or two rounds. */
+	while (!ret && moved && done < graph->count) {
+		moved = false;
+		for (size_t i = 0; !ret && i < graph->count; i++) {
+			const struct CUgraphNode_st *node = graph->nodes[i];
+			bool ready = missing[i];
+
+			for (size_t d = 0; ready && d < node->after.count; d++)
+				ready = !missing[node->after.item[d]->index];
+			if (!ready)
+				continue;
+			ret = exec_add(exec, node);
+			if (!ret && node->child)
+				ret = exec_flatten(exec, node->child);
+			missing[i] = 0;
+			moved = true;
+			done++;
+		}
+	}
+	free(missing);
+	if (!ret && done < graph->count)
+		ret = CUDA_ERROR_INVALID_VALUE;
+	if (!ret)
+		ret = graph_objects_copy(graph->objects, graph->object_count, &exec->objects,
+			&exec->object_count);
+	return ret;
+}
+
+static CUresult exec_new(
+	const struct CUgraph_st *graph, unsigned long long flags, struct CUgraphExec_st **out)
+{
+	struct CUgraphExec_st *exec = calloc(1, sizeof(*exec));
+	CUresult ret;
+
+	if (!exec || !object_add(exec, OBJECT_EXEC)) {
+		free(exec);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	exec->refs = 1;
+	exec->flags = flags;
+	ret = exec_flatten(exec, graph);
+	if (ret) {
+		object_remove(exec);
+		exec_free(exec);
+	} else {
+		*out = exec;
+	}
+	return ret;
+}
+
+CUresult cuGraphInstantiateWithFlags(
+	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	pthread_mutex_lock(&queue_lock);
+	if (phGraphExec && object_is(hGraph, OBJECT_GRAPH) && !hGraph->capture)
+		ret = exec_new(hGraph, flags, phGraphExec);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
+	CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+{
+	if (phErrorNode)
+		*phErrorNode = NULL;
+	if (logBuffer && bufferSize)
+		*logBuffer = 0;
+	return cuGraphInstantiateWithFlags(phGraphExec, hGraph, 0);
+}
+
+CUresult cuGraphInstantiateWithParams(
+	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+	CUresult ret;
+
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = cuGraphInstantiateWithFlags(phGraphExec, hGraph, params->flags);
+	params->hErrNode_out = NULL;
+	params->result_out = ret == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+			     : ret == CUDA_ERROR_INVALID_VALUE
+				     ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
+				     : CUDA_GRAPH_INSTANTIATE_ERROR;
+	return ret;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+	CUresult ret = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&queue_lock);
+	if (object_is(hGraphExec, OBJECT_EXEC)) {
+		object_remove(hGraphExec);
+		exec_free(hGraphExec);
+	} else {
+		ret = CUDA_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (flags && object_is(hGraphExec, OBJECT_EXEC)) {
+		*flags = hGraphExec->flags;
+		ret = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+/* ---- launches ---- */
+
+static CUresult step_launch(struct CUgraphExec_st *exec, const struct step *step,
+	struct CUstream_st *stream, bool *first)
+{
+	struct op *op;
+	uint64_t seq;
+
+	if (step->disabled)
+		return CUDA_SUCCESS;
+	if (step->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+		return event_record_locked(step->event, stream);
+	if (step->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+		return event_wait_locked(stream, step->event);
+	if (!step->op)
+		return CUDA_SUCCESS;
+	op = graph_op_copy(step->op);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Two launches of one executable graph never overlap. */
+	if (*first && exec->last && exec->last != stream &&
+		!queue_depend(op, exec->last, exec->last_seq)) {
+		op->drop(op);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*first = false;
+	seq = queue_submit_locked(stream, op, false);
+	return seq ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void hold_drop(struct op *op)
+{
+	exec_free(((struct hold_op *)op)->exec);
+	free(op);
+}
+
+/* Behind a launch: until then the graph's objects stay. */
+static CUresult exec_hold(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+{
+	struct hold_op *op;
+
+	if (!exec->object_count)
+		return CUDA_SUCCESS;
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->op.kind = OP_MARK;
+	op->op.drop = hold_drop;
+	op->exec = exec;
+	exec->refs++;
+	return queue_submit_locked(stream, &op->op, false) ? CUDA_SUCCESS
+							   : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Launched into a stream that captures: a child graph of the same steps. */
+static CUresult exec_capture(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+{
+	struct CUgraphNode_st *node = graph_add(
+		stream->capture->graph, CU_GRAPH_NODE_TYPE_GRAPH, &stream->tail, NULL, NULL);
+	struct node_set before = {0};
+
+	if (!node)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	capture_tail(stream, node);
+	node->child = graph_new();
+	if (!node->child)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	node->child->parent = node;
+	if (graph_objects_copy(exec->objects, exec->object_count, &node->child->objects,
+		    &node->child->object_count))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < exec->count; i++) {
+		const struct step *step = &exec->steps[i];
+		struct op *op = step->op ? graph_op_copy(step->op) : NULL;
+		struct CUgraphNode_st *inner = NULL;
+
+		if (step->disabled || (step->type == CU_GRAPH_NODE_TYPE_GRAPH && !step->op)) {
+			if (op)
+				op->drop(op);
+			continue;
+		}
+		if (op || !step->op)
+			inner = graph_add(node->child, step->type, &before, op, step->event);
+		if (!inner && op)
+			op->drop(op);
+		before.count = 0;
+		if (!inner || !node_set_add(&before, inner)) {
+			node_set_free(&before);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	node_set_free(&before);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
+{
+	struct CUstream_st *stream;
+	bool first = true;
+	CUresult ret = stream_use(hStream, &stream);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&queue_lock);
+	if (!object_is(hGraphExec, OBJECT_EXEC)) {
+		ret = CUDA_ERROR_INVALID_VALUE;
+	} else if (stream->capture) {
+		ret = exec_capture(hGraphExec, stream);
+	} else {
+		for (size_t i = 0; i < hGraphExec->count && !ret; i++)
+			ret = step_launch(hGraphExec, &hGraphExec->steps[i], stream, &first);
+		if (!ret)
+			ret = exec_hold(hGraphExec, stream);
+		queue_ref(stream);
+		if (hGraphExec->last)
+			queue_unref(hGraphExec->last);
+		hGraphExec->last = stream;
+		hGraphExec->last_seq = stream->submitted;
+	}
+	queue_unref(stream);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
+{
+	struct CUstream_st *stream;
+	CUresult ret = stream_use(hStream, &stream);
+
+	if (ret)
+		return ret;
+	stream_done(stream);
+	return object_is(hGraphExec, OBJECT_EXEC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- updates ---- */
+
+static struct step *exec_find(struct CUgraphExec_st *exec, const struct CUgraphNode_st *node)
+{
+	for (size_t i = 0; i < exec->count; i++)
+		if (exec->steps[i].key == node)
+			return &exec->steps[i];
+	return NULL;
+}
+
+CUresult cuGraphExecUpdate_v2(
+	CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+{
+	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	struct CUgraphExec_st *fresh = NULL;
+	CUresult ret;
+
+	if (!resultInfo)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&queue_lock);
+	if (!object_is(hGraphExec, OBJECT_EXEC) || !object_is(hGraph, OBJECT_GRAPH))
+		ret = CUDA_ERROR_INVALID_VALUE;
+	else
+		ret = exec_new(hGraph, hGraphExec->flags, &fresh);
+	if (!ret && fresh->count != hGraphExec->count) {
+		info.result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+		ret = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	}
+	for (size_t i = 0; !ret && i < fresh->count; i++) {
+		struct step *was = &hGraphExec->steps[i], *now = &fresh->steps[i];
+
+		if (was->type != now->type)
+			info.result = CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+		else if (was->shape != now->shape)
+			info.result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+		else
+			continue;
+		info.errorNode = (CUgraphNode)(uintptr_t)now->key;
+		ret = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	}
+	for (size_t i = 0; !ret && i < fresh->count; i++) {
+		struct step *was = &hGraphExec->steps[i], *now = &fresh->steps[i];
+		struct step old = *was;
+
+		/* The new one's operation under the old one's name. */
+		was->op = now->op;
+		was->event = now->event;
+		now->op = old.op;
+		now->event = old.event;
+	}
+	/* A launch that is under way still has those of before. */
+	if (!ret && hGraphExec->refs > 1)
+		ret = graph_objects_copy(fresh->objects, fresh->object_count,
+			&hGraphExec->objects, &hGraphExec->object_count);
+	else if (!ret) {
+		struct user_object_ref *objects = hGraphExec->objects;
+		size_t count = hGraphExec->object_count;
+
+		hGraphExec->objects = fresh->objects;
+		hGraphExec->object_count = fresh->object_count;
+		fresh->objects = objects;
+		fresh->object_count = count;
+	}
+	if (!ret)
+		info.result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+	if (fresh) {
+		object_remove(fresh);
+		exec_free(fresh);
+	}
+	pthread_mutex_unlock(&queue_lock);
+	*resultInfo = info;
+	return ret;
+}
+
+CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
+	CUgraphExecUpdateResult *updateResult_out)
+{
+	CUgraphExecUpdateResultInfo info;
+	CUresult ret;
+
+	if (!hErrorNode_out || !updateResult_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
+	*hErrorNode_out = info.errorNode;
+	*updateResult_out = info.result;
+	return ret;
+}
+
+/* The step gets another operation of its type. */
+static CUresult exec_set(CUgraphExec exec, CUgraphNode node, struct op *op)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+	struct step *step;
+
+	pthread_mutex_lock(&queue_lock);
+	if (object_is(exec, OBJECT_EXEC)) {
+		step = exec_find(exec, node);
+		if (step && step->op && step->type == op->node) {
+			step->op->drop(step->op);
+			step->op = op;
+			op = NULL;
+			ret = CUDA_SUCCESS;
+		}
+	}
+	if (op)
+		op->drop(op);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	struct op *op;
+	CUresult ret = launch_op_new(nodeParams, &op);
+
+	return ret ? ret : exec_set(hGraphExec, hNode, op);
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+	const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+{
+	struct op *op;
+	CUresult ret = copy_op_new(copyParams, &op);
+
+	(void)ctx;
+	return ret ? ret : exec_set(hGraphExec, hNode, op);
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+	const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+{
+	struct op *op;
+	CUresult ret = fill_op_new(memsetParams, &op);
+
+	(void)ctx;
+	return ret ? ret : exec_set(hGraphExec, hNode, op);
+}
+
+CUresult cuGraphExecHostNodeSetParams(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	struct op *op;
+	CUresult ret = host_op_new(nodeParams, &op);
+
+	return ret ? ret : exec_set(hGraphExec, hNode, op);
+}
+
+static CUresult exec_set_event(
+	CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, CUevent event)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+	struct step *step;
+
+	pthread_mutex_lock(&queue_lock);
+	if (object_is(exec, OBJECT_EXEC) && object_is(event, OBJECT_EVENT)) {
+		step = exec_find(exec, node);
+		if (step && step->type == type) {
+			event_hold(event);
+			event_let(step->event);
+			step->event = event;
+			ret = CUDA_SUCCESS;
+		}
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphExecEventRecordNodeSetEvent(
+	CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+	return exec_set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(
+	CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+	return exec_set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
+/* The child graph's steps follow its node's. */
+CUresult cuGraphExecChildGraphNodeSetParams(
+	CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
+{
+	struct CUgraphExec_st *fresh = NULL;
+	struct step *step = NULL;
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+	size_t at = 0;
+
+	pthread_mutex_lock(&queue_lock);
+	if (object_is(hGraphExec, OBJECT_EXEC) && object_is(childGraph, OBJECT_GRAPH))
+		step = exec_find(hGraphExec, hNode);
+	if (step && step->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		ret = exec_new(childGraph, 0, &fresh);
+	if (!ret) {
+		at = (size_t)(step - hGraphExec->steps) + 1;
+		if (fresh->count > hGraphExec->count - at)
+			ret = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	}
+	for (size_t i = 0; !ret && i < fresh->count; i++)
+		if (hGraphExec->steps[at + i].type != fresh->steps[i].type ||
+			hGraphExec->steps[at + i].shape != fresh->steps[i].shape)
+			ret = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	for (size_t i = 0; !ret && i < fresh->count; i++) {
+		struct step *was = &hGraphExec->steps[at + i], *now = &fresh->steps[i];
+		struct step old = *was;
+
+		was->op = now->op;
+		was->event = now->event;
+		now->op = old.op;
+		now->event = old.event;
+	}
+	if (fresh) {
+		object_remove(fresh);
+		exec_free(fresh);
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphNodeSetEnabled(
+	CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+	struct step *step;
+
+	pthread_mutex_lock(&queue_lock);
+	if (object_is(hGraphExec, OBJECT_EXEC)) {
+		step = exec_find(hGraphExec, hNode);
+		if (step && (step->type == CU_GRAPH_NODE_TYPE_KERNEL ||
+				    step->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+				    step->type == CU_GRAPH_NODE_TYPE_MEMSET)) {
+			step->disabled = !isEnabled;
+			ret = CUDA_SUCCESS;
+		}
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphNodeGetEnabled(
+	CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+	struct step *step;
+
+	pthread_mutex_lock(&queue_lock);
+	if (isEnabled && object_is(hGraphExec, OBJECT_EXEC)) {
+		step = exec_find(hGraphExec, hNode);
+		if (step) {
+			*isEnabled = !step->disabled;
+			ret = CUDA_SUCCESS;
+		}
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launches: arguments are checked and the parameters taken at the call; an executor hands the
+ * kernel to the interpreter, and what goes wrong there sticks to the context.
+ */
+#include "softgpu/driver/softgpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "softgpu/driver/graph.h"
+
+#define ATTRIBUTES_MAX 64
+#define CLUSTER_MAX 8
+#define PARAMS_READ 256 /* of a graph's node, as pointers */
+
+struct launch {
+	struct ptx_launch ptx;
+	size_t dynamic_shared;
+	struct CUfunc_st *function;
+};
+struct launch_op {
+	struct op op;
+	struct ptx_launch ptx;
+	struct CUfunc_st *function;
+	void *pointers[PARAMS_READ]; /* into `params`, for who asks a node */
+	_Alignas(16) unsigned char params[];
+};
+
+static atomic_uint launches;
+
+static CUresult result_of(enum ptx_status status)
+{
+	switch (status) {
+	case PTX_OK: return CUDA_SUCCESS;
+	case PTX_NOT_SUPPORTED: return CUDA_ERROR_NOT_SUPPORTED;
+	case PTX_NO_MEMORY: return CUDA_ERROR_OUT_OF_MEMORY;
+	case PTX_ILLEGAL_ADDRESS: return CUDA_ERROR_ILLEGAL_ADDRESS;
+	case PTX_MISALIGNED_ADDRESS: return CUDA_ERROR_MISALIGNED_ADDRESS;
+	case PTX_ASSERT: return CUDA_ERROR_ASSERT;
+	case PTX_STACK_ERROR: return CUDA_ERROR_HARDWARE_STACK_ERROR;
+	case PTX_TIMEOUT: return CUDA_ERROR_LAUNCH_TIMEOUT;
+	case PTX_INVALID: return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	default: return CUDA_ERROR_LAUNCH_FAILED;
+	}
+}
+
+/* The injected hang: nothing but the passing of time, until it is cancelled or times out. */
+static enum ptx_status hang(const struct launch_op *op)
+{
+	uint64_t begin = now_ns();
+	struct timespec pause = {.tv_nsec = 1000000};
+
+	while (!atomic_load(op->ptx.cancel)) {
+		if (op->ptx.timeout_ns && now_ns() - begin >= op->ptx.timeout_ns)
+			return PTX_TIMEOUT;
+		nanosleep(&pause, NULL);
+	}
+	return PTX_TIMEOUT;
+}
+
+static void launch_run(struct op *base)
+{
+	struct launch_op *op = (struct launch_op *)base;
+	struct ptx_error error = {0};
+	unsigned number = atomic_fetch_add(&launches, 1) + 1;
+	enum ptx_status status;
+	CUresult result;
+
+	op->ptx.params = op->params; /* the operation may be a copy of a node's */
+	if (number == settings.fault_launch) {
+		status = PTX_ILLEGAL_ADDRESS;
+		strcpy(error.text, "injected by VCUDA_SOFTGPU_FAULT");
+	} else if (number == settings.fault_hang) {
+		status = hang(op);
+		strcpy(error.text, "injected by VCUDA_SOFTGPU_FAULT");
+	} else {
+		status = ptx_launch(&op->ptx, &error);
+	}
+	if (status == PTX_OK)
+		return;
+	result = result_of(status);
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		log_problem("kernel %s, PTX line %d: %s: not supported", op->function->name,
+			error.line, error.text);
+	else
+		log_note("kernel %s, PTX line %d: %s (CUDA error %d)", op->function->name,
+			error.line, error.text, (int)result);
+	context_fault(base->context, result);
+}
+
+static void launch_drop(struct op *op)
+{
+	free(op);
+}
+
+/* The largest cluster that fits; every dimension divides the grid. */
+static bool cluster_valid(const uint32_t cluster[3], const uint32_t grid[3])
+{
+	uint64_t size = (uint64_t)cluster[0] * cluster[1] * cluster[2];
+
+	return size && size <= CLUSTER_MAX && grid[0] % cluster[0] == 0 &&
+	       grid[1] % cluster[1] == 0 && grid[2] % cluster[2] == 0;
+}
+
+static CUresult launch_check(const struct launch *launch)
+{
+	const struct ptx_kernel_info *info = &launch->function->info;
+	const uint32_t *grid = launch->ptx.grid, *block = launch->ptx.block;
+	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+
+	if (!grid[0] || !grid[1] || !grid[2] || grid[0] > GRID_X_MAX || grid[1] > GRID_YZ_MAX ||
+		grid[2] > GRID_YZ_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!block[0] || !block[1] || !block[2] || block[0] > THREADS_PER_BLOCK ||
+		block[1] > THREADS_PER_BLOCK || block[2] > BLOCK_Z_MAX ||
+		threads > THREADS_PER_BLOCK)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (threads > info->max_threads)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (info->required[0] &&
+		(block[0] != info->required[0] || block[1] != info->required[1] ||
+			block[2] != info->required[2]))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (launch->dynamic_shared > (size_t)launch->function->max_dynamic_shared)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!cluster_valid(launch->ptx.cluster, grid))
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	return CUDA_SUCCESS;
+}
+
+/* Every block resident at once: as many as the occupancy says. */
+static CUresult cooperative_check(const struct launch *launch)
+{
+	const uint32_t *grid = launch->ptx.grid, *block = launch->ptx.block;
+	uint64_t blocks;
+	int resident = 0;
+	CUresult ret = cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, launch->function,
+		(int)(block[0] * block[1] * block[2]), launch->dynamic_shared);
+
+	if (ret)
+		return ret;
+	if (__builtin_mul_overflow((uint64_t)grid[0] * grid[1], (uint64_t)grid[2], &blocks) ||
+		blocks > (uint64_t)resident * device_sm_count())
+		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+	return CUDA_SUCCESS;
+}
+
+/* The parameters from an array of pointers, or from one buffer named in EXTRA. */
+static CUresult take_params(
+	const struct ptx_kernel_info *info, void **params, void **extra, unsigned char *to)
+{
+	const void *buffer = NULL;
+	size_t size = 0;
+
+	if (params && extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (params) {
+		for (unsigned i = 0; i < info->param_count; i++) {
+			if (!params[i])
+				return CUDA_ERROR_INVALID_VALUE;
+			memcpy(to + info->params[i].offset, params[i], info->params[i].size);
+		}
+		return CUDA_SUCCESS;
+	}
+	if (!extra)
+		return info->param_count ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	for (unsigned i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+		if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			buffer = extra[i + 1];
+		else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1])
+			size = *(size_t *)extra[i + 1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (info->param_bytes && (!buffer || size < info->param_bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (info->param_bytes)
+		memcpy(to, buffer, info->param_bytes);
+	return CUDA_SUCCESS;
+}
+
+/* The operation, checked and with its parameters taken. */
+static CUresult launch_op(const struct launch *launch, struct CUctx_st *context, void **params,
+	void **extra, struct launch_op **out)
+{
+	const struct ptx_kernel_info *info = &launch->function->info;
+	struct launch_op *op;
+	CUresult ret;
+
+	if (launch->function->module->context != context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!launch->function->kernel) {
+		log_problem("kernel %s: machine code only: the software GPU runs PTX",
+			launch->function->name);
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	}
+	ret = launch_check(launch);
+	if (!ret && launch->ptx.cooperative)
+		ret = cooperative_check(launch);
+	if (ret)
+		return ret;
+	op = calloc(1, sizeof(*op) + info->param_bytes);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	ret = take_params(info, params, extra, op->params);
+	if (ret) {
+		free(op);
+		return ret;
+	}
+	op->op.kind = OP_WORK;
+	op->op.run = launch_run;
+	op->op.drop = launch_drop;
+	op->op.bytes = (uint32_t)(sizeof(*op) + info->param_bytes);
+	op->op.node = CU_GRAPH_NODE_TYPE_KERNEL;
+	op->function = launch->function;
+	op->ptx = launch->ptx;
+	op->ptx.kernel = launch->function->kernel;
+	op->ptx.dynamic_shared = (uint32_t)launch->dynamic_shared;
+	op->ptx.timeout_ns = settings.timeout_ns;
+	op->ptx.cancel = &context->cancel;
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+static CUresult launch_submit(
+	struct launch *launch, struct CUstream_st *stream, void **params, void **extra)
+{
+	struct launch_op *op;
+	CUresult ret = launch_op(launch, stream->context, params, extra, &op);
+
+	if (ret)
+		return ret;
+	return queue_submit(stream, &op->op, false) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* An event that a launch's attributes ask for, once the launch is queued. */
+static CUresult launch_events(const CUlaunchConfig *config, CUstream stream)
+{
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		const CUlaunchAttribute *attr = &config->attrs[i];
+		CUresult ret = CUDA_SUCCESS;
+
+		if (attr->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+			ret = cuEventRecord(attr->value.launchCompletionEvent.event, stream);
+		else if (attr->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+			ret = cuEventRecord(attr->value.programmaticEvent.event, stream);
+		if (ret)
+			return ret;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Those that change what runs; the others are hints about caches and schedules. */
+static CUresult launch_attributes(const CUlaunchConfig *config, struct launch *launch)
+{
+	if (config->numAttrs && !config->attrs)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (config->numAttrs > ATTRIBUTES_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		const CUlaunchAttribute *attr = &config->attrs[i];
+
+		switch (attr->id) {
+		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+			launch->ptx.cooperative = attr->value.cooperative != 0;
+			break;
+		case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+			launch->ptx.cluster[0] = attr->value.clusterDim.x;
+			launch->ptx.cluster[1] = attr->value.clusterDim.y;
+			launch->ptx.cluster[2] = attr->value.clusterDim.z;
+			break;
+		case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+			if (attr->value.deviceUpdatableKernelNode.deviceUpdatable)
+				return CUDA_ERROR_NOT_SUPPORTED;
+			break;
+		default:
+			if (attr->id < 0 || attr->id > 32)
+				return CUDA_ERROR_INVALID_VALUE;
+			break;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+/* What the function itself says about clusters. */
+static void launch_cluster(struct launch *launch)
+{
+	for (int i = 0; i < 3; i++) {
+		if (launch->function->info.cluster[i])
+			launch->ptx.cluster[i] = launch->function->info.cluster[i];
+		else if (launch->function->cluster[i])
+			launch->ptx.cluster[i] = (uint32_t)launch->function->cluster[i];
+	}
+}
+
+CUresult launch_op_new(const CUDA_KERNEL_NODE_PARAMS *p, struct op **out)
+{
+	struct launch launch = {.ptx = {.cluster = {1, 1, 1}}};
+	struct CUctx_st *context;
+	struct launch_op *op = NULL;
+	CUresult ret;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = context_current(&context);
+	if (!ret && p->ctx && p->ctx != context)
+		ret = CUDA_ERROR_NOT_SUPPORTED; /* one context a graph */
+	if (!ret)
+		ret = function_use(
+			p->func ? p->func : (CUfunction)p->kern, context, &launch.function);
+	if (ret)
+		return ret;
+	launch.ptx.grid[0] = p->gridDimX;
+	launch.ptx.grid[1] = p->gridDimY;
+	launch.ptx.grid[2] = p->gridDimZ;
+	launch.ptx.block[0] = p->blockDimX;
+	launch.ptx.block[1] = p->blockDimY;
+	launch.ptx.block[2] = p->blockDimZ;
+	launch.dynamic_shared = p->sharedMemBytes;
+	launch_cluster(&launch);
+	ret = launch_op(&launch, context, p->kernelParams, p->extra, &op);
+	if (!ret)
+		*out = &op->op;
+	return ret;
+}
+
+void launch_op_read(struct op *base, CUDA_KERNEL_NODE_PARAMS *p)
+{
+	struct launch_op *op = (struct launch_op *)base;
+	const struct ptx_kernel_info *info = &op->function->info;
+
+	for (unsigned i = 0; i < info->param_count && i < PARAMS_READ; i++)
+		op->pointers[i] = op->params + info->params[i].offset;
+	*p = (CUDA_KERNEL_NODE_PARAMS){.func = op->function,
+		.gridDimX = op->ptx.grid[0],
+		.gridDimY = op->ptx.grid[1],
+		.gridDimZ = op->ptx.grid[2],
+		.blockDimX = op->ptx.block[0],
+		.blockDimY = op->ptx.block[1],
+		.blockDimZ = op->ptx.block[2],
+		.sharedMemBytes = op->ptx.dynamic_shared,
+		.kernelParams = op->pointers,
+		.ctx = op->function->module->context};
+}
+
+static CUresult launch(const CUlaunchConfig *config, CUfunction handle, void **params,
+	void **extra, CUstream hStream, bool cooperative)
+{
+	struct launch launch = {
+		.ptx = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+			.block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+			.cluster = {1, 1, 1},
+			.cooperative = cooperative},
+		.dynamic_shared = config->sharedMemBytes,
+	};
+	struct CUstream_st *stream;
+	CUresult ret = stream_use(hStream, &stream);
+
+	if (ret)
+		return ret;
+	ret = function_use(handle, stream->context, &launch.function);
+	if (!ret)
+		launch_cluster(&launch);
+	if (!ret)
+		ret = launch_attributes(config, &launch);
+	if (!ret)
+		ret = launch_submit(&launch, stream, params, extra);
+	stream_done(stream);
+	return ret ? ret : launch_events(config, hStream);
+}
+
+CUresult cuLaunchKernelEx(
+	const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	return launch(config, f, kernelParams, extra, config->hStream, false);
+}
+
+CUresult cuLaunchKernelEx_ptsz(
+	const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	return launch(config, f, kernelParams, extra, stream_ptsz(config->hStream), false);
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+	unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+	unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+	void **kernelParams, void **extra)
+{
+	CUlaunchConfig config = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+		sharedMemBytes, hStream, NULL, 0};
+
+	return launch(&config, f, kernelParams, extra, hStream, false);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+	unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+	unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+	void **kernelParams)
+{
+	CUlaunchConfig config = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+		sharedMemBytes, hStream, NULL, 0};
+
+	return launch(&config, f, kernelParams, NULL, hStream, true);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Linking PTX: the inputs' texts one after another under the first one's header.  What an input
+ * keeps to itself (definitions that are neither .visible nor .weak nor .common) is renamed
+ * where another input has the same name; what it declares .extern and another defines is left
+ * out.
+ */
+#include "softgpu/driver/softgpu.h"
+
+#include "softgpu/driver/link_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct CUlinkState_st {
+	struct link_text text;
+	struct jit_log log;
+	char *result;
+	unsigned count;
+};
+
+static CUresult link_check(CUlinkState state)
+{
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return object_is(state, OBJECT_LINK) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues,
+	CUlinkState *stateOut)
+{
+	struct CUlinkState_st *state;
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	if (ret)
+		return ret;
+	if (!stateOut || (numOptions && (!options || !optionValues)))
+		return CUDA_ERROR_INVALID_VALUE;
+	state = calloc(1, sizeof(*state));
+	if (!state)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!object_add(state, OBJECT_LINK)) {
+		free(state);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	jit_log_init(&state->log, numOptions, options, optionValues);
+	*stateOut = state;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues,
+	CUlinkState *stateOut)
+{
+	return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
+}
+
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	struct image image;
+	char line[200];
+	CUresult ret = link_check(state);
+
+	(void)numOptions, (void)options, (void)optionValues;
+	if (ret)
+		return ret;
+	if (!data || !size || state->result)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (type) {
+	case CU_JIT_INPUT_PTX:
+	case CU_JIT_INPUT_FATBINARY:
+	case CU_JIT_INPUT_OBJECT: break;
+	case CU_JIT_INPUT_CUBIN:
+	case CU_JIT_INPUT_LIBRARY:
+	case CU_JIT_INPUT_NVVM:
+		snprintf(line, sizeof(line), "link: %s: only PTX can be linked",
+			name ? name : "input");
+		jit_log_error(&state->log, line);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	ret = image_read(data, size, &image, &state->log);
+	if (!ret && !image.text) {
+		snprintf(line, sizeof(line),
+			"link: %s: machine code only: only PTX can be linked",
+			name ? name : "input");
+		jit_log_error(&state->log, line);
+		ret = CUDA_ERROR_NO_BINARY_FOR_GPU;
+	}
+	if (!ret && !link_text_add(&state->text, image.text, image.text_size))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	image_free(&image);
+	if (!ret)
+		state->count++;
+	return ret;
+}
+
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	return cuLinkAddData_v2(
+		state, type, data, size, name, numOptions, options, optionValues);
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	size_t size;
+	void *data;
+	CUresult ret = link_check(state);
+
+	if (!ret)
+		ret = image_read_file(path, &data, &size);
+	if (ret)
+		return ret;
+	ret = cuLinkAddData_v2(
+		state, type, data, size, path, numOptions, options, optionValues);
+	free(data);
+	return ret;
+}
+
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	return cuLinkAddFile_v2(state, type, path, numOptions, options, optionValues);
+}
+
+/* The image is the linked PTX; cuModuleLoadData takes it.  It lives as long as the state. */
+CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
+{
+	CUresult ret = link_check(state);
+	const char *missing;
+	char line[200];
+	size_t n;
+
+	if (ret)
+		return ret;
+	if (!cubinOut || !state->count)
+		return CUDA_ERROR_INVALID_VALUE;
+	missing = link_text_missing(&state->text, &n);
+	if (missing) {
+		snprintf(line, sizeof(line), "link: undefined reference to '%.*s'",
+			(int)(n < 150 ? n : 150), missing);
+		jit_log_error(&state->log, line);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	if (!state->result)
+		state->result = link_text_finish(&state->text);
+	if (!state->result)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*cubinOut = state->result;
+	if (sizeOut)
+		*sizeOut = strlen(state->result) + 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState state)
+{
+	CUresult ret = link_check(state);
+
+	if (ret)
+		return ret;
+	object_remove(state);
+	link_text_fini(&state->text);
+	free(state->result);
+	free(state);
+	return CUDA_SUCCESS;
+}

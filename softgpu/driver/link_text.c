@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The text of several PTX modules in one.  PTX at module level is a sequence of statements that
+ * end in ';' or in a body in braces; each is read as words (names, directives, the rest), and
+ * only its linkage and its name matter here.
+ */
+#include "softgpu/driver/link_text.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct statement {
+	const char *begin, *end; /* the text */
+	const char *name;	 /* what it defines or declares, or NULL */
+	size_t name_size;
+	bool header;   /* .version, .target, .address_size */
+	bool external; /* .extern, or a prototype without a body */
+	bool function;
+	bool shared; /* .visible, .weak, .common: known to other inputs */
+	bool weak;
+};
+
+struct out {
+	char *text;
+	size_t used, room;
+	bool failed;
+};
+
+static void put(struct out *out, const char *text, size_t n)
+{
+	if (out->used + n + 1 > out->room) {
+		size_t room = 2 * (out->used + n + 1);
+		char *more = realloc(out->text, room);
+
+		if (!more) {
+			out->failed = true;
+			return;
+		}
+		out->text = more;
+		out->room = room;
+	}
+	memcpy(out->text + out->used, text, n);
+	out->used += n;
+	out->text[out->used] = 0;
+}
+
+static bool in_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '$';
+}
+
+/* Past blanks and comments. */
+static const char *skip(const char *at)
+{
+	for (;;) {
+		if (isspace((unsigned char)*at)) {
+			at++;
+		} else if (at[0] == '/' && at[1] == '/') {
+			at += strcspn(at, "\n");
+		} else if (at[0] == '/' && at[1] == '*') {
+			const char *end = strstr(at + 2, "*/");
+
+			at = end ? end + 2 : at + strlen(at);
+		} else {
+			return at;
+		}
+	}
+}
+
+/* Past one token: a directive or name, a string, or one character. */
+static const char *token(const char *at)
+{
+	if (*at == '"') {
+		at++;
+		while (*at && *at != '"')
+			at += at[0] == '\\' && at[1] ? 2 : 1;
+		return *at ? at + 1 : at;
+	}
+	if (*at == '.' || *at == '%' || in_name(*at)) {
+		at++;
+		while (in_name(*at))
+			at++;
+		return at;
+	}
+	return *at ? at + 1 : at;
+}
+
+static bool is(const char *at, const char *end, const char *word)
+{
+	return (size_t)(end - at) == strlen(word) && !memcmp(at, word, (size_t)(end - at));
+}
+
+/* Directives that end with their line. */
+static bool by_line(const char *at, const char *end)
+{
+	return is(at, end, ".version") || is(at, end, ".target") ||
+	       is(at, end, ".address_size") || is(at, end, ".file") || is(at, end, ".loc");
+}
+
+/* The statement at AT; its end is where the next begins. */
+static struct statement statement(const char *at)
+{
+	struct statement s = {.begin = at};
+	const char *begin = skip(at), *end = token(begin);
+	int braces = 0, brackets = 0;
+	bool function = false, variable = false, body = false, first = true;
+
+	if (by_line(begin, end)) {
+		s.header = !is(begin, end, ".file") && !is(begin, end, ".loc");
+		s.end = begin + strcspn(begin, "\n");
+		return s;
+	}
+	for (at = begin; *at; at = skip(end)) {
+		end = token(at);
+		if (first && is(at, end, ".extern"))
+			s.external = true;
+		else if (is(at, end, ".visible") || is(at, end, ".common"))
+			s.shared = true;
+		else if (is(at, end, ".weak"))
+			s.shared = s.weak = true;
+		else if (!braces && (is(at, end, ".func") || is(at, end, ".entry")))
+			function = true;
+		else if (!braces && !function &&
+			 (is(at, end, ".global") || is(at, end, ".const") ||
+				 is(at, end, ".shared")))
+			variable = true;
+		else if (*at == '(' || *at == '[')
+			brackets++;
+		else if (*at == ')' || *at == ']')
+			brackets--;
+		else if ((function || variable) && !s.name && !brackets && !braces &&
+			 in_name(*at) && !isdigit((unsigned char)*at)) {
+			s.name = at;
+			s.name_size = (size_t)(end - at);
+		} else if (*at == '{') {
+			braces++;
+			body = body || !variable;
+		} else if (*at == '}' && --braces <= 0 && !variable) {
+			break;
+		} else if (*at == ';' && braces <= 0) {
+			break;
+		}
+		first = false;
+	}
+	s.end = *at ? end : at;
+	if (function && !body)
+		s.external = true;
+	s.function = function;
+	return s;
+}
+
+static bool same(const struct statement *a, const struct statement *b)
+{
+	return a->name && b->name && a->name_size == b->name_size &&
+	       !memcmp(a->name, b->name, a->name_size);
+}
+
+enum whose {
+	SHARED = 1,  /* definitions that other inputs may use */
+	STRONG = 2,  /* of those, not the .weak ones */
+	PRIVATE = 4, /* what an input keeps to itself */
+};
+
+/* Whether one of the inputs [from, to), SELF apart, has a definition of that name. */
+static bool defined(const struct link_text *text, size_t from, size_t to, size_t self,
+	const struct statement *s, unsigned whose)
+{
+	for (size_t i = from; i < to; i++)
+		for (const char *at = text->inputs[i]; i != self && *skip(at);) {
+			struct statement other = statement(at);
+			unsigned kind = !other.shared ? PRIVATE
+					: other.weak  ? SHARED
+						      : SHARED | STRONG;
+
+			if (same(s, &other) && !other.external && kind & whose)
+				return true;
+			at = other.end;
+		}
+	return false;
+}
+
+static bool must_rename(const struct link_text *text, size_t self, const struct statement *s)
+{
+	return s->name && !s->external && !s->shared &&
+	       (defined(text, 0, text->count, self, s, SHARED) ||
+		       defined(text, 0, self, self, s, PRIVATE));
+}
+
+/* One header is enough; a declaration is needed until its definition has come; of several
+ * definitions, all but one of them weak, one stays. */
+static bool left_out(const struct link_text *text, size_t self, const struct statement *s)
+{
+	if (s->header)
+		return self > 0;
+	if (!s->name || !(s->external || s->weak))
+		return false;
+	return defined(text, 0, self, self, s, SHARED) ||
+	       (s->weak && !s->external && defined(text, self, text->count, self, s, STRONG));
+}
+
+/* The input's names that must change: each once. */
+struct rename {
+	const char *name;
+	size_t size;
+};
+
+static void put_renamed(struct out *out, const char *at, const char *end,
+	const struct rename *renames, size_t count, size_t self)
+{
+	while (at < end) {
+		const char *word = skip(at), *next;
+
+		if (word > end)
+			word = end;
+		put(out, at, (size_t)(word - at));
+		if (word == end)
+			return;
+		next = token(word);
+		put(out, word, (size_t)(next - word));
+		for (size_t i = 0; i < count; i++)
+			if (renames[i].size == (size_t)(next - word) &&
+				!memcmp(renames[i].name, word, renames[i].size)) {
+				char suffix[32];
+
+				put(out, suffix,
+					(size_t)snprintf(
+						suffix, sizeof(suffix), "__link%zu", self));
+				break;
+			}
+		at = next;
+	}
+}
+
+static void put_input(struct out *out, const struct link_text *text, size_t self)
+{
+	struct rename *renames = NULL;
+	size_t count = 0;
+
+	for (const char *at = text->inputs[self]; *skip(at);) {
+		struct statement s = statement(at);
+
+		at = s.end;
+		if (must_rename(text, self, &s)) {
+			struct rename *more = realloc(renames, (count + 1) * sizeof(*more));
+
+			if (!more) {
+				out->failed = true;
+				break;
+			}
+			renames = more;
+			renames[count++] = (struct rename){s.name, s.name_size};
+		}
+	}
+	for (const char *at = text->inputs[self]; *skip(at) && !out->failed;) {
+		struct statement s = statement(at);
+
+		at = s.end;
+		if (!left_out(text, self, &s))
+			put_renamed(out, s.begin, s.end, renames, count, self);
+	}
+	put(out, "\n", 1);
+	free(renames);
+}
+
+bool link_text_add(struct link_text *text, const char *input, size_t n)
+{
+	char **inputs = realloc(text->inputs, (text->count + 1) * sizeof(*inputs));
+	char *copy;
+
+	if (!inputs)
+		return false;
+	text->inputs = inputs;
+	copy = malloc(n + 1);
+	if (!copy)
+		return false;
+	memcpy(copy, input, n);
+	copy[n] = 0;
+	text->inputs[text->count++] = copy;
+	return true;
+}
+
+char *link_text_finish(const struct link_text *text)
+{
+	struct out out = {0};
+
+	put(&out, "", 0);
+	for (size_t i = 0; i < text->count && !out.failed; i++)
+		put_input(&out, text, i);
+	if (out.failed) {
+		free(out.text);
+		return NULL;
+	}
+	return out.text;
+}
+
+/* What the device brings: see ptx_parse.c. */
+static bool built_in(const struct statement *s)
+{
+	static const char *const names[] = {"vprintf", "__assertfail", "malloc", "free"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (is(s->name, s->name + s->name_size, names[i]))
+			return true;
+	return false;
+}
+
+const char *link_text_missing(const struct link_text *text, size_t *n)
+{
+	for (size_t i = 0; i < text->count; i++)
+		for (const char *at = text->inputs[i]; *skip(at);) {
+			struct statement s = statement(at);
+
+			at = s.end;
+			/* An input's own definition may stand behind its prototype. */
+			if (s.name && s.function && s.external && !built_in(&s) &&
+				!defined(text, 0, text->count, text->count, &s,
+					SHARED | STRONG | PRIVATE)) {
+				*n = s.name_size;
+				return s.name;
+			}
+		}
+	return NULL;
+}
+
+void link_text_fini(struct link_text *text)
+{
+	for (size_t i = 0; i < text->count; i++)
+		free(text->inputs[i]);
+	free(text->inputs);
+	*text = (struct link_text){0};
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How many blocks one multiprocessor of the device that the attributes describe can hold: the
+ * least of what threads, block slots, registers and shared memory allow.
+ */
+#include "softgpu/driver/softgpu.h"
+
+/* Registers are given to warps in units of 256, shared memory to blocks in units of 128. */
+#define REGISTER_UNIT 256
+#define SHARED_UNIT 128
+
+static size_t round_up(size_t value, size_t unit)
+{
+	return (value + unit - 1) / unit * unit;
+}
+
+static size_t resident(const struct CUfunc_st *function, size_t threads, size_t dynamic_shared)
+{
+	size_t warps = (threads + WARP - 1) / WARP, blocks, limit;
+	size_t registers = round_up((size_t)function->info.registers * WARP, REGISTER_UNIT);
+	size_t shared = function->info.static_shared + dynamic_shared;
+
+	if (threads > function->info.max_threads ||
+		shared > function->info.static_shared + (size_t)function->max_dynamic_shared)
+		return 0;
+	blocks = THREADS_PER_SM / (warps * WARP);
+	if (blocks > BLOCKS_PER_SM)
+		blocks = BLOCKS_PER_SM;
+	limit = registers ? REGISTERS_PER_SM / registers / warps : blocks;
+	if (limit < blocks)
+		blocks = limit;
+	limit = SHARED_PER_SM / round_up(shared + SHARED_RESERVED, SHARED_UNIT);
+	return limit < blocks ? limit : blocks;
+}
+
+static CUresult use(CUfunction handle, struct CUfunc_st **function)
+{
+	struct CUctx_st *context;
+	CUresult ret = context_current(&context);
+
+	return ret ? ret : function_use(handle, context, function);
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func,
+	int blockSize, size_t dynamicSMemSize, unsigned int flags)
+{
+	struct CUfunc_st *function;
+	CUresult ret = use(func, &function);
+
+	if (ret)
+		return ret;
+	if (!numBlocks || blockSize <= 0 || flags & ~1u)
+		return CUDA_ERROR_INVALID_VALUE;
+	*numBlocks = (int)resident(function, (size_t)blockSize, dynamicSMemSize);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
+	int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize)
+{
+	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		numBlocks, func, blockSize, dynamicSMemSize, 0);
+}
+
+/* The largest block size among those with the most resident threads. */
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize,
+	CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+	int blockSizeLimit, unsigned int flags)
+{
+	size_t limit, best = 0, best_blocks = 0;
+	struct CUfunc_st *function;
+	CUresult ret = use(func, &function);
+
+	if (ret)
+		return ret;
+	if (!minGridSize || !blockSize || blockSizeLimit < 0 || flags & ~1u)
+		return CUDA_ERROR_INVALID_VALUE;
+	limit = function->info.max_threads;
+	if (blockSizeLimit && (size_t)blockSizeLimit < limit)
+		limit = (size_t)blockSizeLimit;
+	for (size_t size = round_up(limit, WARP); size; size -= WARP) {
+		size_t threads = size < limit ? size : limit, blocks;
+
+		if (blockSizeToDynamicSMemSize)
+			dynamicSMemSize = blockSizeToDynamicSMemSize((int)threads);
+		blocks = resident(function, threads, dynamicSMemSize);
+		if (blocks * threads > best_blocks * best) {
+			best = threads;
+			best_blocks = blocks;
+		}
+	}
+	*blockSize = (int)best;
+	*minGridSize = (int)(best_blocks * device_sm_count());
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
+	CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+	int blockSizeLimit)
+{
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func,
+		blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(
+	size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
+{
+	struct CUfunc_st *function;
+	size_t each;
+	CUresult ret = use(func, &function);
+
+	if (ret)
+		return ret;
+	if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0 || numBlocks > BLOCKS_PER_SM ||
+		(size_t)numBlocks * round_up((size_t)blockSize, WARP) > THREADS_PER_SM)
+		return CUDA_ERROR_INVALID_VALUE;
+	each = SHARED_PER_SM / (size_t)numBlocks / SHARED_UNIT * SHARED_UNIT - SHARED_RESERVED;
+	if (each > SHARED_PER_BLOCK_OPTIN)
+		each = SHARED_PER_BLOCK_OPTIN;
+	*dynamicSmemSize =
+		each > function->info.static_shared ? each - function->info.static_shared : 0;
+	return CUDA_SUCCESS;
+}

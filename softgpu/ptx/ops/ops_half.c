@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Half precision: f16 and bf16, alone and in pairs.  Computed in double and rounded once: sums
+ * that a double cannot hold are made odd where something was lost, so that the second rounding
+ * cannot go wrong.
+ */
+#include "softgpu/ptx/ops/ops.h"
+#include "softgpu/ptx/ops/round.h"
+
+/* What the template needs to know of a format. */
+INLINE double f16_read(uint16_t v)
+{
+	return (double)ptx_half_to_float(v);
+}
+
+INLINE uint16_t f16_write(double v)
+{
+	return ptx_half_from(v);
+}
+
+INLINE double bf16_read(uint16_t v)
+{
+	return (double)ptx_bf16_to_float(v);
+}
+
+INLINE uint16_t bf16_write(double v)
+{
+	return ptx_bf16_from(v);
+}
+
+/* x + y, rounded to odd: the last bit says that something was lost below it. */
+INLINE double add_odd(double x, double y)
+{
+	double sum = x + y, part = sum - x, lost = (x - (sum - part)) + (y - part);
+	uint64_t bits;
+
+	if (lost == 0.0 || !(fabs(sum) < (double)INFINITY) || lost != lost)
+		return sum;
+	memcpy(&bits, &sum, sizeof(bits));
+	if (!(bits & 1))
+		bits += (lost > 0.0) == (sum > 0.0) ? UINT64_C(1) : UINT64_MAX;
+	memcpy(&sum, &bits, sizeof(sum));
+	return sum;
+}
+
+INLINE double least(double x, double y)
+{
+	if (x != x)
+		return y;
+	if (y != y)
+		return x;
+	if (x == y)
+		return signbit(x) ? x : y;
+	return x < y ? x : y;
+}
+
+INLINE double most(double x, double y)
+{
+	if (x != x)
+		return y;
+	if (y != y)
+		return x;
+	if (x == y)
+		return signbit(x) ? y : x;
+	return x > y ? x : y;
+}
+
+INLINE double both(double x, double y, double r)
+{
+	return x != x || y != y ? (double)NAN : r;
+}
+
+INLINE double positive(double v)
+{
+	return v > 0.0 || v != v ? v : 0.0;
+}
+
+INLINE double unit(double v)
+{
+	return v > 0.0 ? (v < 1.0 ? v : 1.0) : 0.0;
+}
+
+INLINE uint16_t flush_f16(uint16_t v)
+{
+	return v & 0x7c00 ? v : v & 0x8000;
+}
+
+INLINE uint16_t flush_bf16(uint16_t v)
+{
+	return v & 0x7f80 ? v : v & 0x8000;
+}
+
+/* One handler for the single format and one for the pair: `expr` of the halves xh, yh, zh. */
+#define HALF(id, name, t, count, ...)                                                          \
+	INLINE uint16_t one_##id##_##t(uint16_t xh, uint16_t yh, uint16_t zh)                  \
+	{                                                                                      \
+		(void)xh, (void)yh, (void)zh;                                                  \
+		return (uint16_t)(__VA_ARGS__);                                                \
+	}                                                                                      \
+	OP(id##_##t, name "." #t, count == 1 ? "22" : count == 2 ? "222" : "2222")             \
+	{                                                                                      \
+		DST(uint16_t);                                                                 \
+		SRC_A(uint16_t);                                                               \
+		const uint16_t *b = count > 1 ? REG(const uint16_t, b) : a;                    \
+		const uint16_t *c = count > 2 ? REG(const uint16_t, c) : a;                    \
+		EACH(w->mask) d[l] = one_##id##_##t(a[l], b[l], c[l]);                         \
+	}                                                                                      \
+	OP(id##_##t##x2, name "." #t "x2", count == 1 ? "44" : count == 2 ? "444" : "4444")    \
+	{                                                                                      \
+		DST(uint32_t);                                                                 \
+		SRC_A(uint32_t);                                                               \
+		const uint32_t *b = count > 1 ? REG(const uint32_t, b) : a;                    \
+		const uint32_t *c = count > 2 ? REG(const uint32_t, c) : a;                    \
+		EACH(w->mask)                                                                  \
+		{                                                                              \
+			const uint32_t x = a[l], y = b[l], z = c[l];                           \
+			const uint32_t low =                                                   \
+				one_##id##_##t((uint16_t)x, (uint16_t)y, (uint16_t)z);         \
+			d[l] = low | (uint32_t)one_##id##_##t((uint16_t)(x >> 16),             \
+					     (uint16_t)(y >> 16), (uint16_t)(z >> 16))         \
+					     << 16;                                            \
+		}                                                                              \
+	}
+
+#define HALF_FORMAT(t)                                                                         \
+	HALF(add, "add", t, 2, t##_write(add_odd(X(t), Y(t))))                                 \
+	HALF(sub, "sub", t, 2, t##_write(add_odd(X(t), -Y(t))))                                \
+	HALF(mul, "mul", t, 2, t##_write(X(t) * Y(t)))                                         \
+	HALF(fma, "fma", t, 3, t##_write(add_odd(X(t) * Y(t), Z(t))))                          \
+	HALF(add_ftz, "add.ftz", t, 2, flush_##t(t##_write(add_odd(XF(t), YF(t)))))            \
+	HALF(sub_ftz, "sub.ftz", t, 2, flush_##t(t##_write(add_odd(XF(t), -YF(t)))))           \
+	HALF(mul_ftz, "mul.ftz", t, 2, flush_##t(t##_write(XF(t) * YF(t))))                    \
+	HALF(fma_ftz, "fma.ftz", t, 3, flush_##t(t##_write(add_odd(XF(t) * YF(t), ZF(t)))))    \
+	HALF(fma_relu, "fma.relu", t, 3, t##_write(positive(add_odd(X(t) * Y(t), Z(t)))))      \
+	HALF(fma_ftz_relu, "fma.ftz.relu", t, 3,                                               \
+		flush_##t(t##_write(positive(add_odd(XF(t) * YF(t), ZF(t))))))                 \
+	HALF(neg, "neg", t, 1, xh ^ 0x8000)                                                    \
+	HALF(neg_ftz, "neg.ftz", t, 1, flush_##t(xh) ^ 0x8000)                                 \
+	HALF(abs, "abs", t, 1, xh & 0x7fff)                                                    \
+	HALF(abs_ftz, "abs.ftz", t, 1, flush_##t(xh) & 0x7fff)                                 \
+	HALF(sat, "sat", t, 1, t##_write(unit(X(t))))                                          \
+	HALF(min, "min", t, 2, t##_write(least(X(t), Y(t))))                                   \
+	HALF(max, "max", t, 2, t##_write(most(X(t), Y(t))))                                    \
+	HALF(min_ftz, "min.ftz", t, 2, t##_write(least(XF(t), YF(t))))                         \
+	HALF(max_ftz, "max.ftz", t, 2, t##_write(most(XF(t), YF(t))))                          \
+	HALF(min_nan, "min.NaN", t, 2, t##_write(both(X(t), Y(t), least(X(t), Y(t)))))         \
+	HALF(max_nan, "max.NaN", t, 2, t##_write(both(X(t), Y(t), most(X(t), Y(t)))))          \
+	HALF(min_xorsign, "min.xorsign.abs", t, 2,                                             \
+		t##_write(least(fabs(X(t)), fabs(Y(t)))) | ((xh ^ yh) & 0x8000))               \
+	HALF(max_xorsign, "max.xorsign.abs", t, 2,                                             \
+		t##_write(most(fabs(X(t)), fabs(Y(t)))) | ((xh ^ yh) & 0x8000))                \
+	HALF(ex2, "ex2", t, 1, t##_write(exp2(X(t))))                                          \
+	HALF(ex2_ftz, "ex2.ftz", t, 1, flush_##t(t##_write(exp2(XF(t)))))                      \
+	HALF(tanh, "tanh", t, 1, t##_write(tanh(X(t))))
+
+#define X(t) t##_read(xh)
+#define Y(t) t##_read(yh)
+#define Z(t) t##_read(zh)
+#define XF(t) t##_read(flush_##t(xh))
+#define YF(t) t##_read(flush_##t(yh))
+#define ZF(t) t##_read(flush_##t(zh))
+
+HALF_FORMAT(f16)
+HALF_FORMAT(bf16)
+
+/* ---- Comparison: the plain forms are false with a NaN, the ...u forms true ---- */
+
+#define COMPARE(cmp, t, one, ...)                                                              \
+	INLINE bool is_##cmp##_##t(uint16_t xh, uint16_t yh)                                   \
+	{                                                                                      \
+		const double x = X(t), y = Y(t);                                               \
+		return (__VA_ARGS__);                                                          \
+	}                                                                                      \
+	OP(setp_##cmp##_##t, "setp." #cmp "." #t, "122")                                       \
+	{                                                                                      \
+		SRC_A(uint16_t);                                                               \
+		SRC_B(uint16_t);                                                               \
+		PUT_PRED(d, is_##cmp##_##t(a[l], b[l]));                                       \
+	}                                                                                      \
+	/* p of the low halves, q of the high ones. */                                         \
+	OP(setp_##cmp##_##t##x2, "setp." #cmp "." #t "x2", "x")                                \
+	{                                                                                      \
+		SRC_A(uint32_t);                                                               \
+		SRC_B(uint32_t);                                                               \
+		uint32_t low = 0, high = 0, *p = ptx_pred(w, i->d), *q = ptx_pred(w, i->c);    \
+		EACH(w->mask)                                                                  \
+		{                                                                              \
+			low |= (uint32_t)is_##cmp##_##t((uint16_t)a[l], (uint16_t)b[l]) << l;  \
+			high |= (uint32_t)is_##cmp##_##t(                                      \
+					(uint16_t)(a[l] >> 16), (uint16_t)(b[l] >> 16))        \
+				<< l;                                                          \
+		}                                                                              \
+		*p = (*p & ~w->mask) | low;                                                    \
+		*q = (*q & ~w->mask) | high;                                                   \
+	}                                                                                      \
+	SET_PAIR(cmp, t, t##x2, one)                                                           \
+	SET_PAIR(cmp, t, u32, 0xffffu)                                                         \
+	SET_PAIR(cmp, t, s32, 0xffffu)
+
+#define SET_PAIR(cmp, t, to, one)                                                              \
+	OP(set_##cmp##_##to##_##t##x2, "set." #cmp "." #to "." #t "x2", "x")                   \
+	{                                                                                      \
+		DST(uint32_t);                                                                 \
+		SRC_A(uint32_t);                                                               \
+		SRC_B(uint32_t);                                                               \
+		EACH(w->mask)                                                                  \
+		d[l] = (is_##cmp##_##t((uint16_t)a[l], (uint16_t)b[l]) ? one : 0u) |           \
+		       (is_##cmp##_##t((uint16_t)(a[l] >> 16), (uint16_t)(b[l] >> 16))         \
+				       ? (one) << 16                                           \
+				       : 0u);                                                  \
+	}
+
+#define COMPARES(t, one)                                                                       \
+	COMPARE(eq, t, one, x == y)                                                            \
+	COMPARE(ne, t, one, x<y || x> y)                                                       \
+	COMPARE(lt, t, one, x < y)                                                             \
+	COMPARE(le, t, one, x <= y)                                                            \
+	COMPARE(gt, t, one, x > y)                                                             \
+	COMPARE(ge, t, one, x >= y)                                                            \
+	COMPARE(equ, t, one, !(x < y || x > y))                                                \
+	COMPARE(neu, t, one, x != y)                                                           \
+	COMPARE(ltu, t, one, !(x >= y))                                                        \
+	COMPARE(leu, t, one, !(x > y))                                                         \
+	COMPARE(gtu, t, one, !(x <= y))                                                        \
+	COMPARE(geu, t, one, !(x < y))                                                         \
+	COMPARE(num, t, one, x == x && y == y)                                                 \
+	COMPARE(nan, t, one, x != x || y != y)
+COMPARES(f16, 0x3c00u)
+COMPARES(bf16, 0x3f80u)

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Integer arithmetic, logic, shifts, bit fields, selection and comparison.
+ */
+#include "softgpu/ptx/ops/ops.h"
+
+#define ALL_SIZES(X) X(16, "222", uint16_t) X(32, "444", uint32_t) X(64, "888", uint64_t)
+#define ALL_TYPES(X)                                                                           \
+	X(u16, "222", uint16_t)                                                                \
+	X(s16, "222", int16_t)                                                                 \
+	X(u32, "444", uint32_t)                                                                \
+	X(s32, "444", int32_t)                                                                 \
+	X(u64, "888", uint64_t)                                                                \
+	X(s64, "888", int64_t)
+
+/* Sum, difference, product and logic of one size; the sign does not matter. */
+#define SIZED(n, form, T)                                                                      \
+	BINARY(add_b##n, "add.b" #n, form, T, T, a[l] + b[l])                                  \
+	BINARY(sub_b##n, "sub.b" #n, form, T, T, a[l] - b[l])                                  \
+	BINARY(mul_b##n, "mul.lo.b" #n, form, T, T, (uint64_t)a[l] * b[l])                     \
+	BINARY(and_b##n, "and.b" #n, form, T, T, a[l] & b[l])                                  \
+	BINARY(or_b##n, "or.b" #n, form, T, T, a[l] | b[l])                                    \
+	BINARY(xor_b##n, "xor.b" #n, form, T, T, a[l] ^ b[l])
+ALL_SIZES(SIZED)
+
+#define UNARIES(n, form, T)                                                                    \
+	UNARY(not_b##n, "not.b" #n, form, T, T, ~a[l])                                         \
+	UNARY(cnot_b##n, "cnot.b" #n, form, T, T, a[l] == 0)                                   \
+	UNARY(mov_b##n, "mov.b" #n, form, T, T, a[l])
+UNARIES(16, "22", uint16_t)
+UNARIES(32, "44", uint32_t)
+UNARIES(64, "88", uint64_t)
+
+#define TERNARIES(n, form, T)                                                                  \
+	TERNARY(mad_b##n, "mad.lo.b" #n, form, T, T, T, (uint64_t)a[l] * b[l] + c[l])
+TERNARIES(16, "2222", uint16_t)
+TERNARIES(32, "4444", uint32_t)
+TERNARIES(64, "8888", uint64_t)
+
+OP(mov_b128, "mov.b128", "xx")
+{
+	EACH(m)
+	memcpy(ptx_reg(w, i->d) + 16 * l, ptx_reg(w, i->a) + 16 * l, 16);
+}
+
+#define MINMAX(t, form, T)                                                                     \
+	BINARY(min_##t, "min." #t, form, T, T, a[l] < b[l] ? a[l] : b[l])                      \
+	BINARY(max_##t, "max." #t, form, T, T, a[l] > b[l] ? a[l] : b[l])
+ALL_TYPES(MINMAX)
+
+#define SIGNED(t, form, T, U)                                                                  \
+	UNARY(neg_##t, "neg." #t, form, U, U, 0 - a[l])                                        \
+	UNARY(abs_##t, "abs." #t, form, U, U, (T)a[l] < 0 ? 0 - a[l] : a[l])
+SIGNED(s16, "22", int16_t, uint16_t)
+SIGNED(s32, "44", int32_t, uint32_t)
+SIGNED(s64, "88", int64_t, uint64_t)
+
+/* Division by zero gives all ones and the remainder the dividend; so did every GPU seen. */
+#define DIVIDE(t, form, T, least)                                                              \
+	OP(div_##t, "div." #t, form)                                                           \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		EACH(m)                                                                        \
+		d[l] = (T)(b[l] == 0					      ? (T) - 1        \
+			   : (least) && a[l] == (T)(least) && b[l] == (T) - 1 ? a[l]           \
+									      : a[l] / b[l]);  \
+	}                                                                                      \
+	OP(rem_##t, "rem." #t, form)                                                           \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		EACH(m)                                                                        \
+		d[l] = (T)(b[l] == 0 ? a[l] : (least) && b[l] == (T) - 1 ? 0 : a[l] % b[l]);   \
+	}
+DIVIDE(u16, "222", uint16_t, 0)
+DIVIDE(s16, "222", int16_t, INT16_MIN)
+DIVIDE(u32, "444", uint32_t, 0)
+DIVIDE(s32, "444", int32_t, INT32_MIN)
+DIVIDE(u64, "888", uint64_t, 0)
+DIVIDE(s64, "888", int64_t, INT64_MIN)
+
+/* High half and full product. */
+#define HIGH(t, form, form3, T, W, bits)                                                       \
+	BINARY(mul_hi_##t, "mul.hi." #t, form, T, T, (W)((W)a[l] * (W)b[l]) >> bits)           \
+	TERNARY(mad_hi_##t, "mad.hi." #t, form3, T, T, T,                                      \
+		(uint64_t)((W)((W)a[l] * (W)b[l]) >> bits) + (uint64_t)c[l])
+HIGH(u16, "222", "2222", uint16_t, uint32_t, 16)
+HIGH(s16, "222", "2222", int16_t, int32_t, 16)
+HIGH(u32, "444", "4444", uint32_t, uint64_t, 32)
+HIGH(s32, "444", "4444", int32_t, int64_t, 32)
+HIGH(u64, "888", "8888", uint64_t, unsigned __int128, 64)
+HIGH(s64, "888", "8888", int64_t, __int128, 64)
+
+#define WIDE(t, form, form3, T, W, U)                                                          \
+	BINARY(mul_wide_##t, "mul.wide." #t, form, W, T, (W)a[l] * (W)b[l])                    \
+	TERNARY(mad_wide_##t, "mad.wide." #t, form3, U, T, U, (U)((W)a[l] * (W)b[l]) + c[l])
+WIDE(u16, "422", "4224", uint16_t, uint32_t, uint32_t)
+WIDE(s16, "422", "4224", int16_t, int32_t, uint32_t)
+WIDE(u32, "844", "8448", uint32_t, uint64_t, uint64_t)
+WIDE(s32, "844", "8448", int32_t, int64_t, uint64_t)
+
+INLINE int32_t saturate(int64_t v)
+{
+	return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
+}
+
+BINARY(add_sat_s32, "add.sat.s32", "444", int32_t, int32_t, saturate((int64_t)a[l] + b[l]))
+BINARY(sub_sat_s32, "sub.sat.s32", "444", int32_t, int32_t, saturate((int64_t)a[l] - b[l]))
+TERNARY(mad_hi_sat_s32, "mad.hi.sat.s32", "4444", int32_t, int32_t, int32_t,
+	saturate((((int64_t)a[l] * b[l]) >> 32) + c[l]))
+
+INLINE int64_t low24s(int32_t v)
+{
+	return (int32_t)((uint32_t)v << 8) >> 8;
+}
+#define LOW24U(v) ((uint64_t)((v) & 0xffffffu))
+
+BINARY(mul24_lo_u32, "mul24.lo.u32", "444", uint32_t, uint32_t, LOW24U(a[l]) * LOW24U(b[l]))
+BINARY(mul24_hi_u32, "mul24.hi.u32", "444", uint32_t, uint32_t,
+	(LOW24U(a[l]) * LOW24U(b[l])) >> 16)
+BINARY(mul24_lo_s32, "mul24.lo.s32", "444", int32_t, int32_t, low24s(a[l]) * low24s(b[l]))
+BINARY(mul24_hi_s32, "mul24.hi.s32", "444", int32_t, int32_t,
+	(low24s(a[l]) * low24s(b[l])) >> 16)
+TERNARY(mad24_lo_u32, "mad24.lo.u32", "4444", uint32_t, uint32_t, uint32_t,
+	LOW24U(a[l]) * LOW24U(b[l]) + c[l])
+TERNARY(mad24_hi_u32, "mad24.hi.u32", "4444", uint32_t, uint32_t, uint32_t,
+	((LOW24U(a[l]) * LOW24U(b[l])) >> 16) + c[l])
+TERNARY(mad24_lo_s32, "mad24.lo.s32", "4444", int32_t, int32_t, int32_t,
+	low24s(a[l]) * low24s(b[l]) + c[l])
+TERNARY(mad24_hi_s32, "mad24.hi.s32", "4444", int32_t, int32_t, int32_t,
+	((low24s(a[l]) * low24s(b[l])) >> 16) + c[l])
+
+#define SAD(t, form, T, U)                                                                     \
+	TERNARY(sad_##t, "sad." #t, form, U, T, U,                                             \
+		c[l] + (a[l] < b[l] ? (U)b[l] - (U)a[l] : (U)a[l] - (U)b[l]))
+SAD(u16, "2222", uint16_t, uint16_t)
+SAD(s16, "2222", int16_t, uint16_t)
+SAD(u32, "4444", uint32_t, uint32_t)
+SAD(s32, "4444", int32_t, uint32_t)
+SAD(u64, "8888", uint64_t, uint64_t)
+SAD(s64, "8888", int64_t, uint64_t)
+
+/* Carries: one bit a lane, at the start of the frame's registers. */
+#define CARRY ((uint32_t *)(void *)w->base[0])
+#define SET_CARRY(carry) (*CARRY = full ? (carry) : (((carry) & m) | (*CARRY & ~m)))
+
+#define CARRIES(n, form, form3, T)                                                             \
+	OP(add_cc_b##n, "add.cc.b" #n, form)                                                   \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		uint32_t out = 0;                                                              \
+		LANES out |= (uint32_t)((T)(a[l] + b[l]) < a[l]) << l;                         \
+		PUT(T, a[l] + b[l]);                                                           \
+		SET_CARRY(out);                                                                \
+	}                                                                                      \
+	OP(addc_b##n, "addc.b" #n, form)                                                       \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		const uint32_t in = *CARRY;                                                    \
+		PUT(T, a[l] + b[l] + (in >> l & 1));                                           \
+	}                                                                                      \
+	OP(addc_cc_b##n, "addc.cc.b" #n, form)                                                 \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		const uint32_t in = *CARRY;                                                    \
+		uint32_t out = 0;                                                              \
+		LANES out |= (uint32_t)((in >> l & 1) ? (T)(a[l] + b[l] + 1) <= a[l]           \
+						      : (T)(a[l] + b[l]) < a[l])               \
+			     << l;                                                             \
+		PUT(T, a[l] + b[l] + (in >> l & 1));                                           \
+		SET_CARRY(out);                                                                \
+	}                                                                                      \
+	OP(sub_cc_b##n, "sub.cc.b" #n, form)                                                   \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		uint32_t out = 0;                                                              \
+		LANES out |= (uint32_t)(a[l] < b[l]) << l;                                     \
+		PUT(T, a[l] - b[l]);                                                           \
+		SET_CARRY(out);                                                                \
+	}                                                                                      \
+	OP(subc_b##n, "subc.b" #n, form)                                                       \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		const uint32_t in = *CARRY;                                                    \
+		PUT(T, a[l] - b[l] - (in >> l & 1));                                           \
+	}                                                                                      \
+	OP(subc_cc_b##n, "subc.cc.b" #n, form)                                                 \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		const uint32_t in = *CARRY;                                                    \
+		uint32_t out = 0;                                                              \
+		LANES out |= (uint32_t)((in >> l & 1) ? a[l] <= b[l] : a[l] < b[l]) << l;      \
+		PUT(T, a[l] - b[l] - (in >> l & 1));                                           \
+		SET_CARRY(out);                                                                \
+	}
+CARRIES(32, "444", "4444", uint32_t)
+CARRIES(64, "888", "8888", uint64_t)
+
+#define MAD_CARRY(half, t, form, T, takes, gives, name, product)                               \
+	OP(mad_##half##_##t##_##takes##gives, name, form)                                      \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		SRC_C(T);                                                                      \
+		const uint32_t in = (takes) ? *CARRY : 0;                                      \
+		uint32_t out = 0;                                                              \
+		EACH(m)                                                                        \
+		{                                                                              \
+			T p = (T)(product), k = (T)(in >> l & 1);                              \
+			T s = (T)((uint64_t)p + (uint64_t)c[l] + (uint64_t)k);                 \
+			unsigned __int128 mask = (sizeof(T) == 8) ? UINT64_MAX : UINT32_MAX;   \
+			out |= (uint32_t)((((unsigned __int128)p & mask) +                     \
+						  ((unsigned __int128)c[l] & mask) +           \
+						  (unsigned __int128)k) >>                     \
+						  (8 * sizeof(T)) &                            \
+					  1)                                                   \
+			       << l;                                                           \
+			d[l] = s;                                                              \
+		}                                                                              \
+		if (gives)                                                                     \
+			*CARRY = (out & m) | (*CARRY & ~m);                                    \
+	}
+#define MAD_CARRIES(half, t, form, T, suffix, product)                                         \
+	MAD_CARRY(half, t, form, T, 0, 1, "mad." #half ".cc." suffix, product)                 \
+	MAD_CARRY(half, t, form, T, 1, 0, "madc." #half "." suffix, product)                   \
+	MAD_CARRY(half, t, form, T, 1, 1, "madc." #half ".cc." suffix, product)
+MAD_CARRIES(lo, b32, "4444", uint32_t, "b32", (uint64_t)a[l] * b[l])
+MAD_CARRIES(lo, b64, "8888", uint64_t, "b64", a[l] * b[l])
+MAD_CARRIES(hi, u32, "4444", uint32_t, "u32", ((uint64_t)a[l] * b[l]) >> 32)
+MAD_CARRIES(hi, s32, "4444", int32_t, "s32", ((int64_t)a[l] * b[l]) >> 32)
+MAD_CARRIES(hi, u64, "8888", uint64_t, "u64", ((unsigned __int128)a[l] * b[l]) >> 64)
+MAD_CARRIES(hi, s64, "8888", int64_t, "s64", ((__int128)a[l] * b[l]) >> 64)
+
+/* Shifts clamp at the width. */
+#define SHIFT(id, name, form, T, far, near)                                                    \
+	OP(id, name, form)                                                                     \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(uint32_t);                                                               \
+		PUT(T, b[l] >= 8 * sizeof(T) ? (far) : (near));                                \
+	}
+#define SHIFTS(n, form, U, S)                                                                  \
+	SHIFT(shl_b##n, "shl.b" #n, form, U, 0, a[l] << (b[l] & (n - 1)))                      \
+	SHIFT(shr_u##n, "shr.u" #n, form, U, 0, a[l] >> (b[l] & (n - 1)))                      \
+	SHIFT(shr_b##n, "shr.b" #n, form, U, 0, a[l] >> (b[l] & (n - 1)))                      \
+	SHIFT(shr_s##n, "shr.s" #n, form, S, a[l] < 0 ? -1 : 0, a[l] >> (b[l] & (n - 1)))
+SHIFTS(16, "224", uint16_t, int16_t)
+SHIFTS(32, "444", uint32_t, int32_t)
+SHIFTS(64, "884", uint64_t, int64_t)
+
+#define PAIR64 ((uint64_t)b[l] << 32 | a[l])
+TERNARY(shf_l_wrap, "shf.l.wrap.b32", "4444", uint32_t, uint32_t, uint32_t,
+	(PAIR64 << (c[l] & 31)) >> 32)
+TERNARY(shf_r_wrap, "shf.r.wrap.b32", "4444", uint32_t, uint32_t, uint32_t,
+	PAIR64 >> (c[l] & 31))
+TERNARY(shf_l_clamp, "shf.l.clamp.b32", "4444", uint32_t, uint32_t, uint32_t,
+	(PAIR64 << (c[l] < 32 ? c[l] : 32)) >> 32)
+TERNARY(shf_r_clamp, "shf.r.clamp.b32", "4444", uint32_t, uint32_t, uint32_t,
+	PAIR64 >> (c[l] < 32 ? c[l] : 32))
+
+/* Bit fields: position and length are their low eight bits. */
+#define BFE(t, form, T, U, is_signed)                                                          \
+	OP(bfe_##t, "bfe." #t, form)                                                           \
+	{                                                                                      \
+		DST(U);                                                                        \
+		SRC_A(U);                                                                      \
+		SRC_B(uint32_t);                                                               \
+		SRC_C(uint32_t);                                                               \
+		EACH(m)                                                                        \
+		{                                                                              \
+			const unsigned bits = 8 * sizeof(U);                                   \
+			unsigned at = b[l] & 255, n = c[l] & 255;                              \
+			unsigned top = at + n > bits ? bits - 1 : at + n - 1;                  \
+			U v = at < bits ? (U)(a[l] >> at) : 0;                                 \
+			if (n < bits)                                                          \
+				v &= (U)(((U)1 << n) - 1);                                     \
+			if ((is_signed) && n && (a[l] >> top & 1)) {                           \
+				unsigned have = at >= bits	? 0                            \
+						: at + n > bits ? bits - at                    \
+								: n;                           \
+				if (have < bits)                                               \
+					v |= (U)(~(U)0 << have);                               \
+			}                                                                      \
+			d[l] = n ? v : 0;                                                      \
+		}                                                                              \
+	}
+BFE(u32, "4444", uint32_t, uint32_t, false)
+BFE(s32, "4444", int32_t, uint32_t, true)
+BFE(u64, "8844", uint64_t, uint64_t, false)
+BFE(s64, "8844", int64_t, uint64_t, true)
+
+#define BFI(n, form, U)                                                                        \
+	OP(bfi_b##n, "bfi.b" #n, form)                                                         \
+	{                                                                                      \
+		DST(U);                                                                        \
+		SRC_A(U);                                                                      \
+		SRC_B(U);                                                                      \
+		SRC_C(uint32_t);                                                               \
+		const uint32_t *e = REG(const uint32_t, e);                                    \
+		EACH(m)                                                                        \
+		{                                                                              \
+			unsigned at = c[l] & 255, len = e[l] & 255;                            \
+			U mask = len >= n ? ~(U)0 : (U)(((U)1 << len) - 1);                    \
+			if (at >= n)                                                           \
+				mask = 0, at = 0;                                              \
+			d[l] = (U)((b[l] & ~(U)(mask << at)) | ((a[l] & mask) << at));         \
+		}                                                                              \
+	}
+BFI(32, "44444", uint32_t)
+BFI(64, "88844", uint64_t)
+
+#define BFIND(t, form, T, U, lead, flip)                                                       \
+	UNARY(bfind_##t, "bfind." #t, form, uint32_t, U,                                       \
+		(flip) == 0 ? UINT32_MAX                                                       \
+			    : (uint32_t)(8 * sizeof(U) - 1) - (uint32_t)lead(flip))            \
+	UNARY(bfind_shift_##t, "bfind.shiftamt." #t, form, uint32_t, U,                        \
+		(flip) == 0 ? UINT32_MAX : (uint32_t)lead(flip))
+BFIND(u32, "44", uint32_t, uint32_t, __builtin_clz, a[l])
+BFIND(s32, "44", int32_t, uint32_t, __builtin_clz, ((int32_t)a[l] < 0 ? ~a[l] : a[l]))
+BFIND(u64, "48", uint64_t, uint64_t, __builtin_clzll, a[l])
+BFIND(s64, "48", int64_t, uint64_t, __builtin_clzll, ((int64_t)a[l] < 0 ? ~a[l] : a[l]))
+
+INLINE uint32_t reverse32(uint32_t v)
+{
+	v = (v >> 1 & 0x55555555u) | (v & 0x55555555u) << 1;
+	v = (v >> 2 & 0x33333333u) | (v & 0x33333333u) << 2;
+	v = (v >> 4 & 0x0f0f0f0fu) | (v & 0x0f0f0f0fu) << 4;
+	return __builtin_bswap32(v);
+}
+
+UNARY(brev_b32, "brev.b32", "44", uint32_t, uint32_t, reverse32(a[l]))
+UNARY(brev_b64, "brev.b64", "88", uint64_t, uint64_t,
+	(uint64_t)reverse32((uint32_t)a[l]) << 32 | reverse32((uint32_t)(a[l] >> 32)))
+UNARY(popc_b32, "popc.b32", "44", uint32_t, uint32_t, __builtin_popcount(a[l]))
+UNARY(popc_b64, "popc.b64", "48", uint32_t, uint64_t, __builtin_popcountll(a[l]))
+UNARY(clz_b32, "clz.b32", "44", uint32_t, uint32_t, a[l] ? __builtin_clz(a[l]) : 32)
+UNARY(clz_b64, "clz.b64", "48", uint32_t, uint64_t, a[l] ? __builtin_clzll(a[l]) : 64)
+
+/* The c-th set bit from b on, upwards, or downwards where c is negative. */
+OP(fns_b32, "fns.b32", "4444")
+{
+	DST(uint32_t);
+	SRC_A(uint32_t);
+	SRC_B(uint32_t);
+	SRC_C(int32_t);
+
+	EACH(m)
+	{
+		uint32_t bits = a[l], base = b[l], found = UINT32_MAX;
+		int32_t k = c[l];
+
+		if (k == 0) {
+			if (base < 32 && bits >> base & 1)
+				found = base;
+		} else {
+			int step = k > 0 ? 1 : -1;
+			int32_t left = k > 0 ? k : -k;
+
+			for (int64_t at = base; at >= 0 && at < 32; at += step)
+				if (bits >> at & 1 && --left == 0) {
+					found = (uint32_t)at;
+					break;
+				}
+		}
+		d[l] = found;
+	}
+}
+
+INLINE uint32_t permute(uint32_t a, uint32_t b, uint32_t c, bool sign)
+{
+	uint64_t both = (uint64_t)b << 32 | a;
+	uint32_t r = 0;
+
+	for (unsigned k = 0; k < 4; k++) {
+		uint32_t sel = c >> (4 * k) & 15;
+		uint32_t byte = (uint32_t)(both >> (8 * (sel & 7))) & 255;
+
+		if (sign && sel & 8)
+			byte = byte & 128 ? 255 : 0;
+		r |= byte << (8 * k);
+	}
+	return r;
+}
+
+#define PRMT(id, name, ...)                                                                    \
+	OP(id, name, "4444")                                                                   \
+	{                                                                                      \
+		DST(uint32_t);                                                                 \
+		SRC_A(uint32_t);                                                               \
+		SRC_B(uint32_t);                                                               \
+		SRC_C(uint32_t);                                                               \
+		EACH(m) d[l] = permute(a[l], b[l], __VA_ARGS__);                               \
+	}
+/* The named modes as selectors, by c & 3. */
+INLINE uint32_t pick(const uint16_t table[4], uint32_t c)
+{
+	return table[c & 3];
+}
+static const uint16_t f4e[] = {0x3210, 0x4321, 0x5432, 0x6543};
+static const uint16_t b4e[] = {0x5670, 0x6701, 0x7012, 0x0123};
+static const uint16_t rc8[] = {0x0000, 0x1111, 0x2222, 0x3333};
+static const uint16_t ecl[] = {0x3210, 0x3211, 0x3222, 0x3333};
+static const uint16_t ecr[] = {0x0000, 0x1110, 0x2210, 0x3210};
+static const uint16_t rc16[] = {0x1010, 0x3232, 0x1010, 0x3232};
+PRMT(prmt, "prmt.b32", c[l], true)
+PRMT(prmt_f4e, "prmt.f4e.b32", pick(f4e, c[l]), false)
+PRMT(prmt_b4e, "prmt.b4e.b32", pick(b4e, c[l]), false)
+PRMT(prmt_rc8, "prmt.rc8.b32", pick(rc8, c[l]), false)
+PRMT(prmt_ecl, "prmt.ecl.b32", pick(ecl, c[l]), false)
+PRMT(prmt_ecr, "prmt.ecr.b32", pick(ecr, c[l]), false)
+PRMT(prmt_rc16, "prmt.rc16.b32", pick(rc16, c[l]), false)
+
+OP(lop3, "lop3.b32", "44444")
+{
+	DST(uint32_t);
+	SRC_A(uint32_t);
+	SRC_B(uint32_t);
+	SRC_C(uint32_t);
+	const uint32_t lut = *REG(const uint32_t, e);
+	const uint32_t k0 = 0 - (lut & 1), k1 = 0 - (lut >> 1 & 1), k2 = 0 - (lut >> 2 & 1),
+		       k3 = 0 - (lut >> 3 & 1), k4 = 0 - (lut >> 4 & 1),
+		       k5 = 0 - (lut >> 5 & 1), k6 = 0 - (lut >> 6 & 1),
+		       k7 = 0 - (lut >> 7 & 1);
+
+	PUT(uint32_t, (~a[l] & ((~b[l] & ((~c[l] & k0) | (c[l] & k1))) |
+				       (b[l] & ((~c[l] & k2) | (c[l] & k3))))) |
+			      (a[l] & ((~b[l] & ((~c[l] & k4) | (c[l] & k5))) |
+					      (b[l] & ((~c[l] & k6) | (c[l] & k7))))));
+}
+
+#define SZEXT(t, T, mode, wraps, is_signed)                                                    \
+	OP(szext_##mode##_##t, "szext." #mode "." #t, "444")                                   \
+	{                                                                                      \
+		DST(uint32_t);                                                                 \
+		SRC_A(uint32_t);                                                               \
+		SRC_B(uint32_t);                                                               \
+		EACH(m)                                                                        \
+		{                                                                              \
+			uint32_t n = (wraps) ? b[l] & 31 : b[l], v = a[l];                     \
+			if (n == 0)                                                            \
+				v = 0;                                                         \
+			else if (n < 32)                                                       \
+				v = (is_signed)                                                \
+					    ? (uint32_t)((int32_t)(v << (32 - n)) >> (32 - n)) \
+					    : v & ((1u << n) - 1);                             \
+			d[l] = v;                                                              \
+		}                                                                              \
+	}
+SZEXT(u32, uint32_t, wrap, true, false)
+SZEXT(s32, int32_t, wrap, true, true)
+SZEXT(u32, uint32_t, clamp, false, false)
+SZEXT(s32, int32_t, clamp, false, true)
+
+INLINE uint32_t bit_mask(uint32_t at, uint32_t n)
+{
+	uint64_t ones = n >= 32 ? UINT32_MAX : (UINT64_C(1) << n) - 1;
+
+	return at >= 32 ? 0 : (uint32_t)(ones << at);
+}
+BINARY(bmsk_clamp, "bmsk.clamp.b32", "444", uint32_t, uint32_t, bit_mask(a[l], b[l]))
+BINARY(bmsk_wrap, "bmsk.wrap.b32", "444", uint32_t, uint32_t, bit_mask(a[l] & 31, b[l] & 31))
+
+/* Dot products of bytes. */
+#define BYTE_u32(v, k) ((int32_t)((v) >> (8 * (k)) & 255))
+#define BYTE_s32(v, k) ((int32_t)(int8_t)((v) >> (8 * (k)) & 255))
+#define HALF_u32(v, k) ((int32_t)((v) >> (16 * (k)) & 0xffff))
+#define HALF_s32(v, k) ((int32_t)(int16_t)((v) >> (16 * (k)) & 0xffff))
+#define DOT(ta, tb)                                                                            \
+	TERNARY(dp4a_##ta##_##tb, "dp4a." #ta "." #tb, "4444", uint32_t, uint32_t, uint32_t,   \
+		c[l] + (uint32_t)(BYTE_##ta(a[l], 0) * BYTE_##tb(b[l], 0)) +                   \
+			(uint32_t)(BYTE_##ta(a[l], 1) * BYTE_##tb(b[l], 1)) +                  \
+			(uint32_t)(BYTE_##ta(a[l], 2) * BYTE_##tb(b[l], 2)) +                  \
+			(uint32_t)(BYTE_##ta(a[l], 3) * BYTE_##tb(b[l], 3)))                   \
+	TERNARY(dp2a_lo_##ta##_##tb, "dp2a.lo." #ta "." #tb, "4444", uint32_t, uint32_t,       \
+		uint32_t,                                                                      \
+		c[l] + (uint32_t)HALF_##ta(a[l], 0) * (uint32_t)BYTE_##tb(b[l], 0) +           \
+			(uint32_t)HALF_##ta(a[l], 1) * (uint32_t)BYTE_##tb(b[l], 1))           \
+	TERNARY(dp2a_hi_##ta##_##tb, "dp2a.hi." #ta "." #tb, "4444", uint32_t, uint32_t,       \
+		uint32_t,                                                                      \
+		c[l] + (uint32_t)HALF_##ta(a[l], 0) * (uint32_t)BYTE_##tb(b[l], 2) +           \
+			(uint32_t)HALF_##ta(a[l], 1) * (uint32_t)BYTE_##tb(b[l], 3))
+DOT(u32, u32)
+DOT(u32, s32)
+DOT(s32, u32)
+DOT(s32, s32)
+
+/* Predicates are masks. */
+#define PRED(id, name, form, ...)                                                              \
+	OP(id, name, form)                                                                     \
+	{                                                                                      \
+		uint32_t a = *ptx_pred(w, i->a), b MAYBE_UNUSED = *ptx_pred(w, i->b);          \
+		uint32_t *d = ptx_pred(w, i->d), r = (__VA_ARGS__);                            \
+		*d = full ? r : ((r & m) | (*d & ~m));                                         \
+	}
+PRED(mov_pred, "mov.pred", "11", a)
+PRED(not_pred, "not.pred", "11", ~a)
+PRED(and_pred, "and.pred", "111", a &b)
+PRED(or_pred, "or.pred", "111", a | b)
+PRED(xor_pred, "xor.pred", "111", a ^ b)
+
+#define SELECT(n, form, T)                                                                     \
+	OP(selp_b##n, "selp.b" #n, form)                                                       \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		const uint32_t p = *ptx_pred(w, i->c);                                         \
+		PUT(T, (p >> l & 1) ? a[l] : b[l]);                                            \
+	}
+SELECT(16, "2221", uint16_t)
+SELECT(32, "4441", uint32_t)
+SELECT(64, "8881", uint64_t)
+
+#define SLCT(n, t, form, T)                                                                    \
+	TERNARY(slct_##t##_s32, "slct." #t ".s32", form, T, T, int32_t,                        \
+		c[l] >= 0 ? a[l] : b[l])                                                       \
+	TERNARY(slct_##t##_f32, "slct." #t ".f32", form, T, T, float, c[l] >= 0 ? a[l] : b[l])
+#define SLCTS(n, form, T) SLCT(n, b##n, form, T) SLCT(n, u##n, form, T) SLCT(n, s##n, form, T)
+SLCTS(16, "2224", uint16_t)
+SLCTS(32, "4444", uint32_t)
+SLCTS(64, "8884", uint64_t)
+SLCT(32, f32, "4444", uint32_t)
+SLCT(64, f64, "8884", uint64_t)
+
+#define SETP(cmp, op, t, form, T)                                                              \
+	OP(setp_##cmp##_##t, "setp." #cmp "." #t, form)                                        \
+	{                                                                                      \
+		SRC_A(T);                                                                      \
+		SRC_B(T);                                                                      \
+		PUT_PRED(d, a[l] op b[l]);                                                     \
+	}
+#define SETPS(t, form, T)                                                                      \
+	SETP(eq, ==, t, form, T)                                                               \
+	SETP(ne, !=, t, form, T)                                                               \
+	SETP(lt, <, t, form, T)                                                                \
+	SETP(le, <=, t, form, T)                                                               \
+	SETP(gt, >, t, form, T)                                                                \
+	SETP(ge, >=, t, form, T)
+#define SETPS_UNSIGNED(t, form, T)                                                             \
+	SETP(lo, <, t, form, T)                                                                \
+	SETP(ls, <=, t, form, T)                                                               \
+	SETP(hi, >, t, form, T)                                                                \
+	SETP(hs, >=, t, form, T)
+SETPS(u16, "122", uint16_t)
+SETPS(s16, "122", int16_t)
+SETPS(u32, "144", uint32_t)
+SETPS(s32, "144", int32_t)
+SETPS(u64, "188", uint64_t)
+SETPS(s64, "188", int64_t)
+SETPS_UNSIGNED(u16, "122", uint16_t)
+SETPS_UNSIGNED(u32, "144", uint32_t)
+SETPS_UNSIGNED(u64, "188", uint64_t)
+
+/* mov with { }: the parts in d, b, c, e (unpack) or a, b, c, e (pack). */
+INLINE void unpack(struct ptx_warp *w, const struct ptx_ins *i, uint32_t m, size_t whole,
+	size_t part, size_t lane)
+{
+	const uint32_t to[4] = {i->d, i->b, i->c, i->e};
+	uint64_t source[PTX_LANES * 2];
+
+	memcpy(source, ptx_reg(w, i->a), PTX_LANES * whole);
+	for (size_t k = 0; k < whole / part; k++) {
+		unsigned char *d = ptx_reg(w, to[k]);
+
+		EACH(m)
+		{
+			uint64_t v = 0;
+
+			memcpy(&v, (unsigned char *)source + l * whole + k * part, part);
+			memcpy(d + l * lane, &v, lane);
+		}
+	}
+}
+
+INLINE void pack(struct ptx_warp *w, const struct ptx_ins *i, uint32_t m, size_t whole,
+	size_t part, size_t lane)
+{
+	const uint32_t from[4] = {i->a, i->b, i->c, i->e};
+	unsigned char *d = ptx_reg(w, i->d);
+	unsigned char result[16 * PTX_LANES];
+
+	for (size_t k = 0; k < whole / part; k++) {
+		const unsigned char *a = ptx_reg(w, from[k]);
+
+		LANES memcpy(result + l * whole + k * part, a + l * lane, part);
+	}
+	EACH(m)
+	memcpy(d + l * whole, result + l * whole, whole);
+}
+
+#define PACK(big, small, whole, part, lane)                                                    \
+	OP(pack_b##big##_b##small, "pack.b" #big ".b" #small, "x")                             \
+	{                                                                                      \
+		pack(w, i, m, whole, part, lane);                                              \
+	}                                                                                      \
+	OP(unpack_b##big##_b##small, "unpack.b" #big ".b" #small, "x")                         \
+	{                                                                                      \
+		unpack(w, i, m, whole, part, lane);                                            \
+	}
+PACK(16, 8, 2, 1, 2)
+PACK(32, 8, 4, 1, 2)
+PACK(32, 16, 4, 2, 2)
+PACK(64, 16, 8, 2, 2)
+PACK(64, 32, 8, 4, 4)
+PACK(128, 32, 16, 4, 4)
+PACK(128, 64, 16, 8, 8)
+PACK(16, 16, 2, 2, 2)
+PACK(32, 32, 4, 4, 4)
+PACK(64, 64, 8, 8, 8)

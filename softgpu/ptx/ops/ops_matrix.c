@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrices held by a warp.  Which lane holds which element is PTX's; the product is summed in
+ * double (integers exactly) and rounded once, so it is at least as close as the hardware's.
+ */
+#include "softgpu/ptx/ops/ops_sync.h"
+#include "softgpu/ptx/ops/round.h"
+
+enum element { E_F16, E_BF16, E_TF32, E_F64, E_S8, E_U8 };
+
+/* Element `index` of what a lane holds of A or B. */
+INLINE double element(
+	const unsigned char *regs, enum element kind, unsigned lane, unsigned index)
+{
+	const unsigned per = kind <= E_BF16 ? 2 : kind >= E_S8 ? 4 : 1;
+	uint32_t word, bits;
+	float f;
+	double v;
+
+	if (kind == E_F64) {
+		memcpy(&v, regs + (index * PTX_LANES + lane) * 8, sizeof(v));
+		return v;
+	}
+	memcpy(&word, regs + (index / per * PTX_LANES + lane) * 4, sizeof(word));
+	switch (kind) {
+	case E_F16: return (double)ptx_half_to_float((uint16_t)(word >> 16 * (index & 1)));
+	case E_BF16: return (double)ptx_bf16_to_float((uint16_t)(word >> 16 * (index & 1)));
+	case E_S8: return (int8_t)(word >> 8 * (index & 3));
+	case E_U8: return (uint8_t)(word >> 8 * (index & 3));
+	default:
+		bits = word & ~0x1fffu; /* tf32 has no more */
+		memcpy(&f, &bits, sizeof(f));
+		return (double)f;
+	}
+}
+
+/* A is m x k by rows, B k x 8 by columns.  A lane holds runs of `run` elements along k; the
+ * runs of A alternate between row g and row g + 8 where there are 16 rows. */
+INLINE void load_matrices(struct ptx_warp *w, const struct ptx_ins *i, unsigned m, unsigned k,
+	enum element ka, enum element kb, double a[16][32], double b[32][8])
+{
+	const unsigned run = ka <= E_BF16 ? 2 : ka >= E_S8 ? 4 : 1, rows = m / 8;
+	const unsigned char *ra = ptx_reg(w, i->a), *rb = ptx_reg(w, i->b);
+
+	for (unsigned l = 0; l < PTX_LANES; l++) {
+		const unsigned g = l >> 2, at = (l & 3) * run;
+
+		for (unsigned n = 0; n < m * k / 32; n++) {
+			const unsigned part = n / run;
+
+			a[g + part % rows * 8][at + n % run + part / rows * 4 * run] =
+				element(ra, ka, l, n);
+		}
+		for (unsigned n = 0; n < k * 8 / 32; n++)
+			b[at + n % run + n / run * 4 * run][g] = element(rb, kb, l, n);
+	}
+}
+
+/* Where element n of C and D lies: row g (+ 8), column 2 * (l & 3) (+ 1). */
+#define MMA(id, name, m, k, ka, kb, ...)                                                       \
+	OP_FLOW(mma_##id, "mma." name, "x!")                                                   \
+	{                                                                                      \
+		const uint32_t before = w->mask;                                               \
+		double a[16][32], b[32][8];                                                    \
+		if (!gather(w, i))                                                             \
+			return NULL;                                                           \
+		load_matrices(w, i, m, k, ka, kb, a, b);                                       \
+		EACH(w->mask)                                                                  \
+		for (unsigned n = 0; n < (m) / 4; n++) {                                       \
+			const unsigned row = (l >> 2) + n / 2 * 8,                             \
+				       column = 2 * (l & 3) + n % 2;                           \
+			double sum = 0.0;                                                      \
+			for (unsigned t = 0; t < (k); t++)                                     \
+				sum += a[row][t] * b[t][column];                               \
+			__VA_ARGS__                                                            \
+		}                                                                              \
+		return NEXT(before);                                                           \
+	}
+
+#define INTO_F32                                                                               \
+	REG(float, d)[n * 32 + l] = (float)(sum + (double)REG(const float, c)[n * 32 + l]);
+#define INTO_F64 REG(double, d)[n * 32 + l] = sum + REG(const double, c)[n * 32 + l];
+#define INTO_S32                                                                               \
+	REG(uint32_t, d)                                                                       \
+	[n * 32 + l] = (uint32_t)(int64_t)sum + REG(const uint32_t, c)[n * 32 + l];
+#define INTO_S32_SAT                                                                           \
+	int64_t v = (int64_t)sum + REG(const int32_t, c)[n * 32 + l];                          \
+	v = v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v;                         \
+	REG(int32_t, d)[n * 32 + l] = (int32_t)v;
+#define INTO_F16                                                                               \
+	uint16_t *half = REG(uint16_t, d) + (n / 2 * 32 + l) * 2 + n % 2;                      \
+	*half = ptx_half_from(sum + (double)ptx_half_to_float(REG(const uint16_t,              \
+					    c)[(n / 2 * 32 + l) * 2 + n % 2]));
+
+MMA(f16_k16, "m16n8k16.f32.f16.f16", 16, 16, E_F16, E_F16, INTO_F32)
+MMA(f16_k8, "m16n8k8.f32.f16.f16", 16, 8, E_F16, E_F16, INTO_F32)
+MMA(f16_k16_f16, "m16n8k16.f16.f16.f16", 16, 16, E_F16, E_F16, INTO_F16)
+MMA(f16_k8_f16, "m16n8k8.f16.f16.f16", 16, 8, E_F16, E_F16, INTO_F16)
+MMA(bf16_k16, "m16n8k16.f32.bf16.bf16", 16, 16, E_BF16, E_BF16, INTO_F32)
+MMA(bf16_k8, "m16n8k8.f32.bf16.bf16", 16, 8, E_BF16, E_BF16, INTO_F32)
+MMA(tf32_k8, "m16n8k8.f32.tf32.tf32", 16, 8, E_TF32, E_TF32, INTO_F32)
+MMA(tf32_k4, "m16n8k4.f32.tf32.tf32", 16, 4, E_TF32, E_TF32, INTO_F32)
+MMA(f64_k4, "m8n8k4.f64.f64.f64", 8, 4, E_F64, E_F64, INTO_F64)
+
+#define MMA_INT(shape, m, k, ta, ka, tb, kb)                                                   \
+	MMA(shape##_##ta##_##tb, #shape ".s32." #ta "." #tb, m, k, ka, kb, INTO_S32)           \
+	MMA(shape##_##ta##_##tb##_sat, #shape ".satfinite.s32." #ta "." #tb, m, k, ka, kb,     \
+		INTO_S32_SAT)
+#define MMA_INTS(shape, m, k)                                                                  \
+	MMA_INT(shape, m, k, s8, E_S8, s8, E_S8)                                               \
+	MMA_INT(shape, m, k, s8, E_S8, u8, E_U8)                                               \
+	MMA_INT(shape, m, k, u8, E_U8, s8, E_S8)                                               \
+	MMA_INT(shape, m, k, u8, E_U8, u8, E_U8)
+MMA_INTS(m16n8k16, 16, 16)
+MMA_INTS(m16n8k32, 16, 32)
+MMA_INTS(m8n8k16, 8, 16)
+
+/* Eight rows of eight halves a matrix; lane n of a group of eight names row n. */
+INLINE uint16_t *row_of(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane)
+{
+	return ptx_generic(w, i, lane,
+		PTX_SHARED_BASE + (uint32_t)(REG(const uint32_t, a)[lane] + (uint32_t)i->imm),
+		16);
+}
+
+#define LDMATRIX(count, trans, suffix)                                                         \
+	OP_FLOW(ldmatrix_x##count##_##trans, "ldmatrix.x" #count suffix, "x!")                 \
+	{                                                                                      \
+		const uint32_t before = w->mask, to[4] = {i->d, i->b, i->c, i->f};             \
+		uint16_t m[4][8][8];                                                           \
+		if (!gather(w, i))                                                             \
+			return NULL;                                                           \
+		for (unsigned n = 0; n < 8 * (count); n++)                                     \
+			memcpy(m[n / 8][n % 8], row_of(w, i, n), 16);                          \
+		for (unsigned n = 0; n < (count); n++) {                                       \
+			uint32_t *d = (uint32_t *)(void *)ptx_reg(w, to[n]);                   \
+			EACH(w->mask)                                                          \
+			{                                                                      \
+				const unsigned g = l >> 2, t = 2 * (l & 3);                    \
+				d[l] = trans ? m[n][t][g] | (uint32_t)m[n][t + 1][g] << 16     \
+					     : m[n][g][t] | (uint32_t)m[n][g][t + 1] << 16;    \
+			}                                                                      \
+		}                                                                              \
+		return NEXT(before);                                                           \
+	}                                                                                      \
+	OP_FLOW(stmatrix_x##count##_##trans, "stmatrix.x" #count suffix, "x!")                 \
+	{                                                                                      \
+		const uint32_t before = w->mask, from[4] = {i->d, i->b, i->c, i->f};           \
+		uint16_t m[4][8][8];                                                           \
+		if (!gather(w, i))                                                             \
+			return NULL;                                                           \
+		for (unsigned n = 0; n < (count); n++) {                                       \
+			const uint32_t *v =                                                    \
+				(const uint32_t *)(const void *)ptx_reg(w, from[n]);           \
+			LANES                                                                  \
+			{                                                                      \
+				const unsigned g = l >> 2, t = 2 * (l & 3);                    \
+				m[n][trans ? t : g][trans ? g : t] = (uint16_t)v[l];           \
+				m[n][trans ? t + 1 : g][trans ? g : t + 1] =                   \
+					(uint16_t)(v[l] >> 16);                                \
+			}                                                                      \
+		}                                                                              \
+		for (unsigned n = 0; n < 8 * (count); n++)                                     \
+			memcpy(row_of(w, i, n), m[n / 8][n % 8], 16);                          \
+		return NEXT(before);                                                           \
+	}
+LDMATRIX(1, false, "")
+LDMATRIX(2, false, "")
+LDMATRIX(4, false, "")
+LDMATRIX(1, true, ".trans")
+LDMATRIX(2, true, ".trans")
+LDMATRIX(4, true, ".trans")
+
+OP_FLOW(movmatrix, "movmatrix", "x!")
+{
+	const uint32_t before = w->mask;
+	uint16_t m[8][8];
+
+	if (!gather(w, i))
+		return NULL;
+	uint32_t *d = REG(uint32_t, d);
+	const uint32_t *a = REG(const uint32_t, a);
+
+	LANES
+	{
+		m[l >> 2][2 * (l & 3)] = (uint16_t)a[l];
+		m[l >> 2][2 * (l & 3) + 1] = (uint16_t)(a[l] >> 16);
+	}
+	EACH(w->mask)
+	d[l] = m[2 * (l & 3)][l >> 2] | (uint32_t)m[2 * (l & 3) + 1][l >> 2] << 16;
+	return NEXT(before);
+}

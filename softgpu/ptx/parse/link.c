@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The end of loading: branches and addresses get their final values, variables their memory.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "softgpu/ptx/parse/read.h"
+
+/* Branches and addresses get their final values. */
+void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
+{
+	struct ptx_module *module = b->module;
+	size_t heap = 0, work = 0, heap_at = 0;
+
+	for (uint32_t k = 0; k < b->nbranches; k++) {
+		struct ptx_ins *ins = &module->code[b->branches[k]];
+
+		ins->imm = (uint64_t)(uintptr_t)(module->code + ins->imm);
+	}
+	module->block_bytes = b->data_bytes;
+	for (uint32_t k = 0; k < module->nfunctions; k++)
+		if (module->functions[k].builtin == PTX_MALLOC)
+			heap = PTX_HEAP_BYTES;
+	if (heap) {
+		heap_at = (b->data_bytes + 255) & ~(size_t)255;
+		module->block_bytes = heap_at + heap;
+	}
+	if (module->wants_workspace) {
+		work = (module->block_bytes + 255) & ~(size_t)255;
+		module->block_bytes = work + (size_t)PTX_WORKSPACES * PTX_WORKSPACE;
+	}
+	if (module->block_bytes) {
+		module->block = allocate(arg, module->block_bytes, 256);
+		if (!module->block) {
+			b->error->status = PTX_NO_MEMORY;
+			snprintf(b->error->text, sizeof(b->error->text),
+				"no device memory for %zu bytes of variables",
+				module->block_bytes);
+			longjmp(b->failed, 1);
+		}
+	}
+	if (module->wants_workspace)
+		module->workspace = module->block + work;
+	if (heap) {
+		module->heap = ptx_heap_new(module->block + heap_at, heap);
+		if (!module->heap)
+			ptx_build_fail(b, 0, "out of memory");
+	}
+	for (uint32_t k = 0; k < b->npointers; k++) {
+		struct ptx_pointer *p = &b->pointers[k];
+		struct ptx_symbol *symbol = ptx_build_find(b, p->name);
+		uint64_t value = p->value;
+
+		if (symbol && symbol->kind == PTX_SYM_FUNCTION) {
+			value += PTX_CODE_BASE + 16 * symbol->value;
+		} else if (symbol && symbol->kind == PTX_SYM_GLOBAL &&
+			   symbol->value != UINT64_MAX) {
+			value += module->block + symbol->value;
+		} else if (symbol && symbol->kind == PTX_SYM_SHARED) {
+			value += symbol->value;
+		} else {
+			b->error->status = PTX_NOT_FOUND;
+			b->error->line = p->line;
+			snprintf(b->error->text, sizeof(b->error->text),
+				"no variable or function %.*s", (int)p->name.n, p->name.p);
+			longjmp(b->failed, 1);
+		}
+		value >>= p->shift;
+		memcpy(b->data + p->at, &value, p->bytes);
+	}
+	if (b->data_bytes)
+		memcpy((void *)(uintptr_t)module->block, b->data, b->data_bytes); /* NOLINT */
+	for (uint32_t k = 0; k < b->nrelocations; k++) {
+		struct ptx_relocation *r = &b->relocations[k];
+		uint64_t add = r->kind == PTX_IN_BLOCK ? module->block
+						       : (module->shared_bytes + 127) & ~127u;
+
+		for (uint32_t l = 0; l < PTX_LANES; l++) {
+			unsigned char *p = module->pool + r->offset + l * r->size;
+			uint64_t value = 0;
+
+			memcpy(&value, p, r->size);
+			value += add;
+			memcpy(p, &value, r->size);
+		}
+	}
+}
+
+/* Local memory that a function and all it calls need; recursion is found on the way. */
+static uint32_t stack_need(struct ptx_module *module, struct ptx_function *f)
+{
+	uint32_t most = 0;
+
+	if (f->visit == 2)
+		return f->stack_bytes;
+	if (f->visit == 1) {
+		f->is_recursive = true;
+		return 0;
+	}
+	f->visit = 1;
+	for (uint32_t k = 0; k < f->ncallees; k++) {
+		struct ptx_function *callee = &module->functions[f->callees[k]];
+		uint32_t need = stack_need(module, callee);
+
+		most = need > most ? need : most;
+		f->is_recursive |= callee->is_recursive;
+		f->has_indirect |= callee->has_indirect;
+	}
+	f->stack_bytes = ((f->frame_bytes + 15) & ~15u) + most;
+	if (f->is_recursive || f->has_indirect)
+		f->stack_bytes = f->frame_bytes + PTX_RECURSIVE_STACK;
+	f->visit = 2;
+	return f->stack_bytes;
+}
+
+void ptx_link_kernels(struct ptx_build *b)
+{
+	struct ptx_module *module = b->module;
+
+	for (uint32_t k = 0; k < module->nfunctions; k++) {
+		(void)stack_need(module, &module->functions[k]);
+		module->nkernels +=
+			module->functions[k].is_kernel && module->functions[k].is_defined;
+	}
+	module->kernels = calloc(module->nkernels + 1, sizeof(*module->kernels));
+	if (!module->kernels)
+		ptx_build_fail(b, 0, "out of memory");
+	module->nkernels = 0;
+	for (uint32_t k = 0; k < module->nfunctions; k++)
+		if (module->functions[k].is_kernel && module->functions[k].is_defined)
+			module->kernels[module->nkernels++] =
+				(struct ptx_kernel){module, &module->functions[k]};
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Modules as the driver half sees them.
+ */
+#include <stdlib.h>
+
+#include "softgpu/ptx/internal.h"
+
+struct ptx_module *ptx_module_load(
+	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error)
+{
+	struct ptx_module *module;
+
+	ptx_op_init();
+	module = ptx_parse(text, n, allocate, arg, error);
+	if (module)
+		for (uint32_t k = 0; k < module->nfunctions; k++)
+			module->functions[k].module = module;
+	return module;
+}
+
+void ptx_module_free(struct ptx_module *module)
+{
+	if (!module)
+		return;
+	for (uint32_t k = 0; k < module->nfunctions; k++) {
+		struct ptx_function *f = &module->functions[k];
+
+		free(f->name);
+		free(f->params);
+		free(f->rets);
+		free(f->callees);
+		free(f->bad_text);
+	}
+	for (uint32_t k = 0; k < module->nglobals; k++)
+		free(module->globals[k].name);
+	for (uint32_t k = 0; k < module->ncalls; k++)
+		free(module->calls[k].slots);
+	ptx_heap_drop(module->heap);
+	free(module->functions);
+	free(module->globals);
+	free(module->calls);
+	free(module->kernels);
+	free(module->code);
+	free(module->lines);
+	free(module->pool);
+	free(module);
+}
+
+uint64_t ptx_module_block(const struct ptx_module *module, size_t *size)
+{
+	*size = module->block_bytes;
+	return module->block;
+}
+
+bool ptx_module_global(
+	const struct ptx_module *module, const char *name, uint64_t *address, size_t *size)
+{
+	for (uint32_t k = 0; k < module->nglobals; k++)
+		if (!strcmp(module->globals[k].name, name)) {
+			*address = module->block + module->globals[k].offset;
+			*size = module->globals[k].size;
+			return true;
+		}
+	return false;
+}
+
+size_t ptx_module_kernel_count(const struct ptx_module *module)
+{
+	return module->nkernels;
+}
+
+struct ptx_kernel *ptx_module_kernel_at(const struct ptx_module *module, size_t index)
+{
+	return index < module->nkernels ? &module->kernels[index] : NULL;
+}
+
+struct ptx_kernel *ptx_module_kernel(const struct ptx_module *module, const char *name)
+{
+	for (uint32_t k = 0; k < module->nkernels; k++)
+		if (!strcmp(module->kernels[k].function->name, name))
+			return &module->kernels[k];
+	return NULL;
+}
+
+void ptx_kernel_info(const struct ptx_kernel *kernel, struct ptx_kernel_info *info)
+{
+	const struct ptx_function *f = kernel->function;
+	const struct ptx_module *module = kernel->module;
+
+	*info = (struct ptx_kernel_info){
+		.name = f->name,
+		.params = f->params,
+		.param_count = f->nparams,
+		.param_bytes = f->param_bytes,
+		.static_shared = ptx_static_shared(module, f),
+		.local_bytes = f->frame_bytes,
+		.const_bytes = module->const_bytes,
+		.registers = f->reg_count < 16	  ? 16
+			     : f->reg_count > 128 ? 128
+						  : f->reg_count,
+		.max_threads = f->max_threads ? f->max_threads : PTX_MAX_THREADS,
+		.ptx_version = module->version,
+		.target = module->target,
+	};
+	/* So many that a block of max_threads fits the 64 Ki registers of a multiprocessor. */
+	while (info->registers * info->max_threads > 65536)
+		info->registers = 65536 / info->max_threads;
+	memcpy(info->required, f->required, sizeof(info->required));
+	memcpy(info->cluster, f->cluster, sizeof(info->cluster));
+}

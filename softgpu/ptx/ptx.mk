@@ -1,0 +1,83 @@
+# The PTX interpreter: PTX_OBJS for whoever links it, its tests and its benchmark.
+#
+# The files of handlers are compiled twice, for any x86-64 and for x86-64-v3 (AVX2, FMA); which
+# one runs is decided at start (ptx_op.c).
+
+PTX_TWICE := $(addprefix softgpu/ptx/ops/,ops_int.c ops_float.c ops_cvt.c ops_memory.c)
+PTX_PLAIN := $(filter-out $(PTX_TWICE),$(wildcard \
+	$(addprefix softgpu/ptx/,parse/*.c decode/*.c ops/*.c run/*.c)))
+
+PTX_OBJS := $(call objects,$(PTX_PLAIN)) \
+	$(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) $(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE))
+
+# No contraction (PTX says where fma is), no errno; lanes are read as several types.
+PTX_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -fwrapv
+# clang says so where a loop that may be vectorised is not.
+$(PTX_OBJS): WARNINGS += -Wno-pass-failed
+$(PTX_OBJS): CFLAGS := $(CFLAGS) -fPIC $(PTX_CFLAGS)
+
+$(OBJ)/softgpu/%.base.o: softgpu/%.c | $(CACHE)/.complete
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -DPTX_ISA=base $(ALL_CFLAGS) -O2 -MMD -MP -c $< -o $@
+
+$(OBJ)/softgpu/%.v3.o: softgpu/%.c | $(CACHE)/.complete
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -DPTX_ISA=v3 $(ALL_CFLAGS) -march=x86-64-v3 -MMD -MP -c $< -o $@
+
+##### Tests and benchmark #####
+
+PTX_TESTS := $(addprefix $(BUILD)/tests/ptx_,instructions execution faults matrix)
+
+$(BUILD)/tests/ptx_%: $(OBJ)/softgpu/ptx/tests/%.o $(OBJ)/softgpu/ptx/tests/run_text.o $(PTX_OBJS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -lm -o $@
+
+# Which instructions of a PTX file are not served: build/tests/ptx_load FILE ...
+$(BUILD)/tests/ptx_load: $(OBJ)/softgpu/ptx/tests/load.o $(PTX_OBJS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lm -o $@
+
+# The handlers are compiled twice: both are tested where the processor has AVX2.
+.PHONY: test-ptx
+test: test-ptx
+test-ptx: $(PTX_TESTS:$(BUILD)/tests/%=run-%) ## the PTX interpreter
+$(foreach test,$(notdir $(PTX_TESTS)),$(call add_test,$(test),softgpu/tests/$(test).c, \
+	$(BUILD)/tests/$(test),timeout 120 $$< && VCUDA_PTX_ISA=base timeout 120 $$<))
+
+$(BUILD)/bench/ptx_matmul: $(OBJ)/bench/ptx_matmul.o $(PTX_OBJS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lm -o $@
+
+##### Fuzzing: any text as a module #####
+
+.PHONY: fuzz-ptx
+test-ptx: run-replay_ptx
+
+$(BUILD)/tests/fuzz/ptx-replay: $(OBJ)/tests/fuzz/ptx.o $(OBJ)/tests/fuzz/agent_replay.o $(PTX_OBJS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lm -o $@
+
+$(call add_test,replay_ptx,tests/fuzz/ptx.c,$(BUILD)/tests/fuzz/ptx-replay, \
+	timeout 60 $$< tests/fuzz/corpus/ptx)
+
+# Only the reader: handlers are not run.
+$(BUILD)/tests/fuzz/ptx-libfuzzer: tests/fuzz/ptx.c $(PTX_PLAIN) \
+		$(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) \
+		$(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE))
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fwrapv -fsanitize=fuzzer,address -pthread \
+		-o $@ $^ -lm
+
+fuzz: fuzz-ptx
+fuzz-ptx: $(BUILD)/tests/fuzz/ptx-libfuzzer
+	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-ptx
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -verbosity=0 \
+		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
+		$(BUILD)/tests/fuzz/found-ptx tests/fuzz/corpus/ptx

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The heap of device malloc: first fit, with the book-keeping outside of the memory that it
+ * hands out, where no kernel can reach it.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "softgpu/ptx/internal.h"
+
+#define ALIGN 16
+
+struct piece {
+	struct piece *next; /* by address */
+	uint64_t at, size;
+	bool taken;
+};
+
+struct ptx_heap {
+	pthread_mutex_t lock;
+	struct piece *first;
+};
+
+struct ptx_heap *ptx_heap_new(uint64_t base, uint64_t size)
+{
+	struct ptx_heap *heap = calloc(1, sizeof(*heap));
+	struct piece *piece = calloc(1, sizeof(*piece));
+
+	if (!heap || !piece) {
+		free(heap);
+		free(piece);
+		return NULL;
+	}
+	pthread_mutex_init(&heap->lock, NULL);
+	*piece = (struct piece){.at = base, .size = size};
+	heap->first = piece;
+	return heap;
+}
+
+void ptx_heap_drop(struct ptx_heap *heap)
+{
+	struct piece *next;
+
+	if (!heap)
+		return;
+	for (struct piece *piece = heap->first; piece; piece = next) {
+		next = piece->next;
+		free(piece);
+	}
+	pthread_mutex_destroy(&heap->lock);
+	free(heap);
+}
+
+uint64_t ptx_heap_alloc(struct ptx_heap *heap, uint64_t size)
+{
+	uint64_t at = 0;
+
+	if (!heap || size > PTX_HEAP_BYTES)
+		return 0;
+	size = size ? (size + ALIGN - 1) & ~(uint64_t)(ALIGN - 1) : ALIGN;
+	pthread_mutex_lock(&heap->lock);
+	for (struct piece *piece = heap->first; piece; piece = piece->next) {
+		struct piece *rest;
+
+		if (piece->taken || piece->size < size)
+			continue;
+		rest = piece->size > size ? malloc(sizeof(*rest)) : NULL;
+		if (rest) {
+			*rest = (struct piece){
+				piece->next, piece->at + size, piece->size - size, false};
+			piece->next = rest;
+			piece->size = size;
+		}
+		piece->taken = true;
+		at = piece->at;
+		break;
+	}
+	pthread_mutex_unlock(&heap->lock);
+	return at;
+}
+
+/* What was not handed out is ignored. */
+void ptx_heap_free(struct ptx_heap *heap, uint64_t address)
+{
+	struct piece *before = NULL;
+
+	if (!heap || !address)
+		return;
+	pthread_mutex_lock(&heap->lock);
+	for (struct piece *piece = heap->first; piece; before = piece, piece = piece->next) {
+		struct piece *next = piece->next;
+
+		if (piece->at != address || !piece->taken)
+			continue;
+		piece->taken = false;
+		if (next && !next->taken) {
+			piece->size += next->size;
+			piece->next = next->next;
+			free(next);
+		}
+		if (before && !before->taken) {
+			before->size += piece->size;
+			before->next = piece->next;
+			free(piece);
+		}
+		break;
+	}
+	pthread_mutex_unlock(&heap->lock);
+}

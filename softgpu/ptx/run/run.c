@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launches.  The blocks of a launch (by clusters) are claimed one by one by the threads of a
+ * pool and by the launching thread itself.  Whoever runs a block that only waits takes up
+ * another one beside it, so that blocks that wait for each other (a grid-wide barrier) all come
+ * to run.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "softgpu/ptx/internal.h"
+
+/* Blocks that one thread keeps going at once where the launch is not cooperative; more only
+ * costs memory. */
+#define MAX_RESIDENT 64
+/* Turns that a block takes before the next one is taken up beside it. */
+#define TURNS_ALONE 32
+
+struct ptx_window ptx_device_window;
+_Thread_local struct ptx_worker *ptx_current;
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t work, left;
+	struct ptx_run_state *runs;
+	unsigned threads;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	.work = PTHREAD_COND_INITIALIZER,
+	.left = PTHREAD_COND_INITIALIZER};
+
+static atomic_uint_fast64_t instructions, grids;
+static struct sigaction old_segv, old_bus;
+
+uint64_t ptx_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t ptx_instructions(void)
+{
+	return atomic_load(&instructions);
+}
+
+/* ---- Faults ---- */
+
+void ptx_fault(struct ptx_warp *w, const struct ptx_ins *i, enum ptx_status status,
+	const char *format, ...)
+{
+	struct ptx_worker *worker = ptx_current;
+	const struct ptx_module *module = w->block->run->module;
+	struct ptx_error *error = &worker->error;
+	va_list ap;
+
+	va_start(ap, format);
+	error->status = status;
+	error->line = i ? module->lines[i - module->code] : 0;
+	vsnprintf(error->text, sizeof(error->text), format, ap);
+	va_end(ap);
+	siglongjmp(worker->fault, 1);
+}
+
+/* A page of the device window that is not mapped.  Everything else is somebody else's fault. */
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	struct ptx_worker *worker = ptx_current;
+	uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
+	struct sigaction *old = number == SIGBUS ? &old_bus : &old_segv;
+
+	if (worker && worker->armed &&
+		address - ptx_device_window.base < ptx_device_window.span) {
+		const struct ptx_warp *w = worker->warp;
+		const struct ptx_module *module = worker->run->module;
+
+		worker->error.status = PTX_ILLEGAL_ADDRESS;
+		worker->error.line = w && w->at ? module->lines[w->at - module->code] : 0;
+		worker->fault_address = address;
+		siglongjmp(worker->fault, 2);
+	}
+	if (old->sa_flags & SA_SIGINFO) {
+		old->sa_sigaction(number, info, context);
+	} else if (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN) {
+		signal(number, SIG_DFL); /* the access is tried again, and ends the process */
+	} else {
+		old->sa_handler(number);
+	}
+}
+
+/* ---- Memory ---- */
+
+void *ptx_generic(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, uint64_t address,
+	size_t size)
+{
+	uint64_t at = address & ((UINT64_C(1) << 48) - 1);
+	uint64_t space = address - at;
+
+	w->at = i;
+	if (address & (size - 1))
+		ptx_fault(w, i, PTX_MISALIGNED_ADDRESS, "misaligned address 0x%llx",
+			(unsigned long long)address);
+	if (address - w->window_base < w->window_span &&
+		w->window_span - (address - w->window_base) >= size)
+		return (void *)(uintptr_t)address;
+	if (space == PTX_SHARED_BASE && at < (UINT64_C(1) << 32)) {
+		const struct ptx_group *group = w->block->group;
+		uint32_t rank = (uint32_t)(at >> PTX_RANK_SHIFT);
+		unsigned char *shared = w->shared;
+
+		at &= (1u << PTX_RANK_SHIFT) - 1;
+		if (rank && rank <= group->nblocks)
+			shared = group->blocks[rank - 1].shared;
+		if (rank <= group->nblocks && at < w->shared_bytes &&
+			w->shared_bytes - at >= size)
+			return shared + at;
+	}
+	if (space == PTX_LOCAL_BASE && at < w->local_bytes && w->local_bytes - at >= size)
+		return ptx_local(w, lane) + at;
+	if (space == PTX_PARAM_BASE && at < w->param_bytes && w->param_bytes - at >= size)
+		return (void *)(uintptr_t)(w->params + at);
+	ptx_fault(w, i, PTX_ILLEGAL_ADDRESS, "illegal address 0x%llx",
+		(unsigned long long)address);
+}
+
+/* ---- Blocks ---- */
+
+static void group_free(struct ptx_group *group)
+{
+	for (uint32_t k = 0; group && k < group->nblocks; k++) {
+		struct ptx_block *b = &group->blocks[k];
+
+		for (uint32_t n = 0; b->warps && n < b->nwarps; n++) {
+			struct ptx_warp *w = &b->warps[n];
+
+			for (uint32_t m = 0; w->live && m < w->nfragments; m++)
+				while (w->fragments[m].frame) {
+					struct ptx_frame *frame = w->fragments[m].frame;
+
+					/* Fragments may share a frame: free it with the last.
+					 */
+					w->fragments[m].frame = frame->parent;
+					frame->lanes &= ~w->fragments[m].mask;
+					if (!frame->lanes) {
+						frame->parent = w->free_frames;
+						w->free_frames = frame;
+					}
+				}
+			ptx_frames_free(w);
+		}
+		free(b->warps);
+		free(b->shared);
+		free(b->local);
+	}
+	if (group)
+		free(group->blocks);
+	free(group);
+}
+
+static struct ptx_group *group_new(struct ptx_run_state *run)
+{
+	const struct ptx_launch *launch = run->launch;
+	const struct ptx_function *f = run->function;
+	uint32_t threads = launch->block[0] * launch->block[1] * launch->block[2];
+	uint32_t blocks = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+	uint32_t local = (f->stack_bytes + 15) & ~15u;
+	size_t stride = ((local + 63) & ~(size_t)63) | 64;
+	struct ptx_group *group = calloc(1, sizeof(*group));
+
+	if (!group)
+		return NULL;
+	group->blocks = calloc(blocks, sizeof(*group->blocks));
+	group->nblocks = group->blocks ? blocks : 0;
+	for (uint32_t k = 0; k < group->nblocks; k++) {
+		struct ptx_block *b = &group->blocks[k];
+
+		b->group = group;
+		b->run = run;
+		b->rank = k;
+		b->nwarps = (threads + PTX_LANES - 1) / PTX_LANES;
+		b->dynamic_offset = run->static_shared;
+		b->warps = calloc(b->nwarps, sizeof(*b->warps));
+		b->shared = calloc(1, run->shared_bytes + 64);
+		b->local_bytes = stride * b->nwarps * PTX_LANES;
+		b->local = malloc(b->local_bytes);
+		if (!b->warps || !b->shared || !b->local) {
+			group_free(group);
+			return NULL;
+		}
+		for (uint32_t n = 0; n < b->nwarps; n++) {
+			struct ptx_warp *w = &b->warps[n];
+
+			w->block = b;
+			w->index = n;
+			w->base[1] = run->module->pool ? run->module->pool - 1 : NULL;
+			w->shared = b->shared;
+			w->shared_bytes = run->shared_bytes;
+			w->local_bytes = local;
+			w->local_stride = stride;
+			w->local = (unsigned char *)b->local + n * PTX_LANES * stride;
+			w->params = launch->params;
+			w->param_bytes = f->param_bytes;
+			w->window_base = ptx_device_window.base;
+			w->window_span = ptx_device_window.span;
+			for (uint32_t l = 0; l < PTX_LANES; l++) {
+				uint32_t t = n * PTX_LANES + l;
+
+				w->tid[0][l] = t % launch->block[0];
+				w->tid[1][l] = t / launch->block[0] % launch->block[1];
+				w->tid[2][l] = t / launch->block[0] / launch->block[1];
+				if (t < threads)
+					w->born |= 1u << l;
+			}
+		}
+	}
+	if (!group->nblocks) {
+		group_free(group);
+		return NULL;
+	}
+	return group;
+}
+
+/* Puts the group at the start of its `index`-th cluster. */
+static bool group_start(struct ptx_group *group, uint64_t index)
+{
+	struct ptx_run_state *run = group->blocks[0].run;
+	const struct ptx_launch *launch = run->launch;
+	uint32_t origin[3];
+
+	for (int axis = 0; axis < 3; axis++) {
+		uint32_t n = launch->grid[axis] / launch->cluster[axis];
+
+		origin[axis] = (uint32_t)(index % n) * launch->cluster[axis];
+		index /= n;
+	}
+	group->cluster_arrived = 0;
+	group->cluster_phase = 1;
+	for (uint32_t k = 0; k < group->nblocks; k++) {
+		struct ptx_block *b = &group->blocks[k];
+
+		b->ctaid[0] = origin[0] + k % launch->cluster[0];
+		b->ctaid[1] = origin[1] + k / launch->cluster[0] % launch->cluster[1];
+		b->ctaid[2] = origin[2] + k / launch->cluster[0] / launch->cluster[1];
+		b->live_threads = 0;
+		memset(b->barriers, 0, sizeof(b->barriers));
+		for (uint32_t n = 0; n < b->nwarps; n++) {
+			struct ptx_warp *w = &b->warps[n];
+			struct ptx_frame *frame = ptx_frame_new(w, run->function, NULL);
+
+			if (!frame)
+				return false;
+			frame->lanes = w->live = w->born;
+			b->live_threads += ptx_popcount(w->born);
+			w->nfragments = 1;
+			w->forced = w->rotate = false;
+			w->cluster_phase = 0;
+			w->fragments[0] = (struct ptx_fragment){
+				.pc = run->module->code + run->function->entry,
+				.frame = frame,
+				.mask = w->born,
+			};
+		}
+	}
+	return true;
+}
+
+enum turn { TURN_DONE, TURN_MORE };
+
+/* Every warp runs until it waits or has had its share. */
+static enum turn group_turn(struct ptx_worker *worker, struct ptx_group *group, unsigned turns)
+{
+	struct ptx_run_state *run = worker->run;
+
+	while (turns) {
+		bool ran = false, live = false, yielded = false;
+
+		for (uint32_t k = 0; k < group->nblocks; k++) {
+			struct ptx_block *b = &group->blocks[k];
+
+			for (uint32_t n = 0; n < b->nwarps; n++) {
+				struct ptx_warp *w = &b->warps[n];
+
+				if (!w->live || !ptx_warp_ready(w))
+					continue;
+				worker->warp = w;
+				ptx_warp_run(w);
+				/* A warp whose lanes all wait at a .sync has not moved. */
+				ran |= w->yielded || w->count != 0;
+				yielded |= w->yielded;
+				worker->count += w->count;
+				w->count = 0;
+			}
+			live |= b->live_threads > 0;
+		}
+		if (!live)
+			return TURN_DONE;
+		if (atomic_load_explicit(&run->status, memory_order_relaxed))
+			return TURN_MORE;
+		if (!ran) {
+			bool forced = false;
+
+			for (uint32_t k = 0; k < group->nblocks && !forced; k++)
+				for (uint32_t n = 0; n < group->blocks[k].nwarps && !forced;
+					n++)
+					forced = ptx_warp_force(&group->blocks[k].warps[n]);
+			if (!forced) {
+				worker->warp = &group->blocks[0].warps[0];
+				ptx_fault(worker->warp, NULL, PTX_TIMEOUT,
+					"deadlock: every thread of block %u,%u,%u waits at a "
+					"barrier that the others never reach",
+					group->blocks[0].ctaid[0], group->blocks[0].ctaid[1],
+					group->blocks[0].ctaid[2]);
+			}
+		}
+		if (run->launch->cancel && atomic_load(run->launch->cancel))
+			ptx_fault(worker->warp, NULL, PTX_TIMEOUT, "the launch was cancelled");
+		if (run->deadline_ns && ptx_now_ns() > run->deadline_ns)
+			ptx_fault(worker->warp, NULL, PTX_TIMEOUT,
+				"the kernel ran longer than %llu ms",
+				(unsigned long long)(run->launch->timeout_ns / 1000000));
+		if (yielded)
+			turns--;
+	}
+	return TURN_MORE;
+}
+
+static void run_failed(struct ptx_run_state *run, const struct ptx_error *error)
+{
+	int none = PTX_OK;
+
+	if (!error->status)
+		return;
+	pthread_mutex_lock(&pool.lock);
+	if (atomic_compare_exchange_strong(&run->status, &none, (int)error->status))
+		run->error = *error;
+	pthread_mutex_unlock(&pool.lock);
+}
+
+static void keep_going(struct ptx_worker *worker)
+{
+	struct ptx_run_state *run = worker->run;
+	uint32_t cap = run->launch->cooperative ? UINT32_MAX : MAX_RESIDENT, resident = 0;
+	bool left = true;
+
+	while (!atomic_load_explicit(&run->status, memory_order_relaxed)) {
+		struct ptx_group *group, **at;
+
+		if (left && resident < cap) {
+			uint64_t index = atomic_fetch_add(&run->next_group, 1);
+
+			if (index >= run->ngroups) {
+				left = false;
+			} else {
+				group = worker->spare;
+				if (group)
+					worker->spare = group->next;
+				else
+					group = group_new(run);
+				if (!group || !group_start(group, index)) {
+					group_free(group);
+					worker->error = (struct ptx_error){PTX_NO_MEMORY, 0,
+						"no host memory for the kernel's blocks"};
+					return;
+				}
+				group->next = worker->resident;
+				worker->resident = group;
+				resident++;
+			}
+		}
+		if (!worker->resident)
+			return;
+		for (at = &worker->resident; (group = *at);) {
+			unsigned turns = run->launch->cooperative ? 1 : TURNS_ALONE;
+
+			if (group_turn(worker, group, turns) == TURN_MORE) {
+				at = &group->next;
+				continue;
+			}
+			*at = group->next;
+			group->next = worker->spare;
+			worker->spare = group;
+			resident--;
+		}
+	}
+}
+
+/* Claims groups until none are left.  Faults come back here. */
+static void take_part(struct ptx_run_state *run)
+{
+	struct ptx_worker *worker = calloc(1, sizeof(*worker)), *before = ptx_current;
+	unsigned mxcsr = _mm_getcsr();
+	struct ptx_group *group;
+	int how;
+
+	if (!worker) {
+		struct ptx_error error = {PTX_NO_MEMORY, 0, "no host memory"};
+
+		run_failed(run, &error);
+		return;
+	}
+	worker->run = run;
+	ptx_current = worker;
+	_mm_setcsr(PTX_MXCSR_DEFAULT);
+	how = sigsetjmp(worker->fault, 0);
+	if (!how) {
+		worker->armed = true;
+		keep_going(worker);
+	} else if (how == 2) {
+		snprintf(worker->error.text, sizeof(worker->error.text),
+			"illegal address 0x%llx: no memory there",
+			(unsigned long long)worker->fault_address);
+	}
+	worker->armed = false;
+	_mm_setcsr(mxcsr);
+	run_failed(run, &worker->error);
+	while ((group = worker->resident)) {
+		worker->resident = group->next;
+		group_free(group);
+	}
+	while ((group = worker->spare)) {
+		worker->spare = group->next;
+		group_free(group);
+	}
+	atomic_fetch_add(&run->instructions, worker->count);
+	ptx_current = before;
+	free(worker);
+}
+
+/* ---- The pool ---- */
+
+static struct ptx_run_state *find_work(void)
+{
+	for (struct ptx_run_state *run = pool.runs; run; run = run->next)
+		if (atomic_load(&run->next_group) < run->ngroups && !atomic_load(&run->status))
+			return run;
+	return NULL;
+}
+
+static void *pool_thread(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&pool.lock);
+	for (;;) {
+		struct ptx_run_state *run;
+
+		while (!(run = find_work()))
+			pthread_cond_wait(&pool.work, &pool.lock);
+		run->workers++;
+		pthread_mutex_unlock(&pool.lock);
+		take_part(run);
+		pthread_mutex_lock(&pool.lock);
+		if (!--run->workers)
+			pthread_cond_broadcast(&pool.left);
+	}
+	return NULL;
+}
+
+int ptx_init(const struct ptx_window *window, unsigned threads)
+{
+	struct sigaction action = {.sa_sigaction = on_fault};
+	sigset_t all, old;
+	cpu_set_t cpus;
+
+	ptx_device_window = *window;
+	ptx_op_init();
+	action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+	sigemptyset(&action.sa_mask);
+	if (sigaction(SIGSEGV, &action, &old_segv) || sigaction(SIGBUS, &action, &old_bus))
+		return -errno;
+	if (!threads) {
+		threads = 1;
+		if (!sched_getaffinity(0, sizeof(cpus), &cpus))
+			threads = (unsigned)CPU_COUNT(&cpus);
+	}
+	/* The launching thread takes part, so one fewer. */
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGFPE);
+	sigdelset(&all, SIGILL);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (pool.threads + 1 < threads) {
+		pthread_t thread;
+		int ret = pthread_create(&thread, NULL, pool_thread, NULL);
+
+		if (ret)
+			break; /* fewer threads are slower, not wrong */
+		pthread_detach(thread);
+		pool.threads++;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return 0;
+}
+
+/* ---- Launch ---- */
+
+static enum ptx_status refuse(struct ptx_error *error, enum ptx_status status, int line,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static enum ptx_status refuse(
+	struct ptx_error *error, enum ptx_status status, int line, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	error->status = status;
+	error->line = line;
+	vsnprintf(error->text, sizeof(error->text), format, ap);
+	va_end(ap);
+	return status;
+}
+
+static enum ptx_status check(const struct ptx_launch *launch, struct ptx_error *error)
+{
+	const struct ptx_function *f = launch->kernel->function;
+	const uint32_t *g = launch->grid, *n = launch->block, *c = launch->cluster;
+	uint64_t threads = (uint64_t)n[0] * n[1] * n[2], cluster = (uint64_t)c[0] * c[1] * c[2];
+
+	if (!threads || n[0] > PTX_MAX_THREADS || n[1] > PTX_MAX_THREADS || n[2] > 64 ||
+		threads > PTX_MAX_THREADS || (f->max_threads && threads > f->max_threads))
+		return refuse(error, PTX_INVALID, 0, "%s: a block of %ux%ux%u threads", f->name,
+			n[0], n[1], n[2]);
+	if (f->required[0] &&
+		(n[0] != f->required[0] || n[1] != f->required[1] || n[2] != f->required[2]))
+		return refuse(error, PTX_INVALID, 0, "%s wants blocks of %ux%ux%u threads",
+			f->name, f->required[0], f->required[1], f->required[2]);
+	if (!g[0] || !g[1] || !g[2] || g[0] > INT32_MAX || g[1] > 65535 || g[2] > 65535)
+		return refuse(error, PTX_INVALID, 0, "%s: a grid of %ux%ux%u blocks", f->name,
+			g[0], g[1], g[2]);
+	if (!c[0] || !c[1] || !c[2] || c[0] > PTX_MAX_CLUSTER || c[1] > PTX_MAX_CLUSTER ||
+		c[2] > PTX_MAX_CLUSTER || cluster > PTX_MAX_CLUSTER || g[0] % c[0] ||
+		g[1] % c[1] || g[2] % c[2])
+		return refuse(error, PTX_INVALID, 0, "%s: a cluster of %ux%ux%u blocks",
+			f->name, c[0], c[1], c[2]);
+	if ((uint64_t)ptx_static_shared(launch->kernel->module, f) + launch->dynamic_shared >
+		PTX_MAX_SHARED)
+		return refuse(error, PTX_INVALID, 0, "%s: %u bytes of shared memory", f->name,
+			launch->dynamic_shared);
+	if (f->param_bytes && !launch->params)
+		return refuse(error, PTX_INVALID, 0, "%s: no parameters", f->name);
+	if (f->bad_line)
+		return refuse(error, PTX_NOT_SUPPORTED, f->bad_line, "%s: not served: %s",
+			f->name, f->bad_text ? f->bad_text : "an instruction");
+	return PTX_OK;
+}
+
+enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *error)
+{
+	const struct ptx_module *module = launch->kernel->module;
+	struct ptx_run_state run = {.launch = launch, .module = module}, **at;
+	const uint32_t *g = launch->grid, *c = launch->cluster;
+	uint32_t align = module->dynamic_align;
+
+	memset(error, 0, sizeof(*error));
+	if (check(launch, error))
+		return error->status;
+	run.function = launch->kernel->function;
+	run.static_shared =
+		(ptx_static_shared(module, run.function) + align - 1) & ~(align - 1);
+	run.shared_bytes = run.static_shared + launch->dynamic_shared;
+	run.ngroups = (uint64_t)(g[0] / c[0]) * (g[1] / c[1]) * (g[2] / c[2]);
+	run.grid_id = atomic_fetch_add(&grids, 1) + 1;
+	if (launch->cooperative && module->workspace) {
+		run.workspace =
+			module->workspace + PTX_WORKSPACE * (run.grid_id % PTX_WORKSPACES);
+		memset((void *)(uintptr_t)run.workspace, 0, PTX_WORKSPACE);
+	}
+	run.deadline_ns = launch->timeout_ns ? ptx_now_ns() + launch->timeout_ns : 0;
+
+	if (run.ngroups > 1 && pool.threads) {
+		pthread_mutex_lock(&pool.lock);
+		run.next = pool.runs;
+		pool.runs = &run;
+		pthread_cond_broadcast(&pool.work);
+		pthread_mutex_unlock(&pool.lock);
+	}
+	take_part(&run);
+	if (run.ngroups > 1 && pool.threads) {
+		pthread_mutex_lock(&pool.lock);
+		for (at = &pool.runs; *at; at = &(*at)->next)
+			if (*at == &run) {
+				*at = run.next;
+				break;
+			}
+		while (run.workers)
+			pthread_cond_wait(&pool.left, &pool.lock);
+		pthread_mutex_unlock(&pool.lock);
+	}
+	atomic_fetch_add(&instructions, atomic_load(&run.instructions));
+	if (atomic_load(&run.status))
+		*error = run.error;
+	return error->status;
+}

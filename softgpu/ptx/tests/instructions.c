@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One row an instruction: operands and the number that PTX says must come out.  Each row runs
+ * with all lanes, then with the odd ones only, whose neighbours must keep what they had.
+ *
+ * a16 a32 a64, b.., c..: the low bits of the operands; the result lies in d16, d32, d64 or p,
+ * as `result` says (h, w, d, p).
+ */
+#include "softgpu/ptx/tests/run_text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define KEPT UINT64_C(0x5a5a5a5a5a5a5a5a)
+#define NAN32 0x7fffffffu
+#define ONE 0x3f800000u
+#define ONE64 UINT64_C(0x3ff0000000000000)
+
+struct row {
+	char result;
+	const char *text;
+	uint64_t a, b, c, want;
+};
+
+static const struct row integers[] = {
+	{'w', "add.s32 d32, a32, b32;", 0x7fffffff, 1, 0, 0x80000000},
+	{'w', "add.sat.s32 d32, a32, b32;", 0x7fffffff, 1, 0, 0x7fffffff},
+	{'w', "sub.sat.s32 d32, a32, b32;", 0x80000000, 1, 0, 0x80000000},
+	{'h', "add.u16 d16, a16, b16;", 0xffff, 2, 0, 1},
+	{'d', "sub.u64 d64, a64, b64;", 0, 1, 0, UINT64_MAX},
+	{'w', "add.cc.u32 d32, a32, b32; addc.u32 d32, c32, 0;", 0xffffffff, 1, 7, 8},
+	{'w', "sub.cc.u32 d32, a32, b32; subc.u32 d32, c32, 0;", 0, 1, 7, 6},
+	{'w', "mad.lo.cc.u32 d32, a32, a32, b32; madc.hi.u32 d32, a32, a32, c32;", 0xffffffff,
+		0xffffffff, 3, 0xfffffffe + 4u},
+	{'w', "mul.lo.s32 d32, a32, b32;", 0xffffffff, 5, 0, 0xfffffffb},
+	{'w', "mul.hi.s32 d32, a32, b32;", 0xffffffff, 5, 0, 0xffffffff},
+	{'w', "mul.hi.u32 d32, a32, b32;", 0xffffffff, 5, 0, 4},
+	{'d', "mul.wide.s32 d64, a32, b32;", 0xffffffff, 5, 0, 0xfffffffffffffffb},
+	{'d', "mul.wide.u32 d64, a32, b32;", 0xffffffff, 5, 0, 0x4fffffffb},
+	{'d', "mul.hi.u64 d64, a64, b64;", UINT64_MAX, UINT64_MAX, 0, UINT64_MAX - 1},
+	{'d', "mul.hi.s64 d64, a64, b64;", UINT64_MAX, 2, 0, UINT64_MAX},
+	{'w', "mad.lo.s32 d32, a32, b32, c32;", 7, 0xfffffffd, 1, 0xffffffec},
+	{'d', "mad.wide.u16 d32, a16, b16, c32; cvt.u64.u32 d64, d32;", 0xffff, 0xffff, 2,
+		0xfffe0003},
+	{'w', "mul24.lo.u32 d32, a32, b32;", 0x1000003, 0x2000005, 0, 15},
+	{'w', "mul24.hi.s32 d32, a32, b32;", 0xffffff, 2, 0, 0xffffffff},
+	{'w', "div.s32 d32, a32, b32;", 0xfffffff9, 2, 0, 0xfffffffd},
+	{'w', "rem.s32 d32, a32, b32;", 0xfffffff9, 2, 0, 0xffffffff},
+	{'d', "div.u64 d64, a64, b64;", UINT64_MAX, 10, 0, UINT64_MAX / 10},
+	{'d', "rem.u64 d64, a64, b64;", UINT64_MAX, 10, 0, 5},
+	{'w', "sad.s32 d32, a32, b32, c32;", 0xffffffff, 4, 10, 15},
+	{'w', "abs.s32 d32, a32;", 0xfffffff0, 0, 0, 16},
+	{'w', "neg.s32 d32, a32;", 5, 0, 0, 0xfffffffb},
+	{'w', "min.s32 d32, a32, b32;", 0xffffffff, 1, 0, 0xffffffff},
+	{'w', "min.u32 d32, a32, b32;", 0xffffffff, 1, 0, 1},
+	{'d', "max.s64 d64, a64, b64;", UINT64_MAX, 1, 0, 1},
+	{'w', "shl.b32 d32, a32, b32;", 1, 31, 0, 0x80000000},
+	{'w', "shl.b32 d32, a32, b32;", 1, 32, 0, 0},
+	{'w', "shr.u32 d32, a32, b32;", 0x80000000, 33, 0, 0},
+	{'w', "shr.s32 d32, a32, b32;", 0x80000000, 33, 0, 0xffffffff},
+	{'d', "shr.s64 d64, a64, b32;", UINT64_C(1) << 63, 70, 0, UINT64_MAX},
+	{'w', "shf.l.wrap.b32 d32, a32, b32, c32;", 0x80000000, 1, 33, 3},
+	{'w', "shf.l.clamp.b32 d32, a32, b32, c32;", 0x12345678, 1, 40, 0x12345678},
+	{'w', "shf.r.wrap.b32 d32, a32, b32, c32;", 0x80000000, 1, 4, 0x18000000},
+	{'w', "and.b32 d32, a32, b32;", 0xff00ff, 0xf0f0f0, 0, 0xf000f0},
+	{'w', "not.b32 d32, a32;", 0xff, 0, 0, 0xffffff00},
+	{'w', "cnot.b32 d32, a32;", 0, 0, 0, 1},
+	{'w', "lop3.b32 d32, a32, b32, c32, 0x96;", 0xf0, 0xcc, 0xaa, 0x96},
+	{'w', "bfe.u32 d32, a32, b32, c32;", 0xabcd1234, 8, 12, 0xd12},
+	{'w', "bfe.s32 d32, a32, b32, c32;", 0x00000f00, 8, 4, 0xffffffff},
+	{'d', "bfe.s64 d64, a64, b32, c32;", 0x80, 4, 4, 0xfffffffffffffff8},
+	{'w', "bfi.b32 d32, a32, b32, 8, 4;", 0x5, 0xffffffff, 0, 0xfffff5ff},
+	{'w', "bfind.u32 d32, a32;", 0x00100000, 0, 0, 20},
+	{'w', "bfind.s32 d32, a32;", 0xffffffff, 0, 0, 0xffffffff},
+	{'w', "bfind.shiftamt.u32 d32, a32;", 0x00100000, 0, 0, 11},
+	{'w', "brev.b32 d32, a32;", 1, 0, 0, 0x80000000},
+	{'w', "clz.b32 d32, a32;", 0, 0, 0, 32},
+	{'w', "clz.b64 d32, a64;", 1, 0, 0, 63},
+	{'w', "popc.b64 d32, a64;", 0xff00ff00ff, 0, 0, 24},
+	{'w', "fns.b32 d32, a32, b32, c32;", 0xaaaaaaaa, 3, 2, 5},
+	{'w', "fns.b32 d32, a32, b32, c32;", 0x1, 3, 1, 0xffffffff},
+	{'w', "bmsk.clamp.b32 d32, a32, b32;", 4, 8, 0, 0xff0},
+	{'w', "szext.wrap.s32 d32, a32, b32;", 0xff, 8, 0, 0xffffffff},
+	{'w', "prmt.b32 d32, a32, b32, c32;", 0x33221100, 0x77665544, 0x0c15, 0x1155},
+	{'w', "prmt.b32.f4e d32, a32, b32, c32;", 0x33221100, 0x77665544, 1, 0x44332211},
+	{'w', "prmt.b32.rc8 d32, a32, b32, c32;", 0x33221100, 0, 2, 0x22222222},
+	{'w', "dp4a.s32.s32 d32, a32, b32, c32;", 0xff020304, 0x01010101, 10, 18},
+	{'w', "dp4a.u32.u32 d32, a32, b32, c32;", 0xff020304, 0x01010101, 10, 274},
+	{'w', "dp2a.lo.s32.s32 d32, a32, b32, c32;", 0xffff0002, 0x01010503, 1, 2},
+	{'w', "dp2a.hi.u32.u32 d32, a32, b32, c32;", 0x00010002, 0x07030000, 0, 13},
+	{'w', "slct.u32.s32 d32, a32, b32, c32;", 1, 2, 0xffffffff, 2},
+	{'p', "setp.lo.u32 p, a32, b32;", 1, 0xffffffff, 0, 1},
+	{'p', "setp.lt.s32 p, a32, b32;", 1, 0xffffffff, 0, 0},
+	{'p', "setp.ge.s64 p, a64, b64;", UINT64_MAX, 0, 0, 0},
+	{'w', "set.eq.u32.s32 d32, a32, b32;", 4, 4, 0, 0xffffffff},
+	{'w', "set.eq.f32.s32 d32, a32, b32;", 4, 4, 0, ONE},
+	{'p', "setp.eq.s32 q, a32, b32; setp.ne.and.s32 p|r, a32, c32, q;", 4, 4, 4, 0},
+	{'p', "setp.eq.s32 q, a32, b32; setp.ne.and.s32 r|p, a32, c32, q;", 4, 4, 4, 1},
+	{'w', "setp.eq.s32 p, a32, b32; selp.b32 d32, a32, c32, p;", 4, 5, 9, 9},
+	{'w', "mov.b64 {d32, e32}, a64;", 0x1122334455667788, 0, 0, 0x55667788},
+	{'d', "mov.b64 d64, {a32, b32};", 0x11223344, 0x55667788, 0, 0x5566778811223344},
+	{'h', "mov.b32 {e16, d16}, a32;", 0x11223344, 0, 0, 0x1122},
+};
+
+static const struct row floats[] = {
+	{'w', "add.rn.f32 d32, a32, b32;", ONE, 0x33800000, 0, ONE},
+	{'w', "add.rp.f32 d32, a32, b32;", ONE, 0x33800000, 0, ONE + 1},
+	{'w', "add.rm.f32 d32, a32, b32;", ONE, 0xb2800000, 0, ONE - 1},
+	{'w', "add.rz.f32 d32, a32, b32;", ONE, 0x33ffffff, 0, ONE},
+	{'w', "add.ftz.f32 d32, a32, b32;", 1, 0, 0, 0},
+	{'w', "add.f32 d32, a32, b32;", 1, 1, 0, 2},
+	{'w', "add.sat.f32 d32, a32, b32;", ONE, ONE, 0, ONE},
+	{'w', "add.f32 d32, a32, b32;", 0x7f800000, 0xff800000, 0, NAN32},
+	{'w', "mul.f32 d32, a32, b32;", 0x40490fdb, 0x402df854, 0, 0x4108a2c0},
+	{'w', "fma.rn.f32 d32, a32, b32, c32;", 0x3f800001, 0x3f800001, 0xbf800002, 0x28800000},
+	{'w', "fma.rz.f32 d32, a32, b32, c32;", ONE, 0x33000000, ONE, ONE},
+	{'w', "fma.rp.f32 d32, a32, b32, c32;", ONE, 0x33000000, ONE, ONE + 1},
+	{'w', "div.rn.f32 d32, a32, b32;", ONE, 0x40400000, 0, 0x3eaaaaab},
+	{'w', "div.rz.f32 d32, a32, b32;", ONE, 0x40400000, 0, 0x3eaaaaaa},
+	{'w', "rcp.rn.f32 d32, a32;", 0x40400000, 0, 0, 0x3eaaaaab},
+	{'w', "sqrt.rn.f32 d32, a32;", 0x40000000, 0, 0, 0x3fb504f3},
+	{'w', "sqrt.rp.f32 d32, a32;", 0x40000000, 0, 0, 0x3fb504f4},
+	{'w', "sqrt.rn.f32 d32, a32;", 0xbf800000, 0, 0, NAN32},
+	{'w', "rsqrt.approx.f32 d32, a32;", 0x40800000, 0, 0, 0x3f000000},
+	{'w', "ex2.approx.f32 d32, a32;", 0x40400000, 0, 0, 0x41000000},
+	{'w', "lg2.approx.f32 d32, a32;", 0x41000000, 0, 0, 0x40400000},
+	{'w', "sin.approx.f32 d32, a32;", 0, 0, 0, 0},
+	{'w', "cos.approx.f32 d32, a32;", 0, 0, 0, ONE},
+	{'w', "min.f32 d32, a32, b32;", NAN32, ONE, 0, ONE},
+	{'w', "min.NaN.f32 d32, a32, b32;", NAN32, ONE, 0, NAN32},
+	{'w', "min.f32 d32, a32, b32;", 0, 0x80000000, 0, 0x80000000},
+	{'w', "max.f32 d32, a32, b32;", 0x80000000, 0, 0, 0},
+	{'w', "neg.f32 d32, a32;", 0, 0, 0, 0x80000000},
+	{'w', "abs.f32 d32, a32;", 0xbf800000, 0, 0, ONE},
+	{'w', "copysign.f32 d32, a32, b32;", 0x80000000, ONE, 0, 0xbf800000},
+	{'p', "testp.subnormal.f32 p, a32;", 1, 0, 0, 1},
+	{'p', "testp.infinite.f32 p, a32;", 0x7f800000, 0, 0, 1},
+	{'p', "setp.ltu.f32 p, a32, b32;", NAN32, ONE, 0, 1},
+	{'p', "setp.lt.f32 p, a32, b32;", NAN32, ONE, 0, 0},
+	{'p', "setp.ne.f32 p, a32, b32;", NAN32, ONE, 0, 0},
+	{'p', "setp.neu.f32 p, a32, b32;", NAN32, ONE, 0, 1},
+	{'p', "setp.eq.ftz.f32 p, a32, b32;", 1, 0, 0, 1},
+	{'p', "setp.eq.f32 p, a32, b32;", 1, 0, 0, 0},
+	{'d', "add.rn.f64 d64, a64, b64;", ONE64, 0x3ca0000000000000, 0, ONE64},
+	{'d', "add.rp.f64 d64, a64, b64;", ONE64, 0x3ca0000000000000, 0, ONE64 + 1},
+	{'d', "div.rn.f64 d64, a64, b64;", ONE64, 0x4008000000000000, 0, 0x3fd5555555555555},
+	{'d', "div.rp.f64 d64, a64, b64;", ONE64, 0x4008000000000000, 0, 0x3fd5555555555556},
+	{'d', "sqrt.rn.f64 d64, a64;", 0x4000000000000000, 0, 0, 0x3ff6a09e667f3bcd},
+	{'d', "fma.rn.f64 d64, a64, b64, c64;", ONE64 + 1, ONE64 + 1, 0xbff0000000000002,
+		0x3970000000000000},
+};
+
+static const struct row conversions[] = {
+	{'w', "cvt.s32.s8 d32, a32;", 0x80, 0, 0, 0xffffff80},
+	{'w', "cvt.u32.u8 d32, a32;", 0x1ff, 0, 0, 0xff},
+	{'d', "cvt.s64.s32 d64, a32;", 0x80000000, 0, 0, 0xffffffff80000000},
+	{'w', "cvt.sat.u8.s32 d32, a32;", 300, 0, 0, 255},
+	{'w', "cvt.sat.u8.s32 d32, a32;", 0xffffffff, 0, 0, 0},
+	{'w', "cvt.sat.s8.s32 d32, a32;", 0xffffff00, 0, 0, 0xffffff80},
+	{'w', "cvt.rzi.s32.f32 d32, a32;", 0xbfc00000, 0, 0, 0xffffffff},
+	{'w', "cvt.rni.s32.f32 d32, a32;", 0x40200000, 0, 0, 2},
+	{'w', "cvt.rmi.s32.f32 d32, a32;", 0xbfc00000, 0, 0, 0xfffffffe},
+	{'w', "cvt.rpi.s32.f32 d32, a32;", 0x3fc00000, 0, 0, 2},
+	{'w', "cvt.rzi.s32.f32 d32, a32;", 0x7f800000, 0, 0, 0x7fffffff},
+	{'w', "cvt.rzi.s32.f32 d32, a32;", NAN32, 0, 0, 0},
+	{'w', "cvt.rzi.u32.f32 d32, a32;", 0xbf800000, 0, 0, 0},
+	{'d', "cvt.rzi.s64.f64 d64, a64;", 0xc3f0000000000000, 0, 0, UINT64_C(1) << 63},
+	{'d', "cvt.rzi.u64.f32 d64, a32;", 0x7f000000, 0, 0, UINT64_MAX},
+	{'w', "cvt.rn.f32.u32 d32, a32;", 0xffffffff, 0, 0, 0x4f800000},
+	{'w', "cvt.rz.f32.u32 d32, a32;", 0xffffffff, 0, 0, 0x4f7fffff},
+	{'w', "cvt.rn.f32.u64 d32, a64;", UINT64_MAX, 0, 0, 0x5f800000},
+	{'w', "cvt.rm.f32.s64 d32, a64;", UINT64_C(1) << 63, 0, 0, 0xdf000000},
+	{'w', "cvt.rn.f32.f64 d32, a64;", 0x3fd5555555555555, 0, 0, 0x3eaaaaab},
+	{'w', "cvt.rz.f32.f64 d32, a64;", 0x3fd5555555555555, 0, 0, 0x3eaaaaaa},
+	{'d', "cvt.f64.f32 d64, a32;", 1, 0, 0, 0x36a0000000000000},
+	{'w', "cvt.rpi.f32.f32 d32, a32;", 0x3fc00000, 0, 0, 0x40000000},
+	{'w', "cvt.sat.f32.f32 d32, a32;", 0x40000000, 0, 0, ONE},
+	{'w', "cvt.ftz.f32.f32 d32, a32;", 5, 0, 0, 0},
+	{'h', "cvt.rn.f16.f32 d16, a32;", 0x477ff000, 0, 0, 0x7c00},
+	{'h', "cvt.rz.f16.f32 d16, a32;", 0x477ff000, 0, 0, 0x7bff},
+	{'h', "cvt.rn.f16.f32 d16, a32;", 0x33000000, 0, 0, 0},
+	{'h', "cvt.rn.f16.f32 d16, a32;", 0x33000001, 0, 0, 1},
+	{'w', "cvt.f32.f16 d32, a16;", 0x0001, 0, 0, 0x33800000},
+	{'w', "cvt.f32.f16 d32, a16;", 0xfc00, 0, 0, 0xff800000},
+	{'h', "cvt.rn.bf16.f32 d16, a32;", 0x3f808000, 0, 0, 0x3f80},
+	{'h', "cvt.rn.bf16.f32 d16, a32;", 0x3f818000, 0, 0, 0x3f82},
+	{'w', "cvt.rn.f16x2.f32 d32, a32, b32;", ONE, 0x40000000, 0, 0x3c004000},
+	{'w', "cvt.rn.relu.bf16x2.f32 d32, a32, b32;", 0xbf800000, 0x40000000, 0, 0x00004000},
+	{'w', "cvt.rna.tf32.f32 d32, a32;", 0x3f801000, 0, 0, 0x3f802000},
+	{'h', "cvt.rn.satfinite.e4m3x2.f32 d16, a32, b32;", 0x44000000, ONE, 0, 0x7e38},
+	{'h', "cvt.rni.f16.f16 d16, a16;", 0x4100, 0, 0, 0x4000},
+	{'w', "cvt.rzi.s32.f16 d32, a16;", 0xc100, 0, 0, 0xfffffffe},
+};
+
+static const struct row halves[] = {
+	{'h', "add.f16 d16, a16, b16;", 0x3c00, 0x1000, 0, 0x3c00},
+	{'h', "add.f16 d16, a16, b16;", 0x3c01, 0x1000, 0, 0x3c02},
+	{'h', "mul.f16 d16, a16, b16;", 0x7bff, 0x4000, 0, 0x7c00},
+	{'h', "fma.rn.f16 d16, a16, b16, c16;", 0x3c01, 0x3c01, 0xbc02, 0x0010},
+	{'h', "fma.rn.relu.f16 d16, a16, b16, c16;", 0x3c00, 0xbc00, 0, 0},
+	{'h', "sub.sat.f16 d16, a16, b16;", 0x4400, 0x3c00, 0, 0x3c00},
+	{'h', "min.f16 d16, a16, b16;", 0x7e00, 0x3c00, 0, 0x3c00},
+	{'h', "max.NaN.f16 d16, a16, b16;", 0x7e00, 0x3c00, 0, 0x7fff},
+	{'h', "neg.f16 d16, a16;", 0x3c00, 0, 0, 0xbc00},
+	{'h', "ex2.approx.f16 d16, a16;", 0x4000, 0, 0, 0x4400},
+	{'w', "add.f16x2 d32, a32, b32;", 0x3c004000, 0x3c003c00, 0, 0x40004200},
+	{'w', "fma.rn.f16x2 d32, a32, b32, c32;", 0x3c004000, 0x40004000, 0x3c000000,
+		0x42004400},
+	{'w', "fma.rn.bf16x2 d32, a32, b32, c32;", 0x3f804000, 0x40004000, 0x3f800000,
+		0x40404080},
+	{'h', "add.bf16 d16, a16, b16;", 0x3f80, 0x3b80, 0, 0x3f80},
+	{'p', "setp.lt.f16 p, a16, b16;", 0x3c00, 0x4000, 0, 1},
+	{'p', "setp.eq.f16x2 r|p, a32, b32;", 0x3c004000, 0x3c003c00, 0, 1},
+	{'w', "set.gt.f16x2.f16x2 d32, a32, b32;", 0x3c004000, 0x3c003c00, 0, 0x00003c00},
+	{'w', "set.eq.u32.bf16x2 d32, a32, b32;", 0x3f804000, 0x3f803f80, 0, 0xffff0000},
+};
+
+static uint64_t *memory;
+static unsigned wrong;
+
+static void run_row(const struct row *row)
+{
+	static const char frame[] =
+		".visible .entry k(.param .u64 at, .param .u32 odd)\n{\n"
+		".reg .b16 a16, b16, c16, d16, e16; .reg .b32 a32, b32, c32, d32, e32, t, o;\n"
+		".reg .b64 a64, b64, c64, d64, at0, at1; .reg .pred p, q, r, s;\n"
+		"ld.param.u64 at0, [at]; ld.param.u32 o, [odd]; mov.u32 t, %%tid.x;\n"
+		"ld.global.u64 a64, [at0]; ld.global.u64 b64, [at0+8]; ld.global.u64 c64, "
+		"[at0+16];\n"
+		"cvt.u32.u64 a32, a64; cvt.u32.u64 b32, b64; cvt.u32.u64 c32, c64;\n"
+		"cvt.u16.u64 a16, a64; cvt.u16.u64 b16, b64; cvt.u16.u64 c16, c64;\n"
+		"mov.u64 d64, 0x5a5a5a5a5a5a5a5a; mov.u32 d32, 0x5a5a5a5a; mov.u16 d16, "
+		"0x5a5a;\n"
+		"setp.ne.u32 p, t, t; not.b32 t, t; and.b32 t, t, o; setp.ne.u32 s, t, 0;\n"
+		"@s bra OUT;\n%s\nOUT:\n%s\n"
+		"mov.u32 t, %%tid.x; mad.wide.u32 at1, t, 8, at0; st.global.u64 [at1+32], "
+		"d64;\n"
+		"ret;\n}\n";
+	const char *get = row->result == 'h'   ? "cvt.u64.u16 d64, d16;"
+			  : row->result == 'w' ? "cvt.u64.u32 d64, d32;"
+			  : row->result == 'p' ? "selp.b64 d64, 1, 0, p;"
+					       : "";
+	uint64_t kept = row->result == 'h'   ? (uint16_t)KEPT
+			: row->result == 'w' ? (uint32_t)KEPT
+			: row->result == 'p' ? 0
+					     : KEPT;
+	struct ptx_module *module;
+	struct ptx_error error;
+	char text[4096];
+	struct {
+		uint64_t at;
+		uint32_t odd;
+	} params = {(uint64_t)(uintptr_t)memory, 0};
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	snprintf(text, sizeof(text), frame, row->text, get);
+#pragma GCC diagnostic pop
+	module = text_load("sm_90", text);
+	memory[0] = row->a;
+	memory[1] = row->b;
+	memory[2] = row->c;
+	for (params.odd = 0; params.odd < 2; params.odd++) {
+		memset(memory + 4, 0, 32 * 8);
+		if (text_launch(module, "k", 1, 32, 0, &params, &error)) {
+			print_error("%s: line %d: %s\n", row->text, error.line, error.text);
+			wrong++;
+			break;
+		}
+		for (unsigned l = 0; l < 32; l++) {
+			uint64_t want = params.odd && !(l & 1) ? kept : row->want;
+
+			if (memory[4 + l] != want) {
+				print_error("%s: lane %u has %#llx, not %#llx\n", row->text, l,
+					(unsigned long long)memory[4 + l],
+					(unsigned long long)want);
+				wrong++;
+				break;
+			}
+		}
+	}
+	ptx_module_free(module);
+}
+
+#define TABLE_TEST(table)                                                                      \
+	static void test_##table(void **state)                                                 \
+	{                                                                                      \
+		(void)state;                                                                   \
+		wrong = 0;                                                                     \
+		for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++)                  \
+			run_row(&table[k]);                                                    \
+		assert_int_equal(wrong, 0);                                                    \
+	}
+TABLE_TEST(integers)
+TABLE_TEST(floats)
+TABLE_TEST(conversions)
+TABLE_TEST(halves)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_integers),
+		cmocka_unit_test(test_floats),
+		cmocka_unit_test(test_conversions),
+		cmocka_unit_test(test_halves),
+	};
+
+	text_init(1);
+	memory = text_memory(4096);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
