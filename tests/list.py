@@ -26,14 +26,14 @@ OTHERS = {
         "tests/cluster/run.py", "tests/programs/run.sh", "tests/stack/run.py", "tests/torch/run.py"),
     "what several tests share": (
         "tests/fuzz/agent_replay.c", "tests/fuzz/forked.c", "tests/gpu/library.sh",
-        "tests/gpu/rows.py", "softgpu/tests/ptx_run_text.c"),
+        "tests/gpu/rows.py", "softgpu/ptx/tests/run_text.c"),
     "tools beside the tests": (
         "tests/cluster/build.sh", "tests/cluster/netpol.py", "tests/cluster/node.py",
         "tests/cluster/pack.sh", "tests/deploy/schemas.py", "tests/deploy/tools.sh",
         "tests/fuzz/seeds.py", "tests/images/engine.sh", "tests/torch/install.sh",
-        "tests/list.py", "softgpu/tests/ptx_load.c"),
+        "tests/list.py", "softgpu/ptx/tests/load.c"),
 }
-FOLDERS = ("tests", "softgpu/tests")
+FOLDERS = ("tests", "softgpu/ptx/tests")
 PROGRAM = {
     ".c": re.compile(r"^int main\(|^int LLVMFuzzerTestOneInput\(", re.M),
     ".cu": re.compile(r"^int main\(|^TEST_MAIN|^__global__", re.M),

@@ -45,7 +45,7 @@ $(BUILD)/tests/ptx_load: $(OBJ)/softgpu/ptx/tests/load.o $(PTX_OBJS)
 .PHONY: test-ptx
 test: test-ptx
 test-ptx: $(PTX_TESTS:$(BUILD)/tests/%=run-%) ## the PTX interpreter
-$(foreach test,$(notdir $(PTX_TESTS)),$(call add_test,$(test),softgpu/tests/$(test).c, \
+$(foreach test,$(notdir $(PTX_TESTS)),$(call add_test,$(test),softgpu/ptx/tests/$(test:ptx_%=%).c, \
 	$(BUILD)/tests/$(test),timeout 120 $$< && VCUDA_PTX_ISA=base timeout 120 $$<))
 
 $(BUILD)/bench/ptx_matmul: $(OBJ)/bench/ptx_matmul.o $(PTX_OBJS)
