@@ -29,6 +29,11 @@ static _Atomic uint64_t last_context_id;
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool numbers_taken[CONTEXT_MAX];
 
+uint16_t context_number(const struct context *context)
+{
+	return context->number;
+}
+
 struct context *context_current(void)
 {
 	struct context *context = thread_self.current;

@@ -16,7 +16,7 @@
 #include "shim/driver/copy.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/graph.h"
-#include "shim/driver/output.h"
+#include "shim/engine/driver.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/order.h"

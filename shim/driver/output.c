@@ -4,7 +4,7 @@
  * bytes of text there have been so far before it answers a call that waits, and before it tells
  * of a fault; only where that has grown is anything asked for.
  */
-#include "shim/driver/output.h"
+#include "shim/engine/driver.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

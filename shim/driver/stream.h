@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "shim/driver/context.h"
+#include "shim/engine/driver.h"
 
 /* A word that the agent will set when something is done. */
 struct watch {
@@ -50,17 +51,13 @@ CUresult event_share(CUevent hEvent);
 /* The context is gone: its streams and events are stale. */
 void stream_reset(struct context *context);
 
-/* What crosses for a stream of the app's, before work on it. INVALID_CONTEXT, INVALID_HANDLE,
- * or what a capture says. */
-CUresult stream_number(CUstream stream, uint64_t *number);
-/* The same for questions: nothing is going to be put on it. */
+/* As stream_number() (shim/engine/driver.h), for questions: nothing is going to be put on it.
+ */
 CUresult stream_plain(CUstream stream, uint64_t *number);
 /* By number; 0: the current context's legacy stream. NULL: none. */
 struct stream *stream_find(uint64_t number);
 /* The context's own stream whose copies overtake what waits behind a host function. */
 CUresult stream_ahead(struct context *context, CUstream *stream);
-/* A thread's own stream, at the thread's end. */
-void stream_end(uint64_t number);
 /* Work up to frame SEQ is known to be done in that stream (0 = legacy of the current context).
  */
 void stream_synced(uint64_t number, uint64_t seq);

@@ -9,7 +9,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/engine/engine.h"
-#include "shim/driver/output.h"
+#include "shim/engine/driver.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/engine/session.h"
 #include "shim/driver/stream.h"

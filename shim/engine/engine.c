@@ -12,13 +12,11 @@
 #include <unistd.h>
 
 #include "common/wait.h"
+#include "shim/engine/driver.h"
 #include "shim/engine/handle.h"
-#include "shim/driver/module/module.h"
-#include "shim/driver/output.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
-#include "shim/driver/stream.h"
 #include "shim/engine/thread.h"
 
 /* A sleeper looks at the state of the session that often: what bounds how long a sidecar's
@@ -605,14 +603,14 @@ uint64_t shim_function(struct shim_call *call, CUfunction function)
 	CUresult status;
 
 	if (found)
-		return found->handle;
+		return function_handle(found);
 	if (!aside_put(&aside, call))
 		return 0;
 	status = function_find(function, &found);
 	aside_back(&aside, call);
 	if (status && !call->status)
 		call->status = status;
-	return found ? found->handle : 0;
+	return found ? function_handle(found) : 0;
 }
 
 uint64_t shim_stream(struct shim_call *call, CUstream stream)

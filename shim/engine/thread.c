@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shim/driver/context.h"
-#include "shim/driver/stream.h"
+#include "protocol/wire/handle.h"
+#include "shim/engine/driver.h"
 
 struct thread_rest {
 	struct context *stack[THREAD_STACK];
@@ -83,7 +83,7 @@ static struct thread_rest *thread_rest(void)
 void thread_set(struct context *context)
 {
 	thread_self.current = context;
-	thread_self.number = context ? context->number : CONTEXT_NONE;
+	thread_self.number = context ? context_number(context) : CONTEXT_NONE;
 }
 
 bool thread_push(struct context *context)

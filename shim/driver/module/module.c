@@ -370,6 +370,11 @@ static CUresult module_names(struct module *module, uint32_t first, uint32_t *to
 	return status;
 }
 
+uint64_t function_handle(const struct function *function)
+{
+	return function->handle;
+}
+
 CUresult function_find(CUfunction function, struct function **out)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)function;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "protocol/wire/open.h"
+#include "shim/engine/driver.h"
 
 struct context;
 struct module;
@@ -68,8 +69,6 @@ struct context *module_context(const struct module *module);
 /* The context is gone, and the worker has dropped what it held. */
 void module_reset(struct context *context);
 
-/* A CUfunction, or a CUkernel cast to one: its function in the current context. */
-CUresult function_find(CUfunction function, struct function **out);
 /* The kernel's function in the current context (library.c). */
 CUresult library_function(uint64_t kernel, struct function **out);
 
