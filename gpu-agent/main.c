@@ -16,7 +16,7 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/front/health.h"
 #include "gpu-agent/probe/library.h"
-#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/supervisor/options.h"

@@ -16,7 +16,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/cache/compiled.h"
 
 /* The kernel's OOM killer takes a worker before it takes the front, whose end is everybody's.
  */

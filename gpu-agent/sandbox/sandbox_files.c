@@ -25,7 +25,7 @@
 #include "common/cleanup.h"
 #include "common/folder.h"
 #include "common/log.h"
-#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 /* Newer than the headers of Debian 12. */

@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/agent.h"
-#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/control.h"
 #include "gpu-agent/supervisor/spawn.h"
 #include "gpu-agent/supervisor/ready.h"

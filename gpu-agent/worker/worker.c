@@ -21,7 +21,7 @@
 
 #include "common/descriptors.h"
 #include "common/log.h"
-#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/worker/warm.h"

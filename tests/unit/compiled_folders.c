@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/cache/compiled.h"
 
 static char base[] = "/tmp/vcuda-compiled-XXXXXX";
 static struct agent_config config;

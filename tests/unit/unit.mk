@@ -19,7 +19,7 @@ UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/worker/libraries/cudnn/*.c
 	gpu-agent/probe/library.c gpu-agent/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
 UNIT_PREFIXES += compiled
-UNIT_OBJS_compiled = $(call objects,gpu-agent/supervisor/compiled.c)
+UNIT_OBJS_compiled = $(call objects,gpu-agent/cache/compiled.c)
 UNIT_LIBS_compiled = -lcrypto
 UNIT_LIBS_sidecar = -lcjson
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/supervisor/compiled.h"
+#include "gpu-agent/cache/compiled.h"
 
 #include <dirent.h>
 #include <errno.h>
