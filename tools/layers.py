@@ -1,54 +1,235 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the layers: common < protocol < transport < {shim, sidecar, gpu-agent}, and softgpu apart.
+"""Holds the layers and the rooms: which folder may include what of which other folder.
 
-A file may include headers of its own folder and of the folders listed for it; anything else is
-named with its line, and the exit status is 1.
+    common < protocol < transport < {shim, sidecar, gpu-agent}, and softgpu apart
+
+A room is a folder with one subject (its README.md says which); a file belongs to the room with the
+longest name that it lies in, and generated code to the room of what it was generated from.  Each
+include that its room is not allowed is named with its line; so is a circle between rooms, a room
+that is not in this table, and a line of this table that nothing uses any more.  Exit status 1 then.
+
+    tools/layers.py           checks
+    tools/layers.py --test    shows that it would find each kind of fault
 """
 import os
 import re
 import sys
 
+# room: the rooms whose headers it may include, beside its own.
 ALLOWED = {
-    "common": {"common"},
-    "protocol": {"common", "protocol"},
-    "transport": {"common", "protocol", "transport"},
-    "shim": {"common", "protocol", "shim"},
-    "sidecar": {"common", "protocol", "transport", "sidecar"},
-    "gpu-agent": {"common", "protocol", "transport", "gpu-agent"},
-    "softgpu": {"softgpu"},
-    "command": {"common", "protocol", "transport", "command"},
-    "bench": {"common", "protocol", "softgpu"},
+    "common": "",
+    "protocol/wire": "",
+    "protocol/libraries": "protocol/wire",
+    "protocol/generated": "protocol/wire protocol/libraries",
+    "transport": "common protocol/wire",
+
+    "shim/engine": "common protocol/wire",
+    "shim/driver": "common protocol/wire protocol/generated shim/engine",
+    "shim/nvml": "common shim/driver",
+    "shim/runtime": "shim/engine",
+    "shim/loader": "",
+    "shim/libraries/common": "shim/engine",
+    "shim/libraries/cublas":
+        "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
+    "shim/libraries/cublaslt":
+        "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
+    "shim/libraries/cudnn":
+        "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
+    "shim/libraries/unserved": "",
+
+    # What sees frames and no call: the pod's sidecar.
+    "sidecar": "common protocol/wire transport",
+    "command": "common protocol/wire transport",  # and asks NVIDIA's interfaces as a program does
+
+    # The headers of what the kinds of process say to each other, and main.c, which starts each.
+    "gpu-agent": "common protocol/wire",
+    "gpu-agent/main.c":
+        "common gpu-agent gpu-agent/supervisor gpu-agent/front gpu-agent/probe gpu-agent/sandbox gpu-agent/cache",
+    "gpu-agent/cache": "common gpu-agent",
+    "gpu-agent/sandbox": "common gpu-agent gpu-agent/cache",
+    "gpu-agent/probe": "common gpu-agent",
+    "gpu-agent/supervisor": "common transport gpu-agent gpu-agent/cache gpu-agent/sandbox",
+    "gpu-agent/front":
+        "common protocol/wire gpu-agent gpu-agent/supervisor gpu-agent/sandbox gpu-agent/probe",
+    "gpu-agent/worker":
+        "common protocol/wire protocol/generated transport gpu-agent gpu-agent/cache gpu-agent/probe"
+        " gpu-agent/sandbox",
+    "gpu-agent/worker/driver": "common protocol/wire protocol/generated gpu-agent/worker",
+    "gpu-agent/worker/libraries/cublas":
+        "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/probe",
+    "gpu-agent/worker/libraries/cublaslt":
+        "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/probe",
+    "gpu-agent/worker/libraries/cudnn":
+        "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/probe",
+
+    # The table of all serve functions, for the worker's loop.
+    "gpu-agent/generated/cuda_serve.c":
+        "protocol/generated gpu-agent/worker gpu-agent/worker/libraries/cublas"
+        " gpu-agent/worker/libraries/cublaslt gpu-agent/worker/libraries/cudnn",
+
+    "softgpu/ptx": "",
+    "softgpu/ptx/parse": "softgpu/ptx",
+    "softgpu/ptx/decode": "softgpu/ptx/parse",
+    "softgpu/ptx/ops": "softgpu/ptx",
+    "softgpu/ptx/run": "softgpu/ptx",
+    "softgpu/ptx/tests": "softgpu/ptx",
+    "softgpu/driver": "softgpu/ptx",
+    "softgpu/blas": "softgpu/driver",
+    "softgpu/dnn": "softgpu/driver",
+
+    "bench": "common protocol/wire softgpu/ptx",
+}
+# Of its family's room: what is generated from FAMILY.api.
+GENERATED = {
+    "shim/generated": {"cuda_calls": "shim/engine", "cuda": "shim/driver", "cudart": "shim/runtime", "": "shim/libraries/"},
+    "gpu-agent/generated": {"cuda": "gpu-agent/worker", "serve": "gpu-agent/worker",
+                            "": "gpu-agent/worker/libraries/"},
+}
+# (file, header): what a room may not and does, with the reason.
+EXCEPTIONS = {
+    ("gpu-agent/worker/warm.c", "gpu-agent/worker/libraries/cudnn/cudnn.h"):
+        "a warm worker opens each library by name",
+    ("gpu-agent/worker/driver/context.c", "gpu-agent/worker/libraries/cudnn/cudnn.h"):
+        "what cuDNN keeps for a context goes with it",
+    ("shim/libraries/cublaslt/cublaslt.h", "shim/libraries/cublas/status.h"):
+        "cuBLASLt's statuses are cuBLAS's",
+    ("gpu-agent/worker/libraries/cublaslt/cublaslt.c", "gpu-agent/worker/libraries/cublas/cublas.h"):
+        "cuBLASLt takes handles of cuBLAS",
 }
 # The shim uses headers of common only: it links libc and nothing else.
 SHIM_COMMON = {"common/wait.h", "common/cleanup.h"}
+# Rooms that must not know a library of NVIDIA's, nor that CUDA has types.
+NO_CUDA = ("common", "transport", "sidecar", "gpu-agent/front", "gpu-agent/supervisor",
+           "gpu-agent/sandbox", "gpu-agent/cache")
+
+
+def room_of(path):
+    """The room of a file or header; None where no room holds it."""
+    folder, name = os.path.split(path)
+    if path in ALLOWED:
+        return path
+    if folder in GENERATED:
+        family = re.match(r"[a-z]+", name).group()
+        rooms = GENERATED[folder]
+        return rooms.get(name.split(".")[0]) or rooms.get(family, rooms[""] + family)
+    while folder and folder not in ALLOWED:
+        folder = os.path.dirname(folder)
+    return folder or None
+
+
+def includes(top):
+    """(file, line number, header as written, whether with quotes) of every C file outside of tests."""
+    for first in sorted({room.split("/")[0] for room in ALLOWED}):
+        for path, folders, names in os.walk(os.path.join(top, first)):
+            folders.sort()
+            for name in sorted(names):
+                if not name.endswith((".c", ".h")):
+                    continue
+                file = os.path.relpath(os.path.join(path, name), top)
+                with open(os.path.join(top, file), encoding="utf-8") as lines:
+                    for number, line in enumerate(lines, 1):
+                        got = re.match(r'\s*#\s*include\s+(["<])([^">]+)', line)
+                        if got:
+                            yield file, number, got.group(2), got.group(1) == '"'
+
+
+def circle(edges):
+    """The rooms of one circle, or []."""
+    state, stack = {}, []
+
+    def visit(room):
+        state[room] = 1
+        stack.append(room)
+        for other in sorted(edges.get(room, ())):
+            if state.get(other) == 1:
+                return stack[stack.index(other):] + [other]
+            if other not in state:
+                got = visit(other)
+                if got:
+                    return got
+        state[room] = 2
+        stack.pop()
+        return []
+
+    for room in sorted(edges):
+        if room not in state:
+            got = visit(room)
+            if got:
+                return got
+    return []
+
+
+def faults_of(found):
+    """The faults of (file, number, header, quoted)…, and how many files there were."""
+    faults, edges, used, excused, files = [], {}, set(), set(), set()
+    for file, number, header, quoted in found:
+        files.add(file)
+        room = room_of(file)
+        if room is None:
+            faults.append(f"{file}: lies in no room of tools/layers.py")
+            continue
+        if not quoted:
+            if room in NO_CUDA and re.match(r"(cuda|cudnn|cublas|nvml)", header):
+                faults.append(f"{file}:{number}: {room}/ must not include <{header}>")
+            continue
+        if "/" not in header:
+            continue
+        target = room_of(header)
+        if (file, header) in EXCEPTIONS:
+            excused.add((file, header))
+            continue
+        if target != room:
+            if target not in ALLOWED[room].split() or \
+                    (room.startswith("shim/") and target == "common" and header not in SHIM_COMMON):
+                faults.append(f"{file}:{number}: {room}/ must not include {header}")
+            used.add((room, target))
+            edges.setdefault(room, set()).add(target)
+    got = circle(edges)
+    if got:
+        faults.append("a circle of rooms: " + " -> ".join(got))
+    for room in ALLOWED:
+        for target in ALLOWED[room].split():
+            if (room, target) not in used:
+                faults.append(f"tools/layers.py: {room} does not use {target}: take it out")
+    faults += [f"tools/layers.py: {file} does not include {header}: no exception"
+               for file, header in EXCEPTIONS if (file, header) not in excused]
+    return faults, len(files)
+
+
+def test(found):
+    """Each kind of fault is found."""
+    cases = {
+        "must not include gpu-agent/worker/worker.h":
+            ("gpu-agent/front/hello.c", 1, "gpu-agent/worker/worker.h", True),
+        "must not include protocol/generated/cuda_wire.h":
+            ("sidecar/ring.c", 1, "protocol/generated/cuda_wire.h", True),
+        "must not include <cuda.h>": ("gpu-agent/front/hello.c", 1, "cuda.h", False),
+        "must not include shim/libraries/cudnn/cudnn.h":
+            ("shim/libraries/cublas/handle.c", 1, "shim/libraries/cudnn/cudnn.h", True),
+        "must not include common/config.h": ("shim/engine/ring.c", 1, "common/config.h", True),
+        "a circle of rooms": ("shim/engine/ring.c", 1, "shim/driver/stream.h", True),
+        "lies in no room": ("shim/new.c", 1, "stdio.h", False),
+    }
+    for what, include in cases.items():
+        if not any(what in fault for fault in faults_of(found + [include])[0]):
+            sys.exit(f"layers.py --test: {include} is not found: {what}")
+    if not any("take it out" in f for f in faults_of([i for i in found if "sandbox" not in i[2]])[0]):
+        sys.exit("layers.py --test: a line that nothing uses is not found")
+    print(f"layers: {len(cases) + 1} kinds of fault are found")
 
 
 def main():
     top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-    os.chdir(top)
-    faults = files = 0
-    for folder in sorted(ALLOWED):
-        for path, folders, names in os.walk(folder):
-            for name in sorted(names):
-                if not name.endswith((".c", ".h")):
-                    continue
-                files += 1
-                file = os.path.join(path, name)
-                for number, line in enumerate(open(file, encoding="utf-8"), 1):
-                    got = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-                    if not got or "/" not in got.group(1):
-                        continue
-                    target = got.group(1)
-                    allowed = target.split("/")[0] in ALLOWED[folder]
-                    if folder == "shim" and target.startswith("common/"):
-                        allowed = target in SHIM_COMMON
-                    if not allowed:
-                        print(f"{file}:{number}: {folder}/ must not include {target}")
-                        faults += 1
+    found = list(includes(top))
+    faults, files = faults_of(found)
     if not files:
         sys.exit("layers.py: found no files")
-    print(f"layers: {files} files, {faults} faults")
+    for fault in faults:
+        print(fault)
+    print(f"layers: {files} files in {len(ALLOWED)} rooms, {len(faults)} faults")
+    if not faults and "--test" in sys.argv[1:]:
+        test(found)
     sys.exit(1 if faults else 0)
 
 
