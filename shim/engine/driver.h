@@ -12,9 +12,9 @@
 struct context;
 struct function;
 
-/* Prints what kernels have printed since the last time, on the app's stdout and stderr; two loads
- * where nothing has come. Call it after each answer that tells of finished work or of a fault.
- * Takes its own lock; makes calls. */
+/* Prints what kernels have printed since the last time, on the app's stdout and stderr; two
+ * loads where nothing has come. Call it after each answer that tells of finished work or of a
+ * fault. Takes its own lock; makes calls. */
 void output_fetch(void);
 
 /* What crosses for a stream of the app's, before work on it. INVALID_CONTEXT, INVALID_HANDLE,
@@ -23,8 +23,8 @@ CUresult stream_number(CUstream stream, uint64_t *number);
 /* A thread's own stream, at the thread's end. */
 void stream_end(uint64_t number);
 
-/* The function behind what the app calls a function: a CUfunction or a CUkernel, whose module is
- * loaded into the current context where it is not yet. */
+/* The function behind what the app calls a function: a CUfunction or a CUkernel, whose module
+ * is loaded into the current context where it is not yet. */
 CUresult function_find(CUfunction function, struct function **out);
 /* What crosses for it. */
 uint64_t function_handle(const struct function *function);
