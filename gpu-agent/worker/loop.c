@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -17,49 +16,11 @@
 #define TURN_FRAMES 64
 #define ASK_NS 4000000000ull	  /* of silence before a PING */
 #define SILENCE_NS 15000000000ull /* the client's, until it counts as gone */
-/* While a host function is outstanding, so many frames are issued at the most: the driver's
- * queue (1024 launches) must never be what the loop blocks on, since the word that ends the
- * wait comes through the loop. */
-#define HOST_FUNC_FRAMES 256
-#define STASH_MAX (64u << 20)
 
-/* Whether the frame's call has the mark SERVE_SLOW or SERVE_WAITS. */
-static bool loop_marked(
-	const struct serve_entry *entry, const struct frame_header *h, uint16_t mark)
+bool loop_marked(const struct serve_entry *entry, const struct frame_header *h, uint16_t mark)
 {
 	return entry && entry->flags & mark &&
 	       (h->kind == FRAME_CALL || !(entry->flags & SERVE_FIRST));
-}
-
-/* Whether the frame must be kept for later. Behind a fault host functions never run, and the
- * driver waits for nothing. */
-static bool loop_holds(struct worker *w, const struct frame_header *h)
-{
-	return w->host_funcs && !w->sticky &&
-	       (w->issued_behind >= HOST_FUNC_FRAMES || limits_full(w) ||
-		       loop_marked(serve_find(h->op), h, SERVE_WAITS));
-}
-
-/* What a host function needs to end cannot wait behind it (STREAM_AHEAD). */
-static bool loop_overtakes(struct worker *w)
-{
-	const struct wire_vcudaCopyOut *out = (const void *)w->frame_body;
-	const struct wire_vcudaCopyIn *in = (const void *)w->frame_body;
-	const struct wire_vcudaSync *sync = (const void *)w->frame_body;
-	const struct worker_stream *stream;
-	uint64_t handle = 0;
-	struct name *name;
-
-	if (w->frame.op == OP_vcudaCopyOut && w->frame.body >= sizeof(*out))
-		handle = out->stream;
-	else if (w->frame.op == OP_vcudaCopyIn && w->frame.body >= sizeof(*in))
-		handle = in->stream;
-	else if (w->frame.op == OP_vcudaSync && w->frame.body >= sizeof(*sync) &&
-		 sync->scope == SYNC_STREAM)
-		handle = sync->handle;
-	name = handle ? names_find(w, handle, KIND_CUstream) : NULL;
-	stream = name ? name->object : NULL;
-	return stream && stream->flags & STREAM_AHEAD;
 }
 
 static void loop_lie(struct worker *w, const char *what)
@@ -123,7 +84,7 @@ static void loop_answer(struct worker *w, struct request *r, CUresult status)
 }
 
 /* A serve function that puts a copy to the host on its way needs staging for it. */
-static bool loop_can_serve(struct worker *w)
+bool loop_can_serve(struct worker *w)
 {
 	const struct wire_vcudaCopyOut *copy = (const void *)w->frame_body;
 	uint64_t n;
@@ -142,7 +103,7 @@ static bool loop_can_serve(struct worker *w)
 	       w->out.count < STAGING_RANGES;
 }
 
-static void loop_serve(struct worker *w)
+void loop_serve_frame(struct worker *w)
 {
 	static _Alignas(16) unsigned char answer[ANSWER_MAX];
 	const struct serve_entry *entry = serve_find(w->frame.op);
@@ -186,7 +147,7 @@ static void loop_serve(struct worker *w)
 	loop_answer(w, &r, status);
 }
 
-static void loop_range_done(struct worker *w)
+void loop_range_done(struct worker *w)
 {
 	if (w->frame_range && !w->frame_range->event)
 		staging_done(w->frame_range);
@@ -203,94 +164,10 @@ static void loop_frame_done(struct worker *w)
 	w->payload_lane = 0;
 }
 
-/* Keeps the frame for later (loop_holds). */
-static void loop_stash(struct worker *w)
-{
-	struct stash *s = &w->stash;
-	uint32_t payload = w->frame.length - w->frame.body;
-	size_t need = sizeof(w->frame) + w->frame.length;
-
-	if (s->used + need > s->room && s->at) {
-		memmove(s->bytes, s->bytes + s->at, s->used - s->at);
-		s->used -= s->at;
-		s->at = 0;
-	}
-	if (s->used + need > s->room) {
-		size_t room = s->room ? s->room : 1u << 20;
-		unsigned char *bytes;
-
-		while (room < s->used + need)
-			room *= 2;
-		bytes = room <= STASH_MAX ? realloc(s->bytes, room) : NULL;
-		if (bytes)
-			s->bytes = bytes;
-		if (!s->body)
-			s->body = aligned_alloc(64, FRAME_BODY_MAX);
-		if (!bytes || !s->body) {
-			worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
-				"too much is waiting behind a host function");
-			return;
-		}
-		s->room = room;
-	}
-	memcpy(s->bytes + s->used, &w->frame, sizeof(w->frame));
-	memcpy(s->bytes + s->used + sizeof(w->frame), w->frame_body, w->frame.body);
-	if (payload)
-		memcpy(s->bytes + s->used + sizeof(w->frame) + w->frame.body, w->frame_payload,
-			payload);
-	s->used += need;
-}
-
-static bool loop_serve_stashed(struct worker *w)
-{
-	struct stash *s = &w->stash;
-	const unsigned char *at = s->bytes + s->at;
-	uint32_t payload;
-
-	memcpy(&w->frame, at, sizeof(w->frame));
-	memcpy(w->frame_body, at + sizeof(w->frame), w->frame.body);
-	if (loop_holds(w, &w->frame) || limits_full(w) || !loop_can_serve(w))
-		return false;
-	payload = w->frame.length - w->frame.body;
-	w->frame_range = NULL;
-	if (payload) {
-		w->frame_range = staging_take(w, &w->in, payload, &w->frame_payload);
-		if (!w->frame_range)
-			return false;
-		memcpy(w->frame_payload, at + sizeof(w->frame) + w->frame.body, payload);
-	}
-	loop_serve(w);
-	loop_range_done(w);
-	if (w->host_funcs)
-		w->issued_behind++;
-	s->at += sizeof(w->frame) + w->frame.length;
-	if (s->at == s->used)
-		s->at = s->used = 0;
-	return true;
-}
-
-/* Serves the first stashed frame, while what the socket has brought of another stays as it is.
- * false: it cannot be served now. */
-static bool loop_unstash(struct worker *w)
-{
-	struct frame_header coming = w->frame;
-	struct staging_range *range = w->frame_range;
-	unsigned char *body = w->frame_body, *payload = w->frame_payload;
-	bool served;
-
-	w->frame_body = w->stash.body;
-	served = loop_serve_stashed(w);
-	w->frame = coming;
-	w->frame_range = range;
-	w->frame_body = body;
-	w->frame_payload = payload;
-	return served;
-}
-
 /* Deals with the complete frame. false: it has to wait. */
 static bool loop_take(struct worker *w)
 {
-	bool behind = w->stash.used || loop_holds(w, &w->frame);
+	bool behind = w->stash.used || stash_holds(w, &w->frame);
 
 	if (!behind && !reply_room(w))
 		return false;
@@ -300,16 +177,16 @@ static bool loop_take(struct worker *w)
 	case FRAME_BYE: worker_end(w, CUDA_SUCCESS, "the client ended it"); break;
 	default:
 		if (w->frame.op == OP_vcudaHostFuncDone) {
-			loop_serve(w); /* overtakes: it is what the stream waits for */
-		} else if (behind && !loop_overtakes(w)) {
+			loop_serve_frame(w); /* overtakes: it is what the stream waits for */
+		} else if (behind && !stash_overtakes(w)) {
 			/* Nothing has to come through to here: the client's sends may wait. */
 			if (!w->host_funcs)
 				return false;
-			loop_stash(w);
+			stash_keep(w);
 		} else {
 			if ((!behind && limits_full(w)) || !loop_can_serve(w))
 				return false;
-			loop_serve(w);
+			loop_serve_frame(w);
 			if (w->host_funcs)
 				w->issued_behind++;
 		}
@@ -570,7 +447,7 @@ void loop_run(struct worker *w)
 	while (!w->ended) {
 		bool progress = false;
 
-		while (w->stash.used && loop_unstash(w))
+		while (w->stash.used && stash_serve(w))
 			progress = true;
 		progress |= loop_receive(w);
 		pulse_enter(w);

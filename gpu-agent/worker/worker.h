@@ -52,7 +52,7 @@ struct serve_entry {
 #define SERVE_CALL 4u	    /* may come as FRAME_CALL */
 #define SERVE_NO_CONTEXT 8u /* needs no current context */
 #define SERVE_SLOW 16u	    /* may last: what is ready is answered before it */
-#define SERVE_WAITS 32u	    /* waits inside for what was issued before (loop_holds) */
+#define SERVE_WAITS 32u	    /* waits inside for what was issued before (stash.c) */
 #define SERVE_FIRST 64u	    /* the two above only as FRAME_CALL */
 #define SERVE_LIBRARY (SERVE_CALL | SERVE_SLOW | SERVE_WAITS | SERVE_FIRST)
 

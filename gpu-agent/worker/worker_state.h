@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The worker's own state, for the files that make it up: worker.c (start, hand-off), loop.c
- * (frames in, the turn), reply.c (frames out), staging.c (pinned memory between socket and
- * GPU), fence.c (what waits for the GPU), names.c (handles), and the serve functions by
- * subject.
+ * (frames in, the turn), stash.c (frames that are kept), reply.c (frames out), staging.c
+ * (pinned memory between socket and GPU), fence.c (what waits for the GPU), names.c (handles),
+ * and the serve functions by subject.
  *
  * Everything belongs to the one loop thread, but for struct callbacks, which the driver's
  * callback thread shares under its lock, and what is on its way out (reply.c), which the thread
@@ -324,6 +324,24 @@ void extra_context_gone(struct worker *w, uint16_t context);
 
 /* loop.c */
 void loop_run(struct worker *w);
+/* Whether the frame's call has the mark SERVE_SLOW or SERVE_WAITS. */
+bool loop_marked(const struct serve_entry *entry, const struct frame_header *h, uint16_t mark);
+/* There is room for what the frame at hand answers. */
+bool loop_can_serve(struct worker *w);
+/* Serves it and answers; loop_range_done: its payload is done with then. */
+void loop_serve_frame(struct worker *w);
+void loop_range_done(struct worker *w);
+
+/* stash.c */
+/* Whether the frame must be kept for later. */
+bool stash_holds(struct worker *w, const struct frame_header *h);
+/* What a host function needs to end cannot wait behind it (STREAM_AHEAD). */
+bool stash_overtakes(struct worker *w);
+/* Keeps the frame at hand for later. */
+void stash_keep(struct worker *w);
+/* Serves the first that was kept, while what the socket has brought of another stays as it is.
+ * false: it cannot be served now. */
+bool stash_serve(struct worker *w);
 
 /* pulse.c: what looks after the session while the loop is in a call of the driver or of a
  * library. Each such call, but for those that surely return at once, stands between the two. */
