@@ -254,10 +254,10 @@ struct worker {
 	CUresult deferred; /* first failed post since the last reply */
 	CUresult sticky;   /* first error that ended a context */
 
-	/* an image on its way (module.c) */
-	unsigned char *upload;
-	uint64_t upload_size, upload_have;
-	uint8_t upload_digest[32];
+	/* images on their way (module.c), the oldest first */
+	struct upload *uploads;
+	uint32_t upload_count;
+	uint64_t upload_bytes;
 
 	/* host functions (callback.c) */
 	struct callbacks {

@@ -240,6 +240,53 @@ static void a_module_that_goes_holds_nothing_up(void **state)
 	gate_close();
 }
 
+static void send_piece(struct peer *p, const char *text, uint64_t size, uint64_t offset)
+{
+	enum { PIECE = 16 };
+	struct {
+		struct frame_header header;
+		struct wire_vcudaModuleData data;
+		uint8_t digest[32];
+		char bytes[PIECE];
+	} __attribute__((packed)) f = {0};
+	uint32_t n = size - offset < PIECE ? (uint32_t)(size - offset) : PIECE;
+
+	f.header = call_header(p, OP_vcudaModuleData, sizeof(f.data) + 32);
+	f.header.kind = FRAME_POST;
+	f.header.length += n;
+	f.data.digest = (struct wire_run){sizeof(f.data), 32};
+	f.data.size = size;
+	f.data.offset = offset;
+	SHA256((const void *)text, size, f.digest);
+	memcpy(f.bytes, text + offset, n);
+	send_all(p, &f, sizeof(f) - PIECE + n);
+}
+
+/* Two threads load modules that were never here, a third one of the same. */
+static void images_come_at_once(void **state)
+{
+	static const char other[sizeof(PTX)] = ".version 7.0\n.target sm_70\n";
+	struct frame_header h;
+	struct load_call f;
+	struct peer p;
+	bool lost;
+
+	(void)state;
+	peer_start(&p);
+	for (uint64_t at = 0; at < sizeof(PTX); at += 16) {
+		send_piece(&p, PTX, sizeof(PTX), at);
+		send_piece(&p, other, sizeof(PTX), at);
+		send_piece(&p, PTX, sizeof(PTX), at);
+	}
+	f = load_call(&p);
+	send_all(&p, &f, sizeof(f));
+	assert_int_equal(peer_reply(&p, &h, &lost), 0);
+	assert_int_equal(h.status, CUDA_SUCCESS);
+	assert_int_equal(h.deferred, CUDA_SUCCESS);
+	expect_alive(&p);
+	peer_stop(&p);
+}
+
 /* Its memory comes when the driver gives it; the loop goes on meanwhile. */
 static void the_loop_does_not_wait_for_the_memory_of_a_lane(void **state)
 {
@@ -283,6 +330,7 @@ static void the_loop_does_not_wait_for_the_memory_of_a_lane(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(images_come_at_once),
 		cmocka_unit_test(what_is_ready_is_answered_before_a_call_that_lasts),
 		cmocka_unit_test(the_front_hears_of_a_worker_in_a_call),
 		cmocka_unit_test(it_ends_with_its_client_during_a_call),

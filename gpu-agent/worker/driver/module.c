@@ -11,59 +11,106 @@
 
 #define IMAGE_MAX (256ull << 20)
 #define JIT_LOG 1024
+/* Images on their way in a session. */
+#define UPLOADS 64
+#define UPLOADS_BYTES (2 * IMAGE_MAX)
 
-static bool module_upload_is(const struct worker *w, const uint8_t *digest, uint64_t size)
+/* An image on its way. Several threads may send some at once, or the same one. */
+struct upload {
+	uint8_t digest[32];
+	uint64_t size, have;
+	unsigned char *bytes;
+	struct upload *next;
+};
+
+static struct upload **upload_find(struct worker *w, const uint8_t *digest, uint64_t size)
 {
-	return w->upload && w->upload_size == size && !memcmp(w->upload_digest, digest, 32);
+	struct upload **at = &w->uploads;
+
+	while (*at && ((*at)->size != size || memcmp((*at)->digest, digest, 32)))
+		at = &(*at)->next;
+	return at;
 }
 
-static void module_upload_drop(struct worker *w)
+/* Takes it out of the list; its bytes are the caller's. */
+static unsigned char *upload_take(struct worker *w, struct upload **at)
 {
-	free(w->upload);
-	w->upload = NULL;
-	w->upload_size = w->upload_have = 0;
+	struct upload *upload = *at;
+	unsigned char *bytes = upload->bytes;
+
+	*at = upload->next;
+	w->upload_count--;
+	w->upload_bytes -= upload->size;
+	free(upload);
+	return bytes;
 }
 
+/* At the end of the list; the oldest go where there are too many. NULL: no memory. */
+static struct upload *upload_new(
+	struct worker *w, struct upload **at, const uint8_t *digest, uint64_t size)
+{
+	struct upload *upload = calloc(1, sizeof(*upload));
+
+	if (!upload)
+		return NULL;
+	upload->bytes = malloc(size + 1);
+	if (!upload->bytes) {
+		free(upload);
+		return NULL;
+	}
+	upload->bytes[size] = 0;
+	upload->size = size;
+	memcpy(upload->digest, digest, 32);
+	*at = upload;
+	w->upload_count++;
+	w->upload_bytes += size;
+	while (w->upload_count > UPLOADS || w->upload_bytes > UPLOADS_BYTES)
+		free(upload_take(w, &w->uploads));
+	return upload;
+}
+
+/* A piece that is there already came of another thread's sending; one that does not fit belongs
+ * to an image that is loaded or was dropped: whoever needs that still is told so by its load.
+ */
 CUresult serve_vcudaModuleData(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaModuleData *req = (const void *)r->body;
 	const uint8_t *digest = worker_in(r, &req->digest, 32);
+	struct upload **at, *upload;
+	uint64_t known;
 
 	if (worker_refused(r))
 		return r->refused;
-	if (!req->size || req->size > IMAGE_MAX)
+	if (!req->size || req->size > IMAGE_MAX || req->offset > req->size ||
+		r->payload_bytes > req->size - req->offset)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!req->offset) {
-		module_upload_drop(w);
-		w->upload = malloc(req->size + 1);
-		if (!w->upload)
+	at = upload_find(w, digest, req->size);
+	upload = *at;
+	if (!upload && !req->offset) {
+		upload = upload_new(w, at, digest, req->size);
+		if (!upload)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		w->upload[req->size] = 0;
-		w->upload_size = req->size;
-		memcpy(w->upload_digest, digest, 32);
 	}
-	if (!module_upload_is(w, digest, req->size) || req->offset != w->upload_have ||
-		r->payload_bytes > w->upload_size - w->upload_have) {
-		module_upload_drop(w);
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-	if (r->payload_bytes)
-		memcpy(w->upload + req->offset, r->payload, r->payload_bytes);
-	w->upload_have += r->payload_bytes;
+	if (!upload || req->offset > upload->have)
+		return CUDA_SUCCESS;
+	known = upload->have - req->offset;
+	if (known >= r->payload_bytes)
+		return CUDA_SUCCESS;
+	memcpy(upload->bytes + upload->have, r->payload + known, r->payload_bytes - known);
+	upload->have += r->payload_bytes - known;
 	return CUDA_SUCCESS;
 }
 
 unsigned char *module_image(
 	struct worker *w, const uint8_t *digest, uint64_t size, CUresult *status)
 {
+	struct upload **at = upload_find(w, digest, size);
 	unsigned char found[32], *image;
 
 	*status = CUDA_SUCCESS;
-	if (!module_upload_is(w, digest, size) || w->upload_have != size)
+	if (!*at || (*at)->have != size)
 		return cache_read(w->config->cache_dir, digest, size);
-	image = w->upload;
-	w->upload = NULL;
-	module_upload_drop(w);
+	image = upload_take(w, at);
 	if (memcmp(SHA256(image, size, found), digest, 32)) {
 		free(image);
 		*status = CUDA_ERROR_INVALID_IMAGE;

@@ -130,11 +130,11 @@ CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *dat
 		return status;
 	sha256(data, size, digest);
 	status = add_once(link, &input, digest, name, &jit, &needed);
-	if (status || !needed)
-		return status;
-	status = module_send_image(&input, digest);
-	if (!status)
-		status = add_once(link, &input, digest, name, &jit, &needed);
+	for (int n = 0; !status && needed && n < IMAGE_TRIES; n++) {
+		status = module_send_image(&input, digest);
+		if (!status)
+			status = add_once(link, &input, digest, name, &jit, &needed);
+	}
 	return status || !needed ? status : status_of(STATUS_LIE);
 }
 

@@ -126,13 +126,13 @@ CUresult module_load(const struct image *image, struct jit *jit, struct library 
 	sha256(image->bytes, image->size, digest);
 	if (shim_perf & PERF_MODULE_CACHE)
 		status = load_once(image, digest, module->handle, jit, &needed);
-	if (!status && needed) {
+	for (int n = 0; !status && needed && n < IMAGE_TRIES; n++) {
 		status = module_send_image(image, digest);
 		if (!status)
 			status = load_once(image, digest, module->handle, jit, &needed);
-		if (!status && needed)
-			status = status_of(STATUS_LIE);
 	}
+	if (!status && needed)
+		status = status_of(STATUS_LIE);
 	if (status) {
 		shim_unmint(module->handle);
 		free(module);

@@ -58,6 +58,9 @@ void jit_tell(struct jit *jit, const char *log, size_t n);
 
 CUresult module_load(const struct image *image, struct jit *jit, struct library *library,
 	struct module **out);
+/* How often an image is sent at the most: another thread, which needs the same, may have had it
+ * before this one's call came. */
+#define IMAGE_TRIES 16
 /* Sends an image's bytes, for a call that then names them by their digest. */
 CUresult module_send_image(const struct image *image, const uint8_t digest[32]);
 CUresult module_unload(struct module *module);
