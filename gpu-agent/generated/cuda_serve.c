@@ -580,7 +580,7 @@ static const struct serve_entry entries[] = {
 	{OP_vcudaMemUnmap, sizeof(struct wire_vcudaMemUnmap), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaMemUnmap, "vcudaMemUnmap"},
 	{OP_vcudaModuleLoad, sizeof(struct wire_vcudaModuleLoad),
-	 sizeof(struct wire_vcudaModuleLoad_reply), SERVE_CALL | SERVE_SLOW,
+	 sizeof(struct wire_vcudaModuleLoad_reply), SERVE_CALL | SERVE_SLOW | SERVE_WAITS,
 	 serve_vcudaModuleLoad, "vcudaModuleLoad"},
 	{OP_vcudaModuleData, sizeof(struct wire_vcudaModuleData), 0,
 	 SERVE_PAYLOAD | SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaModuleData,

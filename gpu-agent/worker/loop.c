@@ -164,10 +164,27 @@ static void loop_frame_done(struct worker *w)
 	w->payload_lane = 0;
 }
 
+/* Serves the complete frame of a call, or keeps it. false: neither can be done now. */
+static bool loop_call(struct worker *w, bool behind)
+{
+	if (w->frame.op == OP_vcudaHostFuncDone) {
+		loop_serve_frame(w); /* overtakes: it is what the stream waits for */
+		return true;
+	}
+	if (behind && !stash_overtakes(w))
+		return stash_keep(w);
+	if ((!behind && limits_full(w)) || !loop_can_serve(w))
+		return false;
+	loop_serve_frame(w);
+	if (w->host_funcs)
+		w->issued_behind++;
+	return true;
+}
+
 /* Deals with the complete frame. false: it has to wait. */
 static bool loop_take(struct worker *w)
 {
-	bool behind = w->stash.used || stash_holds(w, &w->frame);
+	bool behind = stash_behind(w);
 
 	if (!behind && !reply_room(w))
 		return false;
@@ -176,20 +193,8 @@ static bool loop_take(struct worker *w)
 	case FRAME_PONG: break;
 	case FRAME_BYE: worker_end(w, CUDA_SUCCESS, "the client ended it"); break;
 	default:
-		if (w->frame.op == OP_vcudaHostFuncDone) {
-			loop_serve_frame(w); /* overtakes: it is what the stream waits for */
-		} else if (behind && !stash_overtakes(w)) {
-			/* Nothing has to come through to here: the client's sends may wait. */
-			if (!w->host_funcs)
-				return false;
-			stash_keep(w);
-		} else {
-			if ((!behind && limits_full(w)) || !loop_can_serve(w))
-				return false;
-			loop_serve_frame(w);
-			if (w->host_funcs)
-				w->issued_behind++;
-		}
+		if (!loop_call(w, behind))
+			return false;
 		w->taken = w->frame.seq;
 		w->unacked_bytes += (uint32_t)sizeof(w->frame) + w->frame.length;
 		w->stats.frames_received++;
@@ -403,7 +408,8 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	struct pollfd fds[4] = {0};
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = link_wake_at(w->link), now = wait_now();
-	bool gpu = w->pending || w->stash.used || w->in.count || lanes_busy(w);
+	bool gpu =
+		w->pending || w->stash.used || w->parked.used || w->in.count || lanes_busy(w);
 	struct lane *lane = w->have_frame && w->payload_missing && w->payload_lane
 				    ? w->lanes[w->payload_lane]
 				    : NULL;
@@ -445,10 +451,8 @@ void loop_run(struct worker *w)
 
 	pulse_start(w);
 	while (!w->ended) {
-		bool progress = false;
+		bool progress = stash_serve(w);
 
-		while (w->stash.used && stash_serve(w))
-			progress = true;
 		progress |= loop_receive(w);
 		pulse_enter(w);
 		if (w->closings)

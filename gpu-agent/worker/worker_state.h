@@ -271,11 +271,11 @@ struct worker {
 	uint32_t host_funcs;			   /* issued, not done */
 	struct closing *closings, **closings_tail; /* until none is outstanding (closing.c) */
 	uint32_t issued_behind;			   /* frames issued while one was outstanding */
-	struct stash { /* frames taken while the driver's queue must not fill up */
+	struct stash {				   /* frames kept for later (stash.c) */
 		unsigned char *bytes;
 		size_t at, used, room;
-		unsigned char *body; /* of the one being served, aligned */
-	} stash;
+	} stash, parked;	  /* parked: calls, which keep back nothing */
+	unsigned char *kept_body; /* of the one being served, aligned */
 
 	struct output_text { /* what kernels print, by enum output */
 		int fd;	     /* memfd that stands for stdout, stderr */
@@ -333,14 +333,15 @@ void loop_serve_frame(struct worker *w);
 void loop_range_done(struct worker *w);
 
 /* stash.c */
-/* Whether the frame must be kept for later. */
-bool stash_holds(struct worker *w, const struct frame_header *h);
+/* Whether the frame at hand has to be kept, or to wait for those that are. */
+bool stash_behind(struct worker *w);
 /* What a host function needs to end cannot wait behind it (STREAM_AHEAD). */
 bool stash_overtakes(struct worker *w);
-/* Keeps the frame at hand for later. */
-void stash_keep(struct worker *w);
-/* Serves the first that was kept, while what the socket has brought of another stays as it is.
- * false: it cannot be served now. */
+/* Keeps the frame at hand for later. false: it can wait where it is, since nothing has to come
+ * through to here. */
+bool stash_keep(struct worker *w);
+/* Serves those that can be served now, while what the socket has brought of another stays as it
+ * is. false: there was none. */
 bool stash_serve(struct worker *w);
 
 /* pulse.c: what looks after the session while the loop is in a call of the driver or of a

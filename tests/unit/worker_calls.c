@@ -201,11 +201,35 @@ static void it_ends_with_a_client_that_never_read(void **state)
 	gate_close();
 }
 
+static void send_post(struct peer *p, uint16_t op, const void *body, uint32_t n)
+{
+	struct frame_header h = call_header(p, op, n);
+
+	h.kind = FRAME_POST;
+	peer_send(p, &h, body);
+}
+
+/* A host function that runs. */
+static void send_function(struct peer *p)
+{
+	struct wire_vcudaHostFunc func = {.ticket = 1};
+	struct frame_header h;
+
+	send_post(p, OP_vcudaHostFunc, &func, sizeof(func));
+	while (next_frame(p, &h) != FRAME_UPCALL)
+		; /* before that its end would be nobody's */
+}
+
+static void end_function(struct peer *p)
+{
+	struct wire_vcudaHostFuncDone done = {.ticket = 1};
+
+	send_post(p, OP_vcudaHostFuncDone, &done, sizeof(done));
+}
+
 /* A module goes while a host function is outstanding: what comes behind does not wait. */
 static void a_module_that_goes_holds_nothing_up(void **state)
 {
-	struct wire_vcudaHostFunc func = {.ticket = 1};
-	struct wire_vcudaHostFuncDone done = {.ticket = 1};
 	struct wire_vcudaModuleUnload unload;
 	struct wire_vcudaOutput output = {.which = OUTPUT_STDOUT};
 	struct frame_header h;
@@ -221,23 +245,98 @@ static void a_module_that_goes_holds_nothing_up(void **state)
 	send_all(&p, &f, sizeof(f));
 	assert_int_equal(peer_reply(&p, &h, &lost), 0);
 	assert_int_equal(h.status, CUDA_SUCCESS);
-	h = call_header(&p, OP_vcudaHostFunc, sizeof(func));
-	h.kind = FRAME_POST;
-	peer_send(&p, &h, &func);
-	while (next_frame(&p, &h) != FRAME_UPCALL)
-		; /* it runs: before that, its end would be nobody's */
+	send_function(&p);
 	unload.module = f.load.module;
-	h = call_header(&p, OP_vcudaModuleUnload, sizeof(unload));
-	h.kind = FRAME_POST;
-	peer_send(&p, &h, &unload);
+	send_post(&p, OP_vcudaModuleUnload, &unload, sizeof(unload));
 	CALL(OP_vcudaOutput, output, CUDA_SUCCESS);
 	CALL(OP_vcudaModuleUnload, unload, CUDA_ERROR_INVALID_HANDLE);
-	h = call_header(&p, OP_vcudaHostFuncDone, sizeof(done));
-	h.kind = FRAME_POST;
-	peer_send(&p, &h, &done);
+	end_function(&p);
 	expect_alive(&p);
 	peer_stop(&p);
 	gate_close();
+}
+
+/* The driver would wait in there for the function: another thread's calls go on meanwhile. */
+static void a_module_is_loaded_when_no_function_is_outstanding(void **state)
+{
+	struct wire_vcudaOutput output = {.which = OUTPUT_STDOUT};
+	struct frame_header h;
+	struct load_call f;
+	struct peer p;
+	bool lost;
+
+	(void)state;
+	peer_start(&p);
+	send_image(&p);
+	send_function(&p);
+	for (int i = 0; i < 2; i++) {
+		f = load_call(&p);
+		f.load.module = handle_make(1, KIND_CUmodule, (uint32_t)i + 1);
+		f.header.tag = (uint16_t)(10 + i);
+		send_all(&p, &f, sizeof(f));
+	}
+	for (int i = 0; i < 3; i++) {
+		CALL(OP_vcudaOutput, output, CUDA_SUCCESS);
+		assert_int_equal(h.tag, 5);
+	}
+	end_function(&p);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(peer_reply(&p, &h, &lost), 0);
+		assert_int_equal(h.tag, 10 + i);
+		assert_int_equal(h.status, CUDA_SUCCESS);
+	}
+	expect_alive(&p);
+	peer_stop(&p);
+}
+
+/* What a thread posts is in order with its own call, which waits behind a post that waits. */
+static void a_call_stays_behind_its_threads_posts(void **state)
+{
+	struct wire_vcudaContextCreate create = {.number = CONTEXT_CREATED};
+	struct wire_vcudaContextDestroy destroy = {.number = CONTEXT_CREATED};
+	struct frame_header h;
+	struct load_call f;
+	struct peer p;
+	bool lost;
+
+	(void)state;
+	peer_start(&p);
+	CALL(OP_vcudaContextCreate, create, CUDA_SUCCESS);
+	send_image(&p);
+	send_function(&p);
+	send_post(&p, OP_vcudaContextDestroy, &destroy, sizeof(destroy));
+	f = load_call(&p);
+	f.header.context = CONTEXT_CREATED;
+	send_all(&p, &f, sizeof(f));
+	end_function(&p);
+	assert_int_equal(peer_reply(&p, &h, &lost), 0);
+	assert_int_equal(h.status, CUDA_ERROR_INVALID_CONTEXT);
+	expect_alive(&p);
+	peer_stop(&p);
+}
+
+static void calls_that_are_kept_have_a_limit(void **state)
+{
+	enum { PAYLOAD = 1 << 20, CALLS = 80 };
+	static unsigned char zeros[PAYLOAD];
+	struct wire_vcudaPrimaryReset reset = {0};
+	struct frame_header h;
+	struct peer p;
+	bool lost;
+
+	(void)state;
+	peer_start(&p);
+	send_function(&p);
+	for (int i = 0; i < CALLS; i++) {
+		h = call_header(&p, OP_vcudaPrimaryReset, sizeof(reset));
+		h.length += PAYLOAD;
+		peer_send(&p, &h, &reset);
+		if (send(p.commands, zeros, PAYLOAD, MSG_NOSIGNAL) != PAYLOAD)
+			break; /* it has ended the session */
+	}
+	assert_int_equal(peer_reply(&p, &h, &lost), 0);
+	assert_true(lost);
+	peer_stop(&p);
 }
 
 static void send_piece(struct peer *p, const char *text, uint64_t size, uint64_t offset)
@@ -335,6 +434,9 @@ int main(void)
 		cmocka_unit_test(the_front_hears_of_a_worker_in_a_call),
 		cmocka_unit_test(it_ends_with_its_client_during_a_call),
 		cmocka_unit_test(a_module_that_goes_holds_nothing_up),
+		cmocka_unit_test(a_module_is_loaded_when_no_function_is_outstanding),
+		cmocka_unit_test(a_call_stays_behind_its_threads_posts),
+		cmocka_unit_test(calls_that_are_kept_have_a_limit),
 		cmocka_unit_test(the_loop_does_not_wait_for_the_memory_of_a_lane),
 		cmocka_unit_test(it_ends_with_a_client_that_never_read),
 	};
