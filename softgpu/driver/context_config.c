@@ -17,6 +17,10 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	case CU_LIMIT_STACK_SIZE:
 		if (value > 512 * KIB)
 			return CUDA_ERROR_INVALID_VALUE;
+		/* As on a GPU, whose kernels have their stacks in memory that this moves. */
+		context_ref(context);
+		queue_drain(context, 0);
+		context_unref(context);
 		break;
 	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
 	case CU_LIMIT_CIG_ENABLED:

@@ -210,6 +210,7 @@ CUresult module_global(
 
 /* ---- the calls ---- */
 
+/* As on a GPU, loading waits for what the context was given before, host functions too. */
 static CUresult load(CUmodule *module, const void *data, size_t size, unsigned count,
 	CUjit_option *options, void **values)
 {
@@ -222,6 +223,8 @@ static CUresult load(CUmodule *module, const void *data, size_t size, unsigned c
 		return ret;
 	if (!module || !data || (count && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
+	context_ref(context);
+	queue_drain(context, 0);
 	jit_log_init(&log, count, options, values);
 	ret = image_read(data, size, &image, &log);
 	if (!ret && image.text)
@@ -229,6 +232,7 @@ static CUresult load(CUmodule *module, const void *data, size_t size, unsigned c
 	else if (!ret)
 		ret = module_from_names(context, image.names, image.names_size, module);
 	image_free(&image);
+	context_unref(context);
 	return ret;
 }
 
