@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker_state.h"
+#include "gpu-agent/worker/worker_state.h"
 
 /* While a host function is outstanding, so many frames are issued at the most: the driver's
  * queue (1024 launches) must never be what the loop blocks on, since the word that ends the
