@@ -24,6 +24,7 @@
 #include "common/cleanup.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/session.h"
+#include "transport/tcp.h"
 #include "transport/transport.h"
 
 static const char usage[] =
@@ -66,7 +67,7 @@ static int parse(
 	if (wish->software && wish->agent)
 		return error_set(error, 0, "run: either --software or --agent, not both");
 	if (wish->agent && !strstr(wish->agent, "://") &&
-		transport_parse_host(wish->agent, SESSION_PORT_RECV, host, &port, error) < 0)
+		tcp_parse_host(wish->agent, SESSION_PORT_RECV, host, &port, error) < 0)
 		return error_wrap(error, -EINVAL, "run: --agent");
 	if (i >= argc)
 		return error_set(

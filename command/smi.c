@@ -23,6 +23,7 @@
 #include "common/cleanup.h"
 #include "common/version.h"
 #include "protocol/wire/session.h"
+#include "transport/tcp.h"
 #include "transport/transport.h"
 
 #define SMI_GPUS 16
@@ -216,7 +217,7 @@ static int ask_agent(struct smi *smi, const char *agent, struct error *error)
 	const cJSON *item;
 	char host[256];
 	uint16_t port;
-	int ret = transport_parse_host(agent, SESSION_PORT_CONTROL, host, &port, error);
+	int ret = tcp_parse_host(agent, SESSION_PORT_CONTROL, host, &port, error);
 
 	if (ret < 0)
 		return error_wrap(error, ret, "smi: --agent");

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "transport/resolve.h"
+#include "transport/tcp.h"
 
 #define ASK_NS 1500000000ull /* for all of them to answer */
 #define ASK_STACK (256u * 1024)
@@ -64,7 +65,7 @@ int agents_check(const char *list, struct error *error)
 		if (!entry[0] || !transport_find(entry, error))
 			return -EINVAL;
 		if (!strstr(entry, "://") &&
-			transport_parse_host(entry, SESSION_PORT_RECV, host, &port, error) < 0)
+			tcp_parse_host(entry, SESSION_PORT_RECV, host, &port, error) < 0)
 			return -EINVAL;
 		n++;
 	}
@@ -89,7 +90,7 @@ static int add_host(struct candidates *all, const char *entry, struct error *err
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
 	char host[256], number[NI_MAXHOST], address[AGENT_TEXT];
 	uint16_t port;
-	int ret = transport_parse_host(entry, SESSION_PORT_RECV, host, &port, error);
+	int ret = tcp_parse_host(entry, SESSION_PORT_RECV, host, &port, error);
 
 	if (ret < 0)
 		return ret;

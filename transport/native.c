@@ -20,6 +20,7 @@
 #include "common/wait.h"
 #include "transport/resolve.h"
 #include "transport/stream.h"
+#include "transport/tcp.h"
 
 /* An address that swallows packets must leave time for the others of a list.  A SYN that got
  * lost is sent again after 1, 3 and 7 s. */
@@ -247,7 +248,7 @@ static int native_dial(const char *address, const struct session_hello *wanted,
 	int ret;
 
 	memset(welcome, 0, sizeof(*welcome));
-	ret = transport_parse_host(address, SESSION_PORT_RECV, dial.host, &dial.port, error);
+	ret = tcp_parse_host(address, SESSION_PORT_RECV, dial.host, &dial.port, error);
 	if (ret < 0)
 		return ret;
 	hello.magic = SESSION_MAGIC;

@@ -2,15 +2,8 @@
 #include "transport/transport.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "common/cleanup.h"
 #include "transport/fault.h"
 #include "transport/loop.h"
 #include "transport/native.h"
@@ -63,103 +56,4 @@ int transport_dial(const char *address, const struct session_hello *hello,
 		return -EINVAL;
 	address += transport == &transport_fault ? 6 : scheme_length(address);
 	return transport->dial(address, hello, welcome, deadline, link, error);
-}
-
-static int parse_fail(const char *text, struct error *error)
-{
-	return error_set(error, 0, "'%.100s' is not HOST, HOST:PORT or [ADDRESS]:PORT", text);
-}
-
-int transport_parse_host(const char *text, uint16_t default_port, char *host, uint16_t *port,
-	struct error *error)
-{
-	const char *start = text, *end, *colon, *after;
-	unsigned long n;
-	char *rest;
-
-	if (*text == '[') {
-		start = text + 1;
-		end = strchr(start, ']');
-		if (!end)
-			return parse_fail(text, error);
-		after = end + 1;
-	} else {
-		colon = strrchr(text, ':');
-		/* Two colons without brackets: an IPv6 address and no port. */
-		if (colon && strchr(text, ':') != colon)
-			colon = NULL;
-		end = colon ? colon : text + strlen(text);
-		after = end;
-	}
-	if (end == start || (size_t)(end - start) >= 256 ||
-		memchr(start, '/', (size_t)(end - start)))
-		return parse_fail(text, error);
-	*port = default_port;
-	if (*after) {
-		errno = 0;
-		n = *after == ':' ? strtoul(after + 1, &rest, 10) : 0;
-		if (errno || !n || n > 65535 || *rest || after[1] < '0' || after[1] > '9')
-			return parse_fail(text, error);
-		*port = (uint16_t)n;
-	}
-	memcpy(host, start, (size_t)(end - start));
-	host[end - start] = 0;
-	return 0;
-}
-
-static int listen_one(const struct addrinfo *at)
-{
-	cleanup_close int fd =
-		socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int yes = 1, no = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)))
-		return -errno;
-	if (at->ai_family == AF_INET6)
-		(void)!setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-	if (bind(fd, at->ai_addr, at->ai_addrlen) || listen(fd, 256))
-		return -errno;
-	return take_fd(&fd);
-}
-
-int transport_listen(const char *host, uint16_t port, uint16_t *bound, struct error *error)
-{
-	struct addrinfo hints = {
-		.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-	struct addrinfo *list, *at;
-	struct sockaddr_storage name;
-	socklen_t size = sizeof(name);
-	char service[8];
-	int ret, fd = -EADDRNOTAVAIL;
-
-	if (host && !*host)
-		host = NULL;
-	snprintf(service, sizeof(service), "%u", port);
-	ret = getaddrinfo(host, service, &hints, &list);
-	if (ret)
-		return error_set(
-			error, 0, "listen on %s: %s", host ? host : "*", gai_strerror(ret));
-	/* Every address: IPv6 first where there is one, since it takes IPv4 as well. */
-	for (at = list; at && fd < 0; at = at->ai_next)
-		if (host || at->ai_family == AF_INET6)
-			fd = listen_one(at);
-	for (at = list; at && fd < 0 && fd != -EADDRINUSE; at = at->ai_next)
-		fd = listen_one(at);
-	freeaddrinfo(list);
-	if (fd == -EADDRINUSE)
-		return error_set(error, EADDRINUSE,
-			"port %u on %s: another program listens there; choose another port",
-			port, host ? host : "*");
-	if (fd < 0)
-		return error_set(error, -fd, "listen on %s:%u", host ? host : "*", port);
-	if (getsockname(fd, (struct sockaddr *)&name, &size)) {
-		ret = error_set(error, errno, "listen on port %u", port);
-		close(fd);
-		return ret;
-	}
-	*bound = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-						  : ((struct sockaddr_in *)&name)->sin_port);
-	return fd;
 }

@@ -91,12 +91,4 @@ int transport_dial(const char *address, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error);
 
-/* Parses "HOST[:PORT]", "[v6]:PORT"; host must hold 256 bytes. -EINVAL with *error. */
-int transport_parse_host(const char *text, uint16_t default_port, char *host, uint16_t *port,
-	struct error *error);
-
-/* A listening TCP socket, CLOEXEC, non-blocking, SO_REUSEADDR; host NULL or "" = every address.
- * port 0: any; *bound says which.  fd or -errno; a busy port says so in *error. */
-int transport_listen(const char *host, uint16_t port, uint16_t *bound, struct error *error);
-
 #endif

@@ -28,6 +28,7 @@
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/supervisor/token.h"
 #include "gpu-agent/sandbox/sandbox.h"
+#include "transport/tcp.h"
 #include "transport/transport.h"
 
 #define MS 1000000ull
@@ -420,8 +421,7 @@ static int listen_all(struct supervisor *s, struct error *error)
 	for (int i = 0; i < AGENT_LISTENERS; i++) {
 		const char *host = i == LISTEN_CONTROL ? config->http_address : config->address;
 
-		s->listeners[i] =
-			transport_listen(host, config->ports[i], &config->bound[i], error);
+		s->listeners[i] = tcp_listen(host, config->ports[i], &config->bound[i], error);
 		if (s->listeners[i] < 0)
 			return error_wrap(error, s->listeners[i], "ports.%s", names[i]);
 	}

@@ -16,6 +16,7 @@
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/supervisor/token.h"
+#include "transport/tcp.h"
 #include "transport/transport.h"
 
 #define TURNS_IDLE 4 /* without a byte: it waits for more, until its deadline */
@@ -56,7 +57,7 @@ struct front *target_front(void)
 	front.config = &config;
 	/* The descriptors that a front is started with. */
 	for (int i = 0; i < AGENT_LISTENERS; i++) {
-		fd = transport_listen("127.0.0.1", 0, &config.bound[i], &error);
+		fd = tcp_listen("127.0.0.1", 0, &config.bound[i], &error);
 		must(fd, "listen");
 		ports[i] = config.bound[i];
 		fd = fcntl(fd, F_DUPFD, 64);

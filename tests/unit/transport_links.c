@@ -22,6 +22,7 @@
 #include "transport/fault.h"
 #include "transport/loop.h"
 #include "transport/stream.h"
+#include "transport/tcp.h"
 #include "transport/transport.h"
 
 static void test_hosts(void **state)
@@ -45,14 +46,12 @@ static void test_hosts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_int_equal(
-			transport_parse_host(good[i].text, 9998, host, &port, &error), 0);
+		assert_int_equal(tcp_parse_host(good[i].text, 9998, host, &port, &error), 0);
 		assert_string_equal(host, good[i].host);
 		assert_int_equal(port, good[i].port);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(
-			transport_parse_host(bad[i], 9998, host, &port, &error), -EINVAL);
+		assert_int_equal(tcp_parse_host(bad[i], 9998, host, &port, &error), -EINVAL);
 		assert_non_null(strstr(error.text, bad[i]));
 	}
 }
@@ -74,15 +73,15 @@ static void test_busy_port(void **state)
 {
 	struct error error;
 	uint16_t bound, again;
-	int fd = transport_listen("127.0.0.1", 0, &bound, &error);
+	int fd = tcp_listen("127.0.0.1", 0, &bound, &error);
 
 	(void)state;
 	assert_true(fd >= 0);
 	assert_true(bound);
-	assert_int_equal(transport_listen("127.0.0.1", bound, &again, &error), -EADDRINUSE);
+	assert_int_equal(tcp_listen("127.0.0.1", bound, &again, &error), -EADDRINUSE);
 	assert_non_null(strstr(error.text, "another program listens there"));
 	close(fd);
-	fd = transport_listen("", 0, &bound, &error);
+	fd = tcp_listen("", 0, &bound, &error);
 	assert_true(fd >= 0);
 	close(fd);
 }
@@ -96,7 +95,7 @@ static void test_silent_address(void **state)
 	struct link *link = NULL;
 	struct error error;
 	uint16_t bound;
-	int fd = transport_listen("127.0.0.1", 0, &bound, &error), queued[4];
+	int fd = tcp_listen("127.0.0.1", 0, &bound, &error), queued[4];
 	uint64_t start;
 	char name[32];
 
