@@ -8,7 +8,6 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "transport/native.h"
 
 #define STACK (128u * 1024)
 #define DIAL_NS 2000000000ull
@@ -24,40 +23,39 @@ void lanes_init(struct lanes *lanes, struct link *link, const struct session_hel
 	lanes->hello = *hello;
 	memcpy(lanes->hello.session, welcome->session, sizeof(welcome->session));
 	memcpy(lanes->hello.secret, welcome->secret, sizeof(welcome->secret));
-	lanes->possible =
-		welcome->features & SESSION_FEATURE_LANES && !link_peer(link, &lanes->peer);
-	for (int i = 0; i < SESSION_LANES; i++) {
+	lanes->place = link->place;
+	lanes->possible = welcome->features & SESSION_FEATURE_LANES && lanes->place.transport;
+	for (int i = 0; i < SESSION_LANES; i++)
 		lanes->at[i].lanes = lanes;
-		lanes->at[i].fd = -1;
-	}
 }
 
 /* All of it, behind its length. 0, or -errno. */
 static int lane_send(struct lane *lane, const struct lane_piece *piece)
 {
 	struct session_piece head = {.length = piece->n};
-	struct iovec iov[2] = {{&head, sizeof(head)}, {(void *)piece->bytes, piece->n}};
-	struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
+	struct iovec all[2] = {{&head, sizeof(head)}, {(void *)piece->bytes, piece->n}};
+	struct iovec *iov = all;
+	int count = 2;
 
-	while (message.msg_iovlen) {
-		ssize_t sent = sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-		struct pollfd fd = {.fd = lane->fd, .events = POLLOUT};
+	while (count) {
+		ssize_t sent = link_send(lane->stripe, iov, count);
+		struct pollfd fds[2];
 
 		if (sent >= 0) {
-			while (message.msg_iovlen && (size_t)sent >= message.msg_iov->iov_len) {
-				sent -= (ssize_t)message.msg_iov->iov_len;
-				message.msg_iov++;
-				message.msg_iovlen--;
+			while (count && (size_t)sent >= iov->iov_len) {
+				sent -= (ssize_t)iov->iov_len;
+				iov++;
+				count--;
 			}
-			if (message.msg_iovlen) {
-				message.msg_iov->iov_base =
-					(char *)message.msg_iov->iov_base + sent;
-				message.msg_iov->iov_len -= (size_t)sent;
+			if (count) {
+				iov->iov_base = (char *)iov->iov_base + sent;
+				iov->iov_len -= (size_t)sent;
 			}
-		} else if (errno == EAGAIN) {
-			poll(&fd, 1, STALL_MS);
-		} else if (errno != EINTR) {
-			return -errno;
+		} else if (sent == -EAGAIN) {
+			link_fds(lane->stripe, fds, 1);
+			poll(fds + 1, 1, STALL_MS);
+		} else {
+			return (int)sent;
 		}
 		if (atomic_load_explicit(&lane->lanes->stop, memory_order_relaxed))
 			return -ECANCELED;
@@ -104,17 +102,14 @@ static void *lane_main(void *argument)
 	struct lanes *lanes = lane->lanes;
 	struct error error = {0};
 	uint32_t head = 0;
-	int fd;
 
-	fd = native_dial_lane(
-		&lanes->peer, &lanes->hello, wait_now() + DIAL_NS, &lane->number, &error);
-	if (fd < 0) {
+	if (lanes->place.transport->open_stripe(&lanes->place, &lanes->hello,
+		    wait_now() + DIAL_NS, &lane->number, &lane->stripe, &error)) {
 		/* The link and the other lanes carry everything; it only takes longer. */
 		log_warn("lane.refused", "text=\"%s\"", error.text);
 		atomic_store(&lane->state, LANE_REFUSED);
 		return NULL;
 	}
-	lane->fd = fd;
 	atomic_store_explicit(&lane->state, LANE_OPEN, memory_order_release);
 	while (lane_wait(lane, head)) {
 		const struct lane_piece *piece = &lane->queue[head % LANE_QUEUE];
@@ -226,12 +221,11 @@ void lanes_close(struct lanes *lanes)
 			continue;
 		wait_wake(&lane->tail);
 		if (atomic_load(&lane->state) == LANE_OPEN)
-			shutdown(lane->fd, SHUT_RDWR);
+			link_shut(lane->stripe);
 		pthread_join(lane->thread, NULL);
 		lane->started = false;
-		if (lane->fd >= 0)
-			close(lane->fd);
-		lane->fd = -1;
+		link_close(lane->stripe);
+		lane->stripe = NULL;
 	}
 	explicit_bzero(&lanes->hello, sizeof(lanes->hello));
 }

@@ -15,7 +15,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
 #include "protocol/wire/session.h"
 #include "transport/transport.h"
@@ -31,7 +30,7 @@ struct lane {
 	pthread_t thread;
 	bool started;
 	unsigned number; /* as the agent gave it */
-	int fd;
+	struct link *stripe;
 	_Atomic uint32_t state; /* enum lane_state */
 	_Atomic uint32_t head;	/* sent */
 	_Atomic uint32_t tail;	/* queued; the sender sleeps on it */
@@ -43,14 +42,14 @@ struct lane {
 };
 
 struct lanes {
-	bool possible; /* the agent knows them and the link has a peer */
+	bool possible; /* the agent knows them and the link was dialed to a place */
 	bool tried;
 	_Atomic bool stop;
 	int wake; /* eventfd of the channel: written when a lane breaks */
 	uint64_t bulk;
 	uint64_t spin;
 	unsigned next;
-	struct sockaddr_storage peer;
+	struct transport_place place;
 	struct session_hello hello;
 	struct lane at[SESSION_LANES];
 };

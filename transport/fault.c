@@ -206,6 +206,11 @@ static uint64_t fault_wake_at(struct link *link)
 	return inner;
 }
 
+static void fault_shut(struct link *link)
+{
+	link_shut(((struct fault *)link)->inner);
+}
+
 static void fault_close(struct link *link)
 {
 	struct fault *fault = (struct fault *)link;
@@ -224,6 +229,7 @@ static const struct link_ops fault_ops = {
 	.receive = fault_receive,
 	.fds = fault_fds,
 	.wake_at = fault_wake_at,
+	.shut = fault_shut,
 	.close = fault_close,
 };
 
@@ -334,16 +340,7 @@ static int fault_dial(const char *address, const struct session_hello *hello,
 	return fault_wrap(inner, &plan, link, error);
 }
 
-static int fault_adopt(const int fds[2], struct link **link, struct error *error)
-{
-	(void)link;
-	close(fds[0]);
-	close(fds[1]);
-	return error_set(error, ENOTSUP, "fault: plans belong to the dialing end");
-}
-
 const struct transport transport_fault = {
 	.name = "fault",
 	.dial = fault_dial,
-	.adopt = fault_adopt,
 };

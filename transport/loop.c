@@ -116,6 +116,7 @@ fail:
 
 const struct transport transport_loop = {
 	.name = "loop",
+	.connections = 2,
 	.dial = loop_dial,
-	.adopt = stream_adopt,
+	.link = stream_link,
 };

@@ -11,7 +11,7 @@ extern const struct transport transport_loop;
 
 /* Plays the agent's front: fills in *welcome (all zero but magic and version) and, where it
  * grants, owns the agent's end from then on (fds[0] brings commands, fds[1] takes replies: what
- * transport.adopt wants). Called in the dialing thread; a PROBE comes with fds -1. Returns 0 to
+ * transport.link wants). Called in the dialing thread; a PROBE comes with fds -1. Returns 0 to
  * grant; where welcome->status is not 0 the fds stay the caller's. */
 typedef int (*loop_front)(void *argument, const struct session_hello *hello,
 	struct session_welcome *welcome, const int fds[2]);

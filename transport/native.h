@@ -9,10 +9,4 @@
 
 extern const struct transport transport_native;
 
-/* One more connection of a running session (SESSION_LANE): PEER is where its commands go
- * (link_peer), HELLO has session and secret. Writes its number to *LANE; the socket, which
- * does not block, or -errno with *error. */
-int native_dial_lane(const struct sockaddr_storage *peer, const struct session_hello *hello,
-	uint64_t deadline, unsigned *lane, struct error *error);
-
 #endif

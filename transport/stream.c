@@ -72,29 +72,47 @@ static void stream_close(struct link *link)
 	struct stream *stream = (struct stream *)link;
 
 	close(stream->receive_fd);
-	close(stream->send_fd);
+	if (stream->send_fd != stream->receive_fd)
+		close(stream->send_fd);
 	free(stream);
 }
 
-static int stream_peer(struct link *link, struct sockaddr_storage *address)
+static int stream_receive_all(struct link *link, void *buffer, size_t n)
 {
 	struct stream *stream = (struct stream *)link;
-	socklen_t size = sizeof(*address);
+	unsigned char *at = buffer;
 
-	memset(address, 0, sizeof(*address));
-	if (getpeername(stream->send_fd, (struct sockaddr *)address, &size))
-		return -errno;
-	return address->ss_family == AF_INET || address->ss_family == AF_INET6 ? 0
-									       : -EAFNOSUPPORT;
+	while (n) {
+		ssize_t got = recv(stream->receive_fd, at, n, MSG_WAITALL);
+
+		if (got > 0) {
+			at += got;
+			n -= (size_t)got;
+		} else if (!got) {
+			return -ECONNRESET;
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static void stream_shut(struct link *link)
+{
+	struct stream *stream = (struct stream *)link;
+
+	shutdown(stream->receive_fd, SHUT_RDWR);
+	shutdown(stream->send_fd, SHUT_RDWR);
 }
 
 static const struct link_ops stream_ops = {
 	.send = stream_send,
 	.receive = stream_receive,
+	.receive_all = stream_receive_all,
 	.fds = stream_fds,
 	.wake_at = stream_wake_at,
+	.shut = stream_shut,
 	.close = stream_close,
-	.peer = stream_peer,
 };
 
 static void stream_set(int fd, int level, int option, int value)
@@ -139,14 +157,6 @@ void stream_tune(int fd)
 	stream_set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-void stream_block(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	if (flags >= 0)
-		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-}
-
 int stream_open(int receive_fd, int send_fd, struct link **link, struct error *error)
 {
 	const int fds[2] = {receive_fd, send_fd};
@@ -155,7 +165,8 @@ int stream_open(int receive_fd, int send_fd, struct link **link, struct error *e
 	for (int i = 0; i < 2; i++) {
 		int flags = fcntl(fds[i], F_GETFL);
 
-		if (flags < 0 || fcntl(fds[i], F_SETFL, flags | O_NONBLOCK) < 0 ||
+		/* Who must not wait says so with each call; link_receive_all does wait. */
+		if (flags < 0 || fcntl(fds[i], F_SETFL, flags & ~O_NONBLOCK) < 0 ||
 			fcntl(fds[i], F_SETFD, FD_CLOEXEC) < 0)
 			return error_set(error, errno, "link descriptor %d", fds[i]);
 		stream_tune(fds[i]);
@@ -163,21 +174,25 @@ int stream_open(int receive_fd, int send_fd, struct link **link, struct error *e
 	stream = malloc(sizeof(*stream));
 	if (!stream)
 		return error_set(error, ENOMEM, "link");
-	*stream = (struct stream){{&stream_ops}, receive_fd, send_fd};
+	*stream = (struct stream){{.ops = &stream_ops}, receive_fd, send_fd};
 	*link = &stream->link;
 	return 0;
 }
 
-int stream_adopt(const int fds[2], struct link **link, struct error *error)
+int stream_link(const int *fds, unsigned count, enum transport_end end, struct link **link,
+	struct error *error)
 {
-	int ret = stream_open(fds[0], fds[1], link, error);
+	int commands, replies, ret;
 
-	if (ret < 0) {
-		close(fds[0]);
-		close(fds[1]);
-		return ret;
-	}
-	/* A worker sends no PINGs, and a sidecar always reads. */
-	stream_set(fds[1], IPPROTO_TCP, TCP_USER_TIMEOUT, STREAM_GONE_MS);
-	return 0;
+	if (!count || count > 2)
+		return error_set(error, 0, "a link over %u streams", count);
+	commands = fds[0];
+	replies = fds[count - 1];
+	if (end == TRANSPORT_CLIENT)
+		return stream_open(replies, commands, link, error);
+	ret = stream_open(commands, replies, link, error);
+	/* A worker sends no PINGs, and a sidecar always reads. A stripe brings bytes only. */
+	if (!ret && commands != replies)
+		stream_set(replies, IPPROTO_TCP, TCP_USER_TIMEOUT, STREAM_GONE_MS);
+	return ret;
 }

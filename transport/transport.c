@@ -45,6 +45,14 @@ const struct transport *transport_find(const char *address, struct error *error)
 	return NULL;
 }
 
+const struct transport *transport_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
+		if (!strcmp(transports[i]->name, name))
+			return transports[i];
+	return NULL;
+}
+
 int transport_dial(const char *address, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error)

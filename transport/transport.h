@@ -3,6 +3,7 @@
  * How bytes get from the sidecar to the worker and back.  A link is one session's pair of byte
  * streams, commands one way and replies the other, seen from one end: what this end sends and
  * what it receives.  A transport makes links; `fault` wraps another and breaks it by a plan.
+ * transport/README.md says who owns what and who waits for whom.
  *
  * Addresses are strings: `native://HOST:PORT`, `loop://NAME`, and for fault plans
  * `fault+native://HOST:PORT?delay=200us&cut-after=3&truncate=40&stall-after=100`.
@@ -18,7 +19,6 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -26,25 +26,39 @@
 #include "protocol/wire/session.h"
 
 struct link;
+struct transport;
+
+#define TRANSPORT_FDS 8 /* connections that a link may have */
+
+enum transport_end { TRANSPORT_CLIENT, TRANSPORT_AGENT };
+
+/* Where a dialed link goes, for more connections to it; the bytes are the transport's own. */
+struct transport_place {
+	const struct transport *transport; /* NULL: no more can be had */
+	_Alignas(8) unsigned char bytes[128];
+};
 
 struct link_ops {
 	/* Bytes taken (may be fewer), -EAGAIN, or -errno: the link is dead. */
 	ssize_t (*send)(struct link *link, const struct iovec *iov, int count);
 	/* Bytes got, 0 = the peer closed, -EAGAIN, or -errno. */
 	ssize_t (*receive)(struct link *link, void *buffer, size_t n);
+	/* All N bytes, however long it takes. 0, or -errno; -ECONNRESET: the peer closed. NULL:
+	 * nobody does that with this kind of link. */
+	int (*receive_all)(struct link *link, void *buffer, size_t n);
 	/* Fills two entries: [0] for receiving (POLLIN), [1] for sending (POLLOUT where
 	 * want_send). Either fd may be -1. */
 	void (*fds)(struct link *link, struct pollfd fds[2], int want_send);
 	/* CLOCK_MONOTONIC ns at which the caller should look again, or UINT64_MAX. */
 	uint64_t (*wake_at)(struct link *link);
+	/* Ends it for both sides; it stays to be closed. Any thread. */
+	void (*shut)(struct link *link);
 	void (*close)(struct link *link);
-	/* Where `send` goes, for more connections to the same place: 0 or -errno. NULL: this
-	 * kind of link has none. */
-	int (*peer)(struct link *link, struct sockaddr_storage *address);
 };
 
 struct link {
 	const struct link_ops *ops;
+	struct transport_place place; /* of a link that was dialed */
 };
 
 static inline ssize_t link_send(struct link *link, const struct iovec *iov, int count)
@@ -55,6 +69,10 @@ static inline ssize_t link_receive(struct link *link, void *buffer, size_t n)
 {
 	return link->ops->receive(link, buffer, n);
 }
+static inline int link_receive_all(struct link *link, void *buffer, size_t n)
+{
+	return link->ops->receive_all ? link->ops->receive_all(link, buffer, n) : -EOPNOTSUPP;
+}
 static inline void link_fds(struct link *link, struct pollfd fds[2], int want_send)
 {
 	link->ops->fds(link, fds, want_send);
@@ -63,28 +81,39 @@ static inline uint64_t link_wake_at(struct link *link)
 {
 	return link->ops->wake_at(link);
 }
-static inline int link_peer(struct link *link, struct sockaddr_storage *address)
+static inline void link_shut(struct link *link)
 {
-	return link->ops->peer ? link->ops->peer(link, address) : -EOPNOTSUPP;
+	link->ops->shut(link);
 }
 void link_close(struct link *link); /* NULL is fine */
 
+/* A row of the table; a function that is NULL is not had (-EOPNOTSUPP). */
 struct transport {
-	const char *name;
-	/* Client side: dials, says HELLO (roles and, for the second connection, session and
-	 * secret are filled in by the transport), checks WELCOME.  0 and *link; or -errno with
-	 * *error; a polite refusal is -ECONNREFUSED with welcome->status and text filled in.
-	 * deadline: CLOCK_MONOTONIC ns. */
+	const char *name;     /* the scheme */
+	unsigned connections; /* that a link has, 1 … TRANSPORT_FDS */
+	/* Client side: dials, says HELLO (roles and, behind the first connection, session and
+	 * secret are filled in by the transport), checks WELCOME.  0 and *link, NULL for a
+	 * PROBE; or -errno with *error; a polite refusal is -ECONNREFUSED with welcome->status
+	 * and text filled in. deadline: CLOCK_MONOTONIC ns. */
 	int (*dial)(const char *address, const struct session_hello *hello,
 		struct session_welcome *welcome, uint64_t deadline, struct link **link,
 		struct error *error);
-	/* A link over descriptors that the front accepted and handed over (the worker's end):
-	 * fds[0] brings commands, fds[1] takes replies. Owns them from then on. */
-	int (*adopt)(const int fds[2], struct link **link, struct error *error);
+	/* A link over connections, in the order in which they were made; one alone is a stripe.
+	 * Owns them once it returns 0. */
+	int (*link)(const int *fds, unsigned count, enum transport_end end, struct link **link,
+		struct error *error);
+	/* Client side: one more connection of a running session. HELLO has session and secret.
+	 * 0, *number as the agent gave it and *stripe; or -errno with *error. */
+	int (*open_stripe)(const struct transport_place *place,
+		const struct session_hello *hello, uint64_t deadline, unsigned *number,
+		struct link **stripe, struct error *error);
 };
 
 /* By the address's scheme (none: native); NULL with *error naming what is known. */
 const struct transport *transport_find(const char *address, struct error *error);
+
+/* By its name; NULL: there is none. */
+const struct transport *transport_named(const char *name);
 
 /* transport_find and dial in one. */
 int transport_dial(const char *address, const struct session_hello *hello,

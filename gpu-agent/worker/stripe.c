@@ -10,36 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "gpu-agent/worker/worker_state.h"
-#include "transport/stream.h"
 
 #define STACK (128u * 1024)
 #define SLEEP_NS 1000000000ull
 #define SLOT_BYTES FRAME_PAYLOAD_MAX
-
-/* All N bytes. 0, or -errno; -ECONNRESET at the end of the stream. */
-static int lane_receive(struct lane *lane, void *to, size_t n)
-{
-	unsigned char *at = to;
-
-	while (n) {
-		ssize_t got = recv(lane->fd, at, n, MSG_WAITALL);
-
-		if (got > 0) {
-			at += got;
-			n -= (size_t)got;
-		} else if (!got) {
-			return -ECONNRESET;
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
-	return 0;
-}
 
 /* Until the oldest slot is free again. */
 static void lane_wait(struct lane *lane, uint32_t filled)
@@ -95,9 +73,10 @@ static void *lane_main(void *argument)
 		struct session_piece piece;
 
 		lane_wait(lane, filled);
-		if (lane_receive(lane, &piece, sizeof(piece)) || piece.length > SLOT_BYTES ||
-			lane_receive(lane, lane->base + filled % LANE_SLOTS * SLOT_BYTES,
-				piece.length))
+		if (link_receive_all(lane->stripe, &piece, sizeof(piece)) ||
+			piece.length > SLOT_BYTES ||
+			link_receive_all(lane->stripe,
+				lane->base + filled % LANE_SLOTS * SLOT_BYTES, piece.length))
 			break;
 		slot->length = piece.length;
 		atomic_store_explicit(&lane->filled, filled + 1, memory_order_release);
@@ -129,6 +108,7 @@ static int lane_start(struct worker *w, struct lane *lane)
 
 void lane_open(struct worker *w, uint32_t number, int fd)
 {
+	struct error error = {0};
 	struct lane *lane;
 	int ret;
 
@@ -139,12 +119,10 @@ void lane_open(struct worker *w, uint32_t number, int fd)
 		return;
 	}
 	lane = calloc(1, sizeof(*lane));
-	if (lane) {
-		lane->fd = fd;
-		stream_tune(fd);
-		stream_block(fd);
-	}
-	ret = lane ? lane_start(w, lane) : -ENOMEM;
+	ret = lane ? w->transport->link(&fd, 1, TRANSPORT_AGENT, &lane->stripe, &error)
+		   : -ENOMEM;
+	if (!ret)
+		ret = lane_start(w, lane);
 	if (ret) {
 		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY, "a lane could not be opened: %s",
 			strerror(-ret));

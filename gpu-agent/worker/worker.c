@@ -351,10 +351,10 @@ static int worker_session(struct worker *w, struct handoff *message)
 	}
 	compiled_wait(w->config);
 	message->text[sizeof(message->text) - 1] = 0;
-	const struct transport *transport = transport_find(message->text, &error);
-
-	if (!transport || transport->adopt(fds, &w->link, &error)) {
-		log_error("session.adopt", "error=\"%s\"", error.text);
+	w->transport = transport_named(message->text);
+	if (!w->transport || w->transport->link(fds, 2, TRANSPORT_AGENT, &w->link, &error)) {
+		log_error("session.adopt", "error=\"%s\"",
+			w->transport ? error.text : "no such transport");
 		return -1;
 	}
 	if (worker_choose(w, message)) {
@@ -393,18 +393,6 @@ void worker_control(struct worker *w)
 			"%.*s", (int)sizeof(message.text) - 1, message.text);
 }
 
-/* The client sees the end at once. The link itself stays: the pulse looks at it beside the
- * loop, and either may be the one that leaves. */
-static void worker_hang_up(struct worker *w)
-{
-	struct pollfd fds[2];
-
-	link_fds(w->link, fds, true);
-	for (int i = 0; i < 2; i++)
-		if (fds[i].fd >= 0)
-			shutdown(fds[i].fd, SHUT_RDWR);
-}
-
 _Noreturn void worker_leave(struct worker *w)
 {
 	static struct handoff message;
@@ -415,7 +403,9 @@ _Noreturn void worker_leave(struct worker *w)
 	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end_text,
 		(unsigned long long)w->stats.frames_received,
 		(unsigned long long)w->stats.launches);
-	worker_hang_up(w);
+	/* The client sees the end at once. The link itself stays: the pulse looks at it beside
+	 * the loop, and either may be the one that leaves. */
+	link_shut(w->link);
 	callback_over(w);
 	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
 	message = w->stats; /* the last of them: what came since the last second counts too */

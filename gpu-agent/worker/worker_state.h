@@ -59,7 +59,7 @@ struct staging_range {
 /* One more connection, and the thread that receives from it. */
 #define LANE_SLOTS 8
 struct lane {
-	int fd;
+	struct link *stripe;
 	int wake; /* eventfd: a piece came while the loop slept for it */
 	pthread_t thread;
 	const struct cuda_driver *cuda;
@@ -199,6 +199,7 @@ struct worker {
 	uint32_t range_count, range_room;
 
 	struct link *link;
+	const struct transport *transport;     /* that made it */
 	struct lane *lanes[SESSION_LANES + 1]; /* by number */
 	uint32_t lane_count;
 	bool ended;	     /* the loop leaves */

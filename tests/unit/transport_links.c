@@ -175,7 +175,7 @@ static struct link *dial(const char *address, struct link **agent)
 	if (transport_dial(address, &hello, &welcome, wait_now() + 1000000000, &link, &error))
 		fail_msg("%s", error.text);
 	loop_forget("t");
-	assert_int_equal(stream_adopt(agent_fds, agent, &error), 0);
+	assert_int_equal(stream_link(agent_fds, 2, TRANSPORT_AGENT, agent, &error), 0);
 	return link;
 }
 

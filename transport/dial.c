@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first connection says HELLO for the commands and is told session, secret and reply port;
+ * the others join with them.  Nothing that the agent says is used before it is checked, and its
+ * text is made printable before it reaches a log.
+ */
+#include "transport/dial.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/wait.h"
+
+#define STATUS_MISMATCH 803 /* CUDA_ERROR_SYSTEM_DRIVER_MISMATCH */
+
+int dial_wait(uint64_t until, int fd, short events)
+{
+	for (;;) {
+		struct pollfd pollfd = {.fd = fd, .events = events};
+		uint64_t now = wait_now();
+		int n;
+
+		if (now >= until)
+			return -ETIMEDOUT;
+		n = poll(&pollfd, 1, (int)((until - now) / 1000000) + 1);
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+static int dial_send(struct dial *dial, int fd, const void *bytes, size_t n)
+{
+	const char *at = bytes;
+
+	while (n) {
+		ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
+		int ret;
+
+		if (sent >= 0) {
+			at += sent;
+			n -= (size_t)sent;
+			continue;
+		}
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		ret = dial_wait(dial->deadline, fd, POLLOUT);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int dial_receive(struct dial *dial, int fd, void *bytes, size_t n)
+{
+	char *at = bytes;
+
+	while (n) {
+		ssize_t got = recv(fd, at, n, 0);
+		int ret;
+
+		if (got > 0) {
+			at += got;
+			n -= (size_t)got;
+			continue;
+		}
+		if (!got)
+			return -ECONNRESET;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		ret = dial_wait(dial->deadline, fd, POLLIN);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* The text is the agent's: one printable line of it. */
+static void welcome_clean(struct session_welcome *welcome)
+{
+	welcome->text[sizeof(welcome->text) - 1] = 0;
+	for (char *c = welcome->text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = '?';
+}
+
+/* Says HELLO on fd and checks what comes back. */
+static int dial_greet(struct dial *dial, int fd, const struct session_hello *hello,
+	struct session_welcome *welcome)
+{
+	size_t head = sizeof(welcome->magic);
+	int ret = dial_send(dial, fd, hello, sizeof(*hello));
+
+	memset(welcome, 0, sizeof(*welcome));
+	if (!ret)
+		ret = dial_receive(dial, fd, welcome, head);
+	if (!ret && welcome->magic != SESSION_MAGIC)
+		return error_set(dial->error, 0,
+			"agent %s: what answers there is not a vcuda agent%s%s", dial->where,
+			dial->hint ? "; " : "", dial->hint ? dial->hint : "");
+	if (!ret)
+		ret = dial_receive(dial, fd, (char *)welcome + head, sizeof(*welcome) - head);
+	if (ret == -ECONNRESET)
+		return error_set(dial->error, ECONNRESET,
+			"agent %s: closed the connection during the handshake", dial->where);
+	if (ret < 0)
+		return error_set(dial->error, -ret, "agent %s: handshake", dial->where);
+	welcome_clean(welcome);
+	if (welcome->version != SESSION_VERSION) {
+		if (!welcome->status)
+			welcome->status = STATUS_MISMATCH;
+		error_set(dial->error, 0,
+			"agent %s speaks protocol version %u, this side %u: install the same "
+			"release on both",
+			dial->where, welcome->version, SESSION_VERSION);
+		return -ECONNREFUSED;
+	}
+	if (welcome->status) {
+		error_set(dial->error, 0, "agent %s refused: %.190s (status %u)", dial->where,
+			welcome->text[0] ? welcome->text : "no reason given", welcome->status);
+		return -ECONNREFUSED;
+	}
+	if (welcome->features & ~hello->features)
+		return error_set(dial->error, 0,
+			"agent %s: granted features that were not asked for", dial->where);
+	return 0;
+}
+
+/* Connects and says HELLO in the role that it names. fd, or -errno. */
+static int dial_join(
+	struct dial *dial, const struct session_hello *hello, struct session_welcome *welcome)
+{
+	int fd = dial->connect(dial, (enum session_role)hello->role);
+	int ret = fd < 0 ? fd : dial_greet(dial, fd, hello, welcome);
+
+	if (fd >= 0 && ret < 0)
+		close(fd);
+	return ret < 0 ? ret : fd;
+}
+
+/* All connections of a link, in order: their number, or -errno with *welcome saying why where
+ * the agent did. What was opened before is in FDS either way. */
+static int dial_all(struct dial *dial, struct session_hello *hello,
+	struct session_welcome *welcome, int *fds, unsigned *count)
+{
+	struct session_welcome next = {0};
+
+	while (*count < dial->transport->connections) {
+		int fd = dial_join(dial, hello, *count ? &next : welcome);
+
+		if (fd < 0 && *count) {
+			welcome->status = next.status;
+			memcpy(welcome->text, next.text, sizeof(welcome->text));
+		}
+		if (fd < 0)
+			return fd;
+		fds[(*count)++] = fd;
+		if (hello->role == SESSION_PROBE)
+			return 0;
+		hello->role = SESSION_REPLIES;
+		memcpy(hello->session, welcome->session, sizeof(hello->session));
+		memcpy(hello->secret, welcome->secret, sizeof(hello->secret));
+		dial->reply_port = welcome->reply_port;
+	}
+	return 0;
+}
+
+int dial_session(struct dial *dial, const struct session_hello *wanted,
+	struct session_welcome *welcome, struct link **link)
+{
+	struct session_hello hello = *wanted;
+	int fds[TRANSPORT_FDS], ret;
+	unsigned count = 0;
+
+	*link = NULL;
+	memset(welcome, 0, sizeof(*welcome));
+	hello.magic = SESSION_MAGIC;
+	if (!hello.version)
+		hello.version = SESSION_VERSION;
+	if (hello.role != SESSION_PROBE)
+		hello.role = SESSION_COMMANDS;
+	ret = dial_all(dial, &hello, welcome, fds, &count);
+	if (!ret && hello.role != SESSION_PROBE)
+		ret = dial->transport->link(fds, count, TRANSPORT_CLIENT, link, dial->error);
+	explicit_bzero(&hello, sizeof(hello));
+	if (*link) {
+		(*link)->place = dial->place;
+		return 0;
+	}
+	while (count)
+		close(fds[--count]);
+	return ret;
+}
+
+int dial_stripe(struct dial *dial, const struct session_hello *wanted, unsigned *number,
+	struct link **stripe)
+{
+	struct session_hello hello = *wanted;
+	struct session_welcome welcome;
+	int fd, ret;
+
+	*stripe = NULL;
+	hello.magic = SESSION_MAGIC;
+	hello.version = SESSION_VERSION;
+	hello.role = SESSION_LANE;
+	fd = dial_join(dial, &hello, &welcome);
+	explicit_bzero(&hello, sizeof(hello));
+	if (fd < 0)
+		return fd;
+	if (welcome.lane && welcome.lane <= SESSION_LANES)
+		ret = dial->transport->link(&fd, 1, TRANSPORT_CLIENT, stripe, dial->error);
+	else
+		ret = error_set(dial->error, 0, "agent %s: a lane with the number %u",
+			dial->where, welcome.lane);
+	if (ret < 0) {
+		close(fd);
+		return ret;
+	}
+	*number = welcome.lane;
+	return 0;
+}
