@@ -16,13 +16,15 @@
 #include "common/error.h"
 #include "gpu-agent/handoff.h"
 #include "protocol/wire/session.h"
+#include "transport/transport.h"
 
 #define AGENT_VERSION "0.1.0"
 
 /* Descriptors that an exec'ed process finds open besides 0, 1 and 2. */
 #define AGENT_FD_SOCKET HANDOFF_FD /* worker: handoff.h; front: control.h */
 #define AGENT_FD_CONFIG 4	   /* memfd with struct agent_config */
-#define AGENT_FD_LISTEN 5	   /* front: AGENT_LISTENERS listening sockets from here on */
+#define AGENT_FD_HTTP 5		   /* front: the control port's listening socket */
+#define AGENT_FD_LISTEN 6	   /* front: those of config->listening from here on */
 
 #define AGENT_TOKEN_MAX 255 /* what struct session_hello can carry */
 #define AGENT_TOKEN_HASH 32
@@ -31,7 +33,7 @@
 #define AGENT_BYTES_MAX (1ull << 50) /* of device memory: more is a slip of the pen */
 #define AGENT_PATH 1024
 
-enum agent_listener { LISTEN_SEND, LISTEN_RECV, LISTEN_CONTROL, AGENT_LISTENERS };
+enum agent_port { LISTEN_SEND, LISTEN_RECV, LISTEN_CONTROL, AGENT_PORTS };
 
 enum agent_driver {
 	DRIVER_NVIDIA = 0,   /* libcuda.so.1 */
@@ -63,14 +65,16 @@ struct agent_config {
 	uint32_t size;
 
 	/* For front and supervisor. */
-	char address[256];		 /* "" = every address */
-	char http_address[256];		 /* "" = as address */
-	uint16_t ports[AGENT_LISTENERS]; /* as configured: 0 = any */
-	uint16_t bound[AGENT_LISTENERS]; /* as bound; the supervisor fills it in */
-	struct agent_tokens tokens;	 /* all zeros in a worker */
-	bool insecure;			 /* everybody is served */
-	bool older_form;		 /* the command line that knows no token: `-n native` */
-	uint32_t warm_workers;		 /* 0 = 1 with the software GPU, else 2 */
+	char address[256];		      /* "" = every address */
+	char http_address[256];		      /* "" = as address */
+	uint16_t ports[AGENT_PORTS];	      /* as configured: 0 = any */
+	uint16_t bound[AGENT_PORTS];	      /* as bound; the supervisor fills it in */
+	struct transport_listening listening; /* the supervisor's; with the front's numbers
+						 (AGENT_FD_LISTEN) in the front */
+	struct agent_tokens tokens;	      /* all zeros in a worker */
+	bool insecure;			      /* everybody is served */
+	bool older_form;       /* the command line that knows no token: `-n native` */
+	uint32_t warm_workers; /* 0 = 1 with the software GPU, else 2 */
 	uint32_t max_sessions;
 	uint32_t max_sessions_per_pod;
 	uint64_t memory_limit;	    /* bytes a session and device, 0 = the whole device */

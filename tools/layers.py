@@ -43,7 +43,7 @@ ALLOWED = {
     "command": "common protocol/wire transport",  # and asks NVIDIA's interfaces as a program does
 
     # The headers of what the kinds of process say to each other, and main.c, which starts each.
-    "gpu-agent": "common protocol/wire",
+    "gpu-agent": "common protocol/wire transport",
     "gpu-agent/main.c":
         "common gpu-agent gpu-agent/supervisor gpu-agent/front gpu-agent/probe gpu-agent/sandbox gpu-agent/cache",
     "gpu-agent/cache": "common gpu-agent",
@@ -51,7 +51,7 @@ ALLOWED = {
     "gpu-agent/probe": "common gpu-agent",
     "gpu-agent/supervisor": "common transport gpu-agent gpu-agent/cache gpu-agent/sandbox",
     "gpu-agent/front":
-        "common protocol/wire gpu-agent gpu-agent/supervisor gpu-agent/sandbox gpu-agent/probe",
+        "common protocol/wire transport gpu-agent gpu-agent/supervisor gpu-agent/sandbox gpu-agent/probe",
     "gpu-agent/worker":
         "common protocol/wire protocol/generated transport gpu-agent gpu-agent/cache gpu-agent/probe"
         " gpu-agent/sandbox",

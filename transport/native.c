@@ -7,7 +7,7 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +24,10 @@
  * lost is sent again after 1, 3 and 7 s. */
 #define CONNECT_NS 8000000000ull
 
+/* TCP_DEFER_ACCEPT keeps a connection without bytes in the kernel for so long: a well-behaved
+ * client does not make the agent wait for its HELLO. */
+#define DEFER_SECONDS 1
+
 static struct sockaddr_storage native_address(
 	const struct transport_place *place, socklen_t *size)
 {
@@ -34,6 +38,55 @@ static struct sockaddr_storage native_address(
 					      : sizeof(struct sockaddr_in);
 	return address;
 }
+
+/* --- the agent's end ---------------------------------------------------------------------- */
+
+/* PORT: the one to take, then the one that was taken. */
+static int listen_port(const char *host, const char *key, uint16_t *port, uint32_t roles,
+	struct transport_listening *listening, struct error *error)
+{
+	int defer = DEFER_SECONDS, fd = tcp_listen(host, *port, port, error);
+
+	if (fd < 0)
+		return error_wrap(error, fd, "%s", key);
+	setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer, sizeof(defer));
+	return transport_listening_add(listening, &transport_native, fd, roles, error);
+}
+
+static int native_listen(
+	const char *address, struct transport_listening *listening, struct error *error)
+{
+	unsigned before = listening->count;
+	int ret = listen_port(address, "ports.send", &listening->reply_port,
+		TRANSPORT_ROLE(SESSION_REPLIES) | TRANSPORT_ROLE(SESSION_PROBE), listening,
+		error);
+
+	if (!ret)
+		ret = listen_port(address, "ports.recv", &listening->command_port,
+			TRANSPORT_ROLE(SESSION_COMMANDS) | TRANSPORT_ROLE(SESSION_LANE) |
+				TRANSPORT_ROLE(SESSION_PROBE),
+			listening, error);
+	while (ret < 0 && listening->count > before)
+		close(listening->at[--listening->count].fd);
+	return ret;
+}
+
+static int native_accept(int listener, struct transport_peer *peer)
+{
+	struct sockaddr_storage from = {0};
+	socklen_t size = sizeof(from);
+	int one = 1;
+	int fd = accept4(
+		listener, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	tcp_peer(&from, peer);
+	return fd;
+}
+
+/* --- the client's end --------------------------------------------------------------------- */
 
 static int connect_one(struct dial *dial, const struct sockaddr *to, socklen_t size)
 {
@@ -189,6 +242,8 @@ static int native_open_stripe(const struct transport_place *place,
 const struct transport transport_native = {
 	.name = "native",
 	.connections = 2,
+	.listen = native_listen,
+	.accept = native_accept,
 	.dial = native_dial,
 	.link = stream_link,
 	.open_stripe = native_open_stripe,

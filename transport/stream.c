@@ -196,3 +196,29 @@ int stream_link(const int *fds, unsigned count, enum transport_end end, struct l
 		stream_set(replies, IPPROTO_TCP, TCP_USER_TIMEOUT, STREAM_GONE_MS);
 	return ret;
 }
+
+ssize_t stream_read(int fd, void *bytes, size_t n)
+{
+	ssize_t got = recv(fd, bytes, n, MSG_DONTWAIT);
+
+	return got < 0 ? -errno : got;
+}
+
+int stream_write(int fd, const void *bytes, size_t n)
+{
+	ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	return sent == (ssize_t)n ? 0 : sent < 0 ? -errno : -EAGAIN;
+}
+
+void stream_finish(int fd)
+{
+	shutdown(fd, SHUT_WR);
+}
+
+void stream_reset(int fd)
+{
+	struct linger hard = {.l_onoff = 1};
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+}

@@ -19,4 +19,10 @@ int stream_link(const int *fds, unsigned count, enum transport_end end, struct l
 /* Large buffers and, where it is TCP, keepalive and no delay. */
 void stream_tune(int fd);
 
+/* What the front does with a connection before it is handed on.  None of these wait. */
+ssize_t stream_read(int fd, void *bytes, size_t n); /* 0: the end; -EAGAIN or another -errno */
+int stream_write(int fd, const void *bytes, size_t n); /* 0: all of it is on its way */
+void stream_finish(int fd); /* the peer reads what was said, then the end */
+void stream_reset(int fd);  /* closing it will leave nothing in the kernel */
+
 #endif

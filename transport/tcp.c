@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tcp.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -109,4 +110,24 @@ int tcp_listen(const char *host, uint16_t port, uint16_t *bound, struct error *e
 	*bound = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
 						  : ((struct sockaddr_in *)&name)->sin_port);
 	return fd;
+}
+
+void tcp_peer(const struct sockaddr_storage *from, struct transport_peer *peer)
+{
+	const struct sockaddr_in *v4 = (const void *)from;
+	const struct sockaddr_in6 *v6 = (const void *)from;
+	struct in6_addr address = {0};
+
+	if (from->ss_family == AF_INET6) {
+		address = v6->sin6_addr;
+	} else if (from->ss_family == AF_INET) {
+		address.s6_addr[10] = address.s6_addr[11] = 0xff;
+		memcpy(&address.s6_addr[12], &v4->sin_addr, 4);
+	}
+	_Static_assert(sizeof(address) == sizeof(peer->key), "an address is a key");
+	memcpy(peer->key, &address, sizeof(peer->key));
+	if (IN6_IS_ADDR_V4MAPPED(&address))
+		inet_ntop(AF_INET, &address.s6_addr[12], peer->text, sizeof(peer->text));
+	else
+		inet_ntop(AF_INET6, &address, peer->text, sizeof(peer->text));
 }

@@ -6,8 +6,10 @@
 #define VCUDA_TRANSPORT_TCP_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "common/error.h"
+#include "transport/transport.h"
 
 /* Parses "HOST[:PORT]", "[v6]:PORT"; host must hold 256 bytes. -EINVAL with *error. */
 int tcp_parse_host(const char *text, uint16_t default_port, char *host, uint16_t *port,
@@ -16,5 +18,8 @@ int tcp_parse_host(const char *text, uint16_t default_port, char *host, uint16_t
 /* A listening TCP socket, CLOEXEC, non-blocking, SO_REUSEADDR; host NULL or "" = every address.
  * port 0: any; *bound says which.  fd or -errno; a busy port says so in *error. */
 int tcp_listen(const char *host, uint16_t port, uint16_t *bound, struct error *error);
+
+/* Who FROM is: key is his address, IPv4 mapped, and text what people write. */
+void tcp_peer(const struct sockaddr_storage *from, struct transport_peer *peer);
 
 #endif

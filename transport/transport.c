@@ -2,7 +2,9 @@
 #include "transport/transport.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "transport/fault.h"
 #include "transport/loop.h"
@@ -64,4 +66,54 @@ int transport_dial(const char *address, const struct session_hello *hello,
 		return -EINVAL;
 	address += transport == &transport_fault ? 6 : scheme_length(address);
 	return transport->dial(address, hello, welcome, deadline, link, error);
+}
+
+int transport_listening_add(struct transport_listening *listening,
+	const struct transport *transport, int fd, uint32_t roles, struct error *error)
+{
+	struct transport_listener *listener = &listening->at[listening->count];
+
+	if (listening->count == TRANSPORT_LISTENERS) {
+		close(fd);
+		return error_set(error, 0, "listen: more than %d sockets", TRANSPORT_LISTENERS);
+	}
+	*listener = (struct transport_listener){.fd = fd, .roles = roles};
+	snprintf(listener->transport, sizeof(listener->transport), "%s", transport->name);
+	listening->count++;
+	return 0;
+}
+
+static int listen_one(
+	const char *address, struct transport_listening *listening, struct error *error)
+{
+	const struct transport *transport = transport_find(address, error);
+
+	if (!transport)
+		return -EINVAL;
+	if (!transport->listen)
+		return error_set(error, EOPNOTSUPP, "listen on '%.100s'", address);
+	return transport->listen(address + scheme_length(address), listening, error);
+}
+
+int transport_listen(
+	const char *addresses, struct transport_listening *listening, struct error *error)
+{
+	char copy[512], *rest = copy, *address;
+	int ret = 0;
+
+	listening->count = 0;
+	if (strlen(addresses) >= sizeof(copy))
+		return error_set(error, ENAMETOOLONG, "listen");
+	strcpy(copy, addresses);
+	while (!ret && (address = strsep(&rest, ",")))
+		ret = listen_one(address + strspn(address, " "), listening, error);
+	if (ret < 0)
+		transport_unlisten(listening);
+	return ret;
+}
+
+void transport_unlisten(struct transport_listening *listening)
+{
+	while (listening->count)
+		close(listening->at[--listening->count].fd);
 }

@@ -17,8 +17,10 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -28,7 +30,9 @@
 struct link;
 struct transport;
 
-#define TRANSPORT_FDS 8 /* connections that a link may have */
+#define TRANSPORT_FDS 8	      /* connections that a link may have */
+#define TRANSPORT_LISTENERS 8 /* descriptors that an agent listens on */
+#define TRANSPORT_NAME 16     /* room for a row's name */
 
 enum transport_end { TRANSPORT_CLIENT, TRANSPORT_AGENT };
 
@@ -36,6 +40,33 @@ enum transport_end { TRANSPORT_CLIENT, TRANSPORT_AGENT };
 struct transport_place {
 	const struct transport *transport; /* NULL: no more can be had */
 	_Alignas(8) unsigned char bytes[128];
+};
+
+/* Who is at the other end of a connection, as the kernel knows it and not as he says. */
+struct transport_peer {
+	uint8_t key[16]; /* the same: the same machine, or whatever else is counted as one */
+	char text[48];	 /* for logs and metrics */
+};
+
+static inline bool transport_same(
+	const struct transport_peer *a, const struct transport_peer *b)
+{
+	return !memcmp(a->key, b->key, sizeof(a->key));
+}
+
+#define TRANSPORT_ROLE(role) (1u << (role)) /* of enum session_role */
+
+/* No pointers: it travels from the supervisor to the front with the configuration. */
+struct transport_listener {
+	char transport[TRANSPORT_NAME];
+	int fd;
+	uint32_t roles; /* TRANSPORT_ROLE: those that are served here */
+};
+struct transport_listening {
+	unsigned count;
+	struct transport_listener at[TRANSPORT_LISTENERS];
+	uint16_t command_port; /* of transports that have ports: the one to take, 0 = any; */
+	uint16_t reply_port;   /* then the one that was taken */
 };
 
 struct link_ops {
@@ -91,6 +122,13 @@ void link_close(struct link *link); /* NULL is fine */
 struct transport {
 	const char *name;     /* the scheme */
 	unsigned connections; /* that a link has, 1 … TRANSPORT_FDS */
+	/* Agent's side: adds what listens on ADDRESS, with transport_listening_add. Nothing is
+	 * added where it fails. 0, or -errno with *error. */
+	int (*listen)(const char *address, struct transport_listening *listening,
+		struct error *error);
+	/* A connection that came, which does not block and is closed on exec, and who made it.
+	 * fd, -EAGAIN or another -errno. */
+	int (*accept)(int listener, struct transport_peer *peer);
 	/* Client side: dials, says HELLO (roles and, behind the first connection, session and
 	 * secret are filled in by the transport), checks WELCOME.  0 and *link, NULL for a
 	 * PROBE; or -errno with *error; a polite refusal is -ECONNREFUSED with welcome->status
@@ -119,5 +157,16 @@ const struct transport *transport_named(const char *name);
 int transport_dial(const char *address, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error);
+
+/* transport_find and listen in one, for each of ADDRESSES (commas between; "" is one, too).
+ * 0, or -errno with *error and nothing listening. */
+int transport_listen(
+	const char *addresses, struct transport_listening *listening, struct error *error);
+/* Closes what listens. */
+void transport_unlisten(struct transport_listening *listening);
+
+/* For transport.listen: takes FD. 0, or -errno with *error. */
+int transport_listening_add(struct transport_listening *listening,
+	const struct transport *transport, int fd, uint32_t roles, struct error *error);
 
 #endif

@@ -6,13 +6,13 @@
  */
 #include "gpu-agent/front/front.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
@@ -36,29 +36,6 @@ void front_clean(char *out, size_t n, const char *text, size_t text_size)
 		out[i] = c < ' ' || c >= 127 || c == '"' || c == '\\' ? '?' : text[i];
 	}
 	out[i] = 0;
-}
-
-void front_address(const struct sockaddr_storage *from, struct in6_addr *address)
-{
-	const struct sockaddr_in *v4 = (const void *)from;
-	const struct sockaddr_in6 *v6 = (const void *)from;
-
-	memset(address, 0, sizeof(*address));
-	if (from->ss_family == AF_INET6) {
-		*address = v6->sin6_addr;
-	} else if (from->ss_family == AF_INET) {
-		address->s6_addr[10] = address->s6_addr[11] = 0xff;
-		memcpy(&address->s6_addr[12], &v4->sin_addr, 4);
-	}
-}
-
-const char *front_peer(char out[INET6_ADDRSTRLEN], const struct in6_addr *address)
-{
-	if (IN6_IS_ADDR_V4MAPPED(address))
-		inet_ntop(AF_INET, &address->s6_addr[12], out, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, address, out, INET6_ADDRSTRLEN);
-	return out;
 }
 
 bool front_is_ready(const struct front *front, const char **text)
@@ -252,7 +229,7 @@ static int open_all(struct front *front, struct error *error)
 	if (!ret)
 		ret = pool_open(front, error);
 	if (!ret)
-		ret = http_open(front, AGENT_FD_LISTEN + LISTEN_CONTROL, error);
+		ret = http_open(front, AGENT_FD_HTTP, error);
 	if (!ret)
 		ret = hello_open(front, error);
 	if (!ret)

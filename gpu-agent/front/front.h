@@ -13,11 +13,9 @@
 #ifndef VCUDA_GPU_AGENT_FRONT_H
 #define VCUDA_GPU_AGENT_FRONT_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include "gpu-agent/agent.h"
@@ -61,19 +59,21 @@ const char *refusal_name(enum refusal refusal);
 /* A connection that has not said who it is. */
 struct hello_slot {
 	struct watch watch;
-	bool send_port; /* it came in on the port for replies */
+	uint32_t roles; /* TRANSPORT_ROLE: those that are served where it came in */
 	bool lingering; /* refused: waiting for its end, so that it can read why */
 	uint32_t got;	/* bytes of hello; lingering: bytes thrown away */
 	uint64_t since, deadline;
-	struct in6_addr address;
+	struct transport_peer peer;
+	const struct transport *transport;
 	struct session_hello hello;
 };
 
 /* A whole HELLO, and what is known about who says it. */
 struct hello_from {
 	const struct session_hello *hello;
-	const struct in6_addr *address;
+	const struct transport_peer *peer;
 	struct tenant *tenant;
+	const struct transport *transport; /* that brought it */
 };
 
 enum session_state {
@@ -112,8 +112,7 @@ struct session {
 	uint64_t number;   /* in the order of coming, never reused */
 	uint32_t pid, uid; /* as the client says */
 	char program[64], pod[sizeof(((struct session_hello *)0)->pod)];
-	char peer[INET6_ADDRSTRLEN];
-	struct in6_addr address; /* the peer's */
+	struct transport_peer peer;
 	struct tenant *tenant;
 	time_t started;
 	uint64_t begun;	   /* the same, for what is measured */
@@ -192,7 +191,8 @@ struct front {
 	const struct agent_config *config;
 	struct events events;
 	struct watch control; /* to the supervisor */
-	struct watch listeners[2];
+	struct watch listeners[TRANSPORT_LISTENERS];
+	const struct transport *transports[TRANSPORT_LISTENERS]; /* of each */
 	struct watch health;
 	struct hello_slot *slots;
 	uint32_t half_open;
@@ -228,11 +228,6 @@ bool front_is_ready(const struct front *front, const char **text);
 bool front_tell(struct front *front, const struct control *control);
 /* A peer's text: NUL-terminated, printable, in out. */
 void front_clean(char *out, size_t n, const char *text, size_t text_size);
-
-/* A peer's address, IPv4 mapped. */
-void front_address(const struct sockaddr_storage *from, struct in6_addr *address);
-/* An address as people write it; returns out. */
-const char *front_peer(char out[INET6_ADDRSTRLEN], const struct in6_addr *address);
 
 /* hello.c */
 int hello_open(struct front *front, struct error *error);

@@ -4,11 +4,10 @@
  * exactly one HELLO: what comes behind it stays in the socket for the worker.  Nothing is
  * allocated, started or looked up before the token was compared.
  *
- * TCP_DEFER_ACCEPT keeps a connection without bytes in the kernel, so that a well-behaved
- * client holds a slot for no time at all, and the limits are there for the others.
+ * A well-behaved client says its HELLO at once and holds a slot for no time at all; the limits
+ * are there for the others.
  */
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +19,9 @@
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/tenants.h"
+#include "transport/stream.h"
 
 #define ACCEPTS_A_TURN 64
-#define DEFER_SECONDS 1
 #define LINGER_NS (1000 * FRONT_MS)
 
 static struct front *hello_front; /* the one that the listeners' watches belong to */
@@ -48,24 +47,21 @@ const char *refusal_name(enum refusal refusal)
 
 /* Attempts are counted; one a second is logged. */
 static void count_refusal(
-	struct front *front, enum refusal refusal, const struct in6_addr *address)
+	struct front *front, enum refusal refusal, const struct transport_peer *peer)
 {
 	static uint64_t logged_at;
 	uint64_t now = wait_now();
-	char peer[INET6_ADDRSTRLEN];
 
 	front->counters.refused[refusal]++;
 	if (now - logged_at < 1000 * FRONT_MS)
 		return;
 	logged_at = now;
-	log_warn("hello.refused", "reason=%s peer=%s", refusal_name(refusal),
-		front_peer(peer, address));
+	log_warn("hello.refused", "reason=%s peer=%s", refusal_name(refusal), peer->text);
 }
 
 bool hello_welcome(int fd, const struct session_welcome *welcome)
 {
-	return send(fd, welcome, sizeof(*welcome), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-	       (ssize_t)sizeof(*welcome);
+	return !stream_write(fd, welcome, sizeof(*welcome));
 }
 
 /* The slot is free again; returns the connection. */
@@ -90,7 +86,7 @@ static void answer_last(
 		drop(front, slot);
 		return;
 	}
-	shutdown(slot->watch.fd, SHUT_WR);
+	stream_finish(slot->watch.fd);
 	slot->lingering = true;
 	slot->got = 0;
 	slot->deadline = wait_now() + LINGER_NS;
@@ -105,7 +101,7 @@ static void refuse(struct front *front, struct hello_slot *slot, enum refusal re
 		.status = status,
 	};
 
-	count_refusal(front, refusal, &slot->address);
+	count_refusal(front, refusal, &slot->peer);
 	snprintf(welcome.text, sizeof(welcome.text), "%s", text);
 	answer_last(front, slot, &welcome);
 }
@@ -151,12 +147,24 @@ static void answer_probe(
 
 static void hello_ready(struct watch *watch, uint32_t mask);
 
+static bool serves(const struct hello_slot *slot, uint32_t role)
+{
+	return role <= SESSION_LANE && slot->roles & TRANSPORT_ROLE(role);
+}
+
+static void say_where(const struct front *front, uint32_t role, char text[192])
+{
+	snprintf(text, 192,
+		"role %u is not served on this port: commands go to port %u, replies to %u",
+		role, front->config->bound[LISTEN_RECV], front->config->bound[LISTEN_SEND]);
+}
+
 /* A whole HELLO of our version. */
 static void decide(struct front *front, struct hello_slot *slot)
 {
 	const struct session_hello *hello = &slot->hello;
 	const struct hello_from from = {
-		hello, &slot->address, tenants_find(front, hello->token)};
+		hello, &slot->peer, tenants_find(front, hello->token), slot->transport};
 	enum refusal refusal = REFUSAL_ROLE;
 	char text[192] = "";
 	uint32_t status;
@@ -174,19 +182,15 @@ static void decide(struct front *front, struct hello_slot *slot)
 	}
 	/* Who takes it watches it himself. */
 	fd = events_forget(&front->events, &slot->watch);
-	if (hello->role == SESSION_COMMANDS && !slot->send_port) {
-		status = session_begin(front, fd, &from, &refusal, text);
-	} else if (hello->role == SESSION_REPLIES && slot->send_port) {
-		status = session_join(front, fd, &from, &refusal, text);
-	} else if (hello->role == SESSION_LANE && !slot->send_port) {
-		status = session_lane(front, fd, &from, &refusal, text);
-	} else {
+	if (!serves(slot, hello->role)) {
 		status = STATUS_INVALID_VALUE;
-		snprintf(text, sizeof(text),
-			"role %u is not served on this port: commands go to port %u, replies "
-			"to %u",
-			hello->role, front->config->bound[LISTEN_RECV],
-			front->config->bound[LISTEN_SEND]);
+		say_where(front, hello->role, text);
+	} else if (hello->role == SESSION_COMMANDS) {
+		status = session_begin(front, fd, &from, &refusal, text);
+	} else if (hello->role == SESSION_REPLIES) {
+		status = session_join(front, fd, &from, &refusal, text);
+	} else {
+		status = session_lane(front, fd, &from, &refusal, text);
 	}
 	if (!status) {
 		release(front, slot);
@@ -205,7 +209,7 @@ static bool look(struct front *front, struct hello_slot *slot)
 	char text[192];
 
 	if (slot->got >= sizeof(hello->magic) && hello->magic != SESSION_MAGIC) {
-		count_refusal(front, REFUSAL_MAGIC, &slot->address);
+		count_refusal(front, REFUSAL_MAGIC, &slot->peer);
 		drop(front, slot);
 		return false;
 	}
@@ -230,12 +234,12 @@ static void linger(struct front *front, struct hello_slot *slot)
 	char waste[2048];
 	ssize_t n;
 
-	while ((n = recv(slot->watch.fd, waste, sizeof(waste), MSG_DONTWAIT)) > 0) {
+	while ((n = stream_read(slot->watch.fd, waste, sizeof(waste))) > 0) {
 		slot->got += (uint32_t)n;
 		if (slot->got > HELLO_DRAIN_BYTES)
 			break;
 	}
-	if (n < 0 && errno == EAGAIN)
+	if (n == -EAGAIN)
 		return;
 	drop(front, slot);
 }
@@ -252,9 +256,9 @@ static void hello_ready(struct watch *watch, uint32_t mask)
 		return;
 	}
 	do {
-		n = recv(watch->fd, (char *)&slot->hello + slot->got,
-			sizeof(slot->hello) - slot->got, MSG_DONTWAIT);
-		if (n < 0 && errno == EAGAIN)
+		n = stream_read(watch->fd, (char *)&slot->hello + slot->got,
+			sizeof(slot->hello) - slot->got);
+		if (n == -EAGAIN)
 			return;
 		if (n <= 0) {
 			drop(front, slot);
@@ -266,22 +270,20 @@ static void hello_ready(struct watch *watch, uint32_t mask)
 
 static void evict(struct front *front, struct hello_slot *slot)
 {
-	struct linger hard = {.l_onoff = 1};
-
-	count_refusal(front, REFUSAL_FLOOD, &slot->address);
-	setsockopt(slot->watch.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	count_refusal(front, REFUSAL_FLOOD, &slot->peer);
+	stream_reset(slot->watch.fd);
 	drop(front, slot);
 }
 
-static struct hello_slot *make_room(struct front *front, const struct in6_addr *address)
+static struct hello_slot *make_room(struct front *front, const struct transport_peer *peer)
 {
 	struct hello_slot *slot;
 	struct peers peers;
 
-	peers_begin(&peers, address);
+	peers_begin(&peers, peer);
 	for (int i = 0; i < HELLO_SLOTS; i++) {
 		slot = &front->slots[i];
-		peers_meet(&peers, i, slot->watch.fd >= 0, &slot->address, slot->since);
+		peers_meet(&peers, i, slot->watch.fd >= 0, &slot->peer, slot->since);
 	}
 	slot = &front->slots[peers_choose(&peers, HELLO_PER_ADDRESS)];
 	if (slot->watch.fd >= 0)
@@ -292,31 +294,27 @@ static struct hello_slot *make_room(struct front *front, const struct in6_addr *
 static void listener_ready(struct watch *watch, uint32_t mask)
 {
 	struct front *front = hello_front;
+	size_t which = (size_t)(watch - front->listeners);
 
 	(void)mask;
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-		struct sockaddr_storage from = {0};
-		socklen_t size = sizeof(from);
-		int one = 1, fd;
-		struct in6_addr address;
+		struct transport_peer peer = {0};
 		struct hello_slot *slot;
+		int fd = front->transports[which]->accept(watch->fd, &peer);
 
-		fd = accept4(watch->fd, (struct sockaddr *)&from, &size,
-			SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			return;
-		front_address(&from, &address);
-		slot = make_room(front, &address);
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		slot = make_room(front, &peer);
 		if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
 			close(fd);
 			continue;
 		}
 		front->half_open++;
-		slot->send_port = watch == &front->listeners[LISTEN_SEND];
+		slot->transport = front->transports[which];
+		slot->roles = front->config->listening.at[which].roles;
 		slot->lingering = false;
 		slot->got = 0;
-		slot->address = address;
+		slot->peer = peer;
 		slot->since = wait_now();
 		slot->deadline = slot->since + SESSION_HELLO_MS * FRONT_MS;
 		hello_ready(&slot->watch, EPOLLIN);
@@ -334,7 +332,7 @@ uint64_t hello_tick(struct front *front, uint64_t now)
 			continue;
 		if (slot->deadline <= now) {
 			if (!slot->lingering)
-				count_refusal(front, REFUSAL_TIMEOUT, &slot->address);
+				count_refusal(front, REFUSAL_TIMEOUT, &slot->peer);
 			drop(front, slot);
 		} else if (slot->deadline < next) {
 			next = slot->deadline;
@@ -345,7 +343,7 @@ uint64_t hello_tick(struct front *front, uint64_t now)
 
 int hello_open(struct front *front, struct error *error)
 {
-	int defer = DEFER_SECONDS, ret;
+	const struct transport_listening *listening = &front->config->listening;
 
 	hello_front = front;
 	front->slots = calloc(HELLO_SLOTS, sizeof(*front->slots));
@@ -353,10 +351,13 @@ int hello_open(struct front *front, struct error *error)
 		return error_set(error, ENOMEM, "slots for connections");
 	for (unsigned i = 0; i < HELLO_SLOTS; i++)
 		front->slots[i].watch.fd = -1;
-	for (int i = 0; i < 2; i++) {
-		int fd = AGENT_FD_LISTEN + i;
+	for (unsigned i = 0; i < listening->count; i++) {
+		int fd = AGENT_FD_LISTEN + (int)i, ret;
 
-		setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer, sizeof(defer));
+		front->transports[i] = transport_named(listening->at[i].transport);
+		if (!front->transports[i])
+			return error_set(
+				error, 0, "no transport '%.16s'", listening->at[i].transport);
 		ret = events_watch(
 			&front->events, &front->listeners[i], fd, EPOLLIN, listener_ready);
 		if (ret)
@@ -370,7 +371,7 @@ void hello_close(struct front *front)
 	for (unsigned i = 0; i < HELLO_SLOTS; i++)
 		if (front->slots[i].watch.fd >= 0)
 			drop(front, &front->slots[i]);
-	for (int i = 0; i < 2; i++)
+	for (unsigned i = 0; i < front->config->listening.count; i++)
 		close(events_forget(&front->events, &front->listeners[i]));
 	free(front->slots);
 }

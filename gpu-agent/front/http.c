@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/peers.h"
+#include "transport/tcp.h"
 
 #define HTTP_CONNECTIONS 64
 #define HTTP_SECONDS 5
@@ -29,7 +31,7 @@
 struct http_slot {
 	int fd; /* -1: free. libmicrohttpd's: it closes it */
 	uint64_t since;
-	struct in6_addr address;
+	struct transport_peer peer;
 };
 
 struct http {
@@ -156,15 +158,15 @@ static void evict(struct http *http, struct http_slot *slot)
 		MHD_run(http->daemon);
 }
 
-static struct http_slot *make_room(struct http *http, const struct in6_addr *address)
+static struct http_slot *make_room(struct http *http, const struct transport_peer *peer)
 {
 	struct http_slot *slot;
 	struct peers peers;
 
-	peers_begin(&peers, address);
+	peers_begin(&peers, peer);
 	for (int i = 0; i < HTTP_CONNECTIONS; i++) {
 		slot = &http->slots[i];
-		peers_meet(&peers, i, slot->fd >= 0, &slot->address, slot->since);
+		peers_meet(&peers, i, slot->fd >= 0, &slot->peer, slot->since);
 	}
 	slot = &http->slots[peers_choose(&peers, HTTP_PER_ADDRESS)];
 	if (slot->fd >= 0)
@@ -182,18 +184,18 @@ static void listener_ready(struct watch *watch, uint32_t mask)
 		socklen_t size = sizeof(from);
 		int fd = accept4(watch->fd, (struct sockaddr *)&from, &size,
 			SOCK_CLOEXEC | SOCK_NONBLOCK);
-		struct in6_addr address;
+		struct transport_peer peer;
 		struct http_slot *slot;
 
 		if (fd < 0)
 			return;
-		front_address(&from, &address);
-		slot = make_room(http, &address);
+		tcp_peer(&from, &peer);
+		slot = make_room(http, &peer);
 		if (!slot) {
 			close(fd);
 			continue;
 		}
-		*slot = (struct http_slot){.fd = fd, .since = wait_now(), .address = address};
+		*slot = (struct http_slot){.fd = fd, .since = wait_now(), .peer = peer};
 		http->adding = slot;
 		/* It closes what it does not take. */
 		if (MHD_add_connection(http->daemon, fd, (struct sockaddr *)&from, size) !=

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu-agent/front/peers.h"
 
-#include <string.h>
-
-void peers_begin(struct peers *peers, const struct in6_addr *address)
+void peers_begin(struct peers *peers, const struct transport_peer *peer)
 {
-	*peers = (struct peers){.address = *address, .unused = -1, .oldest = -1, .own = -1};
+	*peers = (struct peers){.peer = *peer, .unused = -1, .oldest = -1, .own = -1};
 }
 
 static void older(int *oldest, uint64_t *oldest_since, int place, uint64_t since)
@@ -16,7 +14,7 @@ static void older(int *oldest, uint64_t *oldest_since, int place, uint64_t since
 	*oldest_since = since;
 }
 
-void peers_meet(struct peers *peers, int place, bool taken, const struct in6_addr *address,
+void peers_meet(struct peers *peers, int place, bool taken, const struct transport_peer *peer,
 	uint64_t since)
 {
 	if (!taken) {
@@ -24,7 +22,7 @@ void peers_meet(struct peers *peers, int place, bool taken, const struct in6_add
 		return;
 	}
 	older(&peers->oldest, &peers->oldest_since, place, since);
-	if (memcmp(address, &peers->address, sizeof(*address)) != 0)
+	if (!transport_same(peer, &peers->peer))
 		return;
 	peers->same++;
 	older(&peers->own, &peers->own_since, place, since);

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A place for a connection where there are few and anybody may come (hello.c, http.c): a free
- * one; where the peer's address has its share, the oldest of its own; where all are taken, the
+ * one; where the peer has his share, the oldest of his own; where all are taken, the
  * oldest.  Who asks at once needs his place for a moment, so silence is what loses it.
  */
 #ifndef VCUDA_GPU_AGENT_PEERS_H
 #define VCUDA_GPU_AGENT_PEERS_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "transport/transport.h"
+
 struct peers {
-	struct in6_addr address; /* of who comes */
-	unsigned same;		 /* places that it has */
-	int unused, oldest, own; /* places; -1: none */
+	struct transport_peer peer; /* who comes */
+	unsigned same;		    /* places that he has */
+	int unused, oldest, own;    /* places; -1: none */
 	uint64_t oldest_since, own_since;
 };
 
-void peers_begin(struct peers *peers, const struct in6_addr *address);
+void peers_begin(struct peers *peers, const struct transport_peer *peer);
 /* Each place, once. */
-void peers_meet(struct peers *peers, int place, bool taken, const struct in6_addr *address,
+void peers_meet(struct peers *peers, int place, bool taken, const struct transport_peer *peer,
 	uint64_t since);
 /* The place to have, of at least one that was met; one that is taken must be made free. An
  * address has `share` of them at the most, 1 or more. */

@@ -36,8 +36,7 @@ uint32_t pods_may(const struct front *front, const struct session_hello *hello, 
 static bool same(const struct pod *a, const struct pod *b)
 {
 	return a->tenant == b->tenant && a->wanted == b->wanted &&
-	       a->budget.limit == b->budget.limit &&
-	       !memcmp(&a->address, &b->address, sizeof(a->address)) &&
+	       a->budget.limit == b->budget.limit && transport_same(&a->peer, &b->peer) &&
 	       !strcmp(a->identity, b->identity);
 }
 
@@ -45,7 +44,7 @@ struct pod *pods_enter(struct front *front, const struct hello_from *from)
 {
 	struct pod wanted = {
 		.wanted = from->hello->gpu_count,
-		.address = *from->address,
+		.peer = *from->peer,
 		.tenant = from->tenant,
 		.budget = {.limit = from->hello->memory_limit, .parent = &from->tenant->budget},
 	};

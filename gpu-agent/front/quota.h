@@ -19,7 +19,7 @@
 struct pod {
 	char identity[sizeof(((struct session_hello *)0)->pod)];
 	struct tenant *tenant;
-	struct in6_addr address;
+	struct transport_peer peer;
 	uint32_t sessions;  /* 0: the entry is free */
 	uint32_t wanted;    /* GPUs; 0 = all */
 	uint32_t gpu_count; /* chosen; 0 = not yet */

@@ -67,7 +67,7 @@ static void give_up(struct front *front, struct session *session, const char *wh
 	struct pool_worker *worker = session->worker;
 
 	log_info("session.dropped", "session=%llu peer=%s text=\"%s\"",
-		(unsigned long long)session->number, session->peer, why);
+		(unsigned long long)session->number, session->peer.text, why);
 	pods_close_account(front, session);
 	set_free(front, session);
 	if (worker)
@@ -88,8 +88,7 @@ static bool same_pod(
 	const struct session *session, const struct hello_from *from, const char *pod)
 {
 	return session->state && session->tenant == from->tenant &&
-	       !memcmp(&session->address, from->address, sizeof(session->address)) &&
-	       !strcmp(session->pod, pod);
+	       transport_same(&session->peer, from->peer) && !strcmp(session->pod, pod);
 }
 
 uint32_t session_may(const struct front *front, const struct hello_from *from,
@@ -169,8 +168,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	front_clean(session->program, sizeof(session->program), hello->program,
 		sizeof(hello->program));
 	front_clean(session->pod, sizeof(session->pod), hello->pod, sizeof(hello->pod));
-	session->address = *from->address;
-	front_peer(session->peer, from->address);
+	session->peer = *from->peer;
 	session->tenant = from->tenant;
 	session->tenant->sessions++;
 	session->limits = pods_enter(front, from);
@@ -336,7 +334,7 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 	front->counters.sessions++;
 	log_info("session.open",
 		"session=%llu worker=%d peer=%s pod=\"%s\" program=\"%s\" client=%u",
-		(unsigned long long)session->number, session->worker->pid, session->peer,
+		(unsigned long long)session->number, session->worker->pid, session->peer.text,
 		session->pod, session->program, session->pid);
 	return 0;
 }

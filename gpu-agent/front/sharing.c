@@ -36,7 +36,7 @@ static struct share *share_find(const struct front *front, const uint8_t name[16
 
 static bool same_peer(const struct session *a, const struct session *b)
 {
-	return a->tenant == b->tenant && !memcmp(&a->address, &b->address, sizeof(a->address));
+	return a->tenant == b->tenant && transport_same(&a->peer, &b->peer);
 }
 
 /* A free place for one more of that session's; NULL: there is none. The sessions of a tenant at

@@ -97,7 +97,7 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 	cJSON_AddStringToObject(object, "program", s->program);
 	cJSON_AddNumberToObject(object, "pid", s->pid);
 	cJSON_AddNumberToObject(object, "uid", s->uid);
-	cJSON_AddStringToObject(object, "peer", s->peer);
+	cJSON_AddStringToObject(object, "peer", s->peer.text);
 	cJSON_AddNumberToObject(object, "started", (double)s->started);
 	cJSON_AddNumberToObject(object, "worker_pid", s->worker ? s->worker->pid : 0);
 	memory = cJSON_AddArrayToObject(object, "memory");

@@ -158,11 +158,11 @@ static int set_ports(struct agent_config *config, const char *value)
 	const char *at = value;
 	uint64_t port;
 
-	for (int i = 0; i < AGENT_LISTENERS; i++) {
+	for (int i = 0; i < AGENT_PORTS; i++) {
 		if (parse_number(at, &port, &at) || port > 65535)
 			return -EINVAL;
 		config->ports[i] = (uint16_t)port;
-		if (*at++ != (i < AGENT_LISTENERS - 1 ? ',' : 0))
+		if (*at++ != (i < AGENT_PORTS - 1 ? ',' : 0))
 			return -EINVAL;
 	}
 	return 0;
@@ -451,7 +451,7 @@ int settings_complete(struct agent_config *config, const char *binary, struct er
 			strcpy(config->cache_dir, "/var/cache/vcuda/modules");
 	}
 	find_health_socket(config);
-	for (int i = 0; i < AGENT_LISTENERS; i++)
+	for (int i = 0; i < AGENT_PORTS; i++)
 		for (int j = 0; j < i; j++)
 			if (config->ports[i] && config->ports[i] == config->ports[j])
 				return error_set(

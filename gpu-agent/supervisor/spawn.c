@@ -21,7 +21,7 @@
 #define WORKER_FILES 1024
 #define FRONT_FILES 16384 /* sessions waiting and half-open connections, with room */
 #define ENVIRON_MAX 64
-#define FDS_MAX (2 + AGENT_LISTENERS)
+#define FDS_MAX (3 + TRANSPORT_LISTENERS)
 
 extern char **environ;
 
@@ -208,8 +208,8 @@ pid_t spawn_probe(const struct agent_config *config, int *own_end, struct error 
 	return spawn_public("probe", config, own_end, error);
 }
 
-pid_t spawn_front(const struct agent_config *config, const int listeners[AGENT_LISTENERS],
-	int *own_end, struct error *error)
+pid_t spawn_front(
+	const struct agent_config *config, int http, int *own_end, struct error *error)
 {
 	struct child_environment env;
 	int fds[FDS_MAX];
@@ -224,9 +224,10 @@ pid_t spawn_front(const struct agent_config *config, const int listeners[AGENT_L
 	make_environment(&env, config);
 	fds[0] = pair[1];
 	fds[1] = memory;
-	for (int i = 0; i < AGENT_LISTENERS; i++)
-		fds[2 + i] = listeners[i];
-	pid = start("front", fds, FDS_MAX, env.list, error);
+	fds[2] = http;
+	for (unsigned i = 0; i < config->listening.count; i++)
+		fds[3 + i] = config->listening.at[i].fd;
+	pid = start("front", fds, 3 + (int)config->listening.count, env.list, error);
 	close(pair[1]);
 	if (pid < 0)
 		close(pair[0]);

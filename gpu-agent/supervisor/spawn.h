@@ -19,7 +19,7 @@ pid_t spawn_worker(const struct agent_config *config, int *front_end, struct err
 pid_t spawn_probe(const struct agent_config *config, int *own_end, struct error *error);
 
 /* The front; *own_end is the supervisor's end of the control pair. The pid, or -errno. */
-pid_t spawn_front(const struct agent_config *config, const int listeners[AGENT_LISTENERS],
-	int *own_end, struct error *error);
+pid_t spawn_front(
+	const struct agent_config *config, int http, int *own_end, struct error *error);
 
 #endif

@@ -51,7 +51,7 @@ struct child {
 
 struct supervisor {
 	struct agent_config *config;
-	int listeners[AGENT_LISTENERS];
+	int http; /* the control port */
 	int signals;
 	int control; /* -1: no front */
 	int probe;   /* -1: none, or done */
@@ -99,7 +99,7 @@ static void tell(struct supervisor *s, const struct control *c, int fd)
 static void start_front(struct supervisor *s)
 {
 	struct error error;
-	pid_t pid = spawn_front(s->config, s->listeners, &s->control, &error);
+	pid_t pid = spawn_front(s->config, s->http, &s->control, &error);
 
 	if (pid < 0) {
 		log_error("front.start", "text=\"%s\"", error.text);
@@ -415,17 +415,19 @@ static void run(struct supervisor *s)
 
 static int listen_all(struct supervisor *s, struct error *error)
 {
-	static const char *const names[] = {"send", "recv", "control"};
 	struct agent_config *config = s->config;
+	int ret;
 
-	for (int i = 0; i < AGENT_LISTENERS; i++) {
-		const char *host = i == LISTEN_CONTROL ? config->http_address : config->address;
-
-		s->listeners[i] = tcp_listen(host, config->ports[i], &config->bound[i], error);
-		if (s->listeners[i] < 0)
-			return error_wrap(error, s->listeners[i], "ports.%s", names[i]);
-	}
-	return 0;
+	config->listening.reply_port = config->ports[LISTEN_SEND];
+	config->listening.command_port = config->ports[LISTEN_RECV];
+	ret = transport_listen(config->address, &config->listening, error);
+	if (ret < 0)
+		return ret;
+	config->bound[LISTEN_SEND] = config->listening.reply_port;
+	config->bound[LISTEN_RECV] = config->listening.command_port;
+	s->http = tcp_listen(config->http_address, config->ports[LISTEN_CONTROL],
+		&config->bound[LISTEN_CONTROL], error);
+	return s->http < 0 ? error_wrap(error, s->http, "ports.control") : 0;
 }
 
 static int open_signals(struct error *error)
@@ -457,6 +459,7 @@ static void end_all(struct supervisor *s)
 	while (wait(NULL) > 0)
 		;
 	compiled_close(s->config);
+	transport_unlisten(&s->config->listening);
 }
 
 int supervisor_main(struct agent_config *config)

@@ -22,7 +22,7 @@
 #define TURNS_IDLE 4 /* without a byte: it waits for more, until its deadline */
 #define TURN_NS 1000000
 
-static uint16_t ports[AGENT_LISTENERS];
+static uint16_t ports[AGENT_PORTS];
 static int supervisor; /* the other end of the front's control socket */
 
 static void must(int ret, const char *what)
@@ -56,13 +56,18 @@ struct front *target_front(void)
 	config.start_timeout_ms = 100;
 	front.config = &config;
 	/* The descriptors that a front is started with. */
-	for (int i = 0; i < AGENT_LISTENERS; i++) {
-		fd = tcp_listen("127.0.0.1", 0, &config.bound[i], &error);
-		must(fd, "listen");
-		ports[i] = config.bound[i];
-		fd = fcntl(fd, F_DUPFD, 64);
-		must(dup2(fd, AGENT_FD_LISTEN + i), "dup2");
-	}
+	must(transport_listen("127.0.0.1", &config.listening, &error), "listen");
+	for (unsigned i = 0; i < config.listening.count; i++)
+		must(config.listening.at[i].fd = fcntl(config.listening.at[i].fd, F_DUPFD, 64),
+			"dup");
+	fd = tcp_listen("127.0.0.1", 0, &config.bound[LISTEN_CONTROL], &error);
+	must(fd, "listen");
+	must(dup2(fd = fcntl(fd, F_DUPFD, 64), AGENT_FD_HTTP), "dup2");
+	for (unsigned i = 0; i < config.listening.count; i++)
+		must(dup2(config.listening.at[i].fd, AGENT_FD_LISTEN + (int)i), "dup2");
+	config.bound[LISTEN_SEND] = config.listening.reply_port;
+	config.bound[LISTEN_RECV] = config.listening.command_port;
+	memcpy(ports, config.bound, sizeof(ports));
 	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), "socketpair");
 	supervisor = pair[1];
 	must(events_open(&front.events, &error), "epoll");
@@ -72,7 +77,7 @@ struct front *target_front(void)
 	must(session_open_table(&front, &error), "sessions");
 	must(pool_open(&front, &error), "pool");
 	must(hello_open(&front, &error), "hello");
-	must(http_open(&front, AGENT_FD_LISTEN + LISTEN_CONTROL, &error), "http");
+	must(http_open(&front, AGENT_FD_HTTP, &error), "http");
 	return &front;
 }
 
