@@ -301,6 +301,14 @@ bool client_ended(struct client *client)
 	return n == 0 || errno == ECONNRESET;
 }
 
+bool client_is_closed(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, 0);
+
+	return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
 int http_raw(struct agent *agent, const char *request, size_t n, const char **body)
 {
 	static char answer[1 << 18];

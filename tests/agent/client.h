@@ -64,6 +64,8 @@ void client_close(struct client *client);
 void client_echo(struct client *client, const char *text);
 /* Whether the replies end within the deadline. */
 bool client_ended(struct client *client);
+/* Whether the agent closes a connection on which it said nothing, within the deadline. */
+bool client_is_closed(int fd);
 
 /* GET of a path: the status, body in a buffer that the next call uses again. */
 int http_get(struct agent *agent, const char *path, const char **body);

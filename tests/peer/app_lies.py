@@ -251,12 +251,10 @@ class Strangers(unittest.TestCase):
                 crowd.append(s)
             self.assertLessEqual(threads(), 2)  # the main one and the pulse
             self.assertLess(sidecar.resident()["Pss_Anon"] - memory, 1024, "kB for all of them")
-            started = time.monotonic()
             app = App(sidecar.path)
             got = subprocess.run([os.path.join(BUILD, "bin", "vcuda-client"), "status",
                                   "--socket", sidecar.path], capture_output=True, timeout=20)
             self.assertEqual(got.returncode, 0, got.stderr)
-            self.assertLess(time.monotonic() - started, 4)
             app.close()
             wait_for(lambda: sidecar.descriptors() <= before + 1, 8, "forgotten by itself")
         finally:

@@ -235,10 +235,8 @@ class Ends(unittest.TestCase):
             before = sidecar.settled()
             other = App(sidecar.path)
             agent.session()
-            started = time.monotonic()
             other.close()
-            self.assertTrue(agent.sessions[1].closed(0.5), "the link is still open")
-            self.assertLess(time.monotonic() - started, 0.5)
+            self.assertTrue(agent.sessions[1].closed(), "the link is still open")
             wait_for(lambda: sidecar.descriptors() <= before + 1, message="freed")
 
     def test_what_was_posted_before_the_end_is_sent(self):
@@ -266,14 +264,13 @@ class Ends(unittest.TestCase):
             sidecar.stop()
 
     def test_agent_dies(self):
-        with stage() as (agent, sidecar, app, session):
+        # Not noticed by its silence, which may last an hour here.
+        with stage("pod", "--ping-timeout", "3600") as (agent, sidecar, app, session):
             app.call(9, b"")
             session.read()
-            started = time.monotonic()
             session.close()
             self.assertEqual(app.wait_lost()[0], 911)
             self.assertEqual(app.answer(9)[0], 911)
-            self.assertLess(time.monotonic() - started, 0.5)
             with self.assertRaises(Refused) as caught:
                 app.pin(4096)
             self.assertEqual(caught.exception.status, 911)
@@ -290,9 +287,10 @@ class Ends(unittest.TestCase):
 
     def test_agent_falls_silent(self):
         with stage("pod", "--ping-timeout", "1") as (agent, sidecar, app, session):
-            started = time.monotonic()
             self.assertIn("does not answer", app.wait_lost(8)[1])
-            self.assertGreater(time.monotonic() - started, 2.5)
+            # It was asked before it was given up.
+            header = FRAME.unpack(read_exact(session.commands, FRAME.size))
+            self.assertEqual(header[2], PING)
 
     def test_pings_are_answered_both_ways(self):
         with stage("pod", "--ping-timeout", "1") as (agent, sidecar, app, session):
@@ -502,20 +500,23 @@ class Starts(unittest.TestCase):
         try:
             first = App(sidecar.path)
             session = agent.session()
-            started = time.monotonic()
             with self.assertRaises(Refused) as caught:
                 App(sidecar.path)
             self.assertEqual(caught.exception.status, 2)
             self.assertIn("shm_size", str(caught.exception))
-            self.assertLess(time.monotonic() - started, 2)
             first.put(BYE)
             self.assertEqual(session.read()[0]["kind"], BYE)
             first.close()
-            ended = threading.Timer(0.4, session.close)
+            ending = threading.Event()
+
+            def end():
+                ending.set()
+                session.close()
+
+            ended = threading.Timer(0.4, end)
             ended.start()
-            started = time.monotonic()
             App(sidecar.path).close()
-            self.assertGreater(time.monotonic() - started, 0.2)
+            self.assertTrue(ending.is_set(), "the next one did not wait")
             ended.join()
         finally:
             agent.close()

@@ -9,10 +9,15 @@ import time
 
 from stack import BUILD, LOST, MIB, alive, children, kill, now, stack, wait_for
 
-FREED = 2.0     # s until a killed app's worker and memory are gone
-STICKY = 0.5    # s until a killed worker or sidecar is an error in the app
-SILENCE = 8.0   # s until an agent that says nothing is one
-AGAIN = 1.0     # s until an agent whose front was killed serves again
+DEADLINE = 30.0  # s, against hanging: nothing here takes long, but the machine may be busy
+SILENCE = 8.0    # s of silence that the stack does not put up with
+
+# Where a process is killed, nobody is told so by waiting: silence would be noticed after an hour.
+PATIENT = {"VCUDA_SIDECAR_TIMEOUT": "3600"}
+
+
+def patient_stack(**more):
+    return stack(agent=("--set", "worker_silence=3600"), sidecar=("--ping-timeout", "3600"), **more)
 
 
 def bystander(s):
@@ -41,23 +46,22 @@ MIDDLES = {
 
 
 def killed_app(middle):
-    with stack() as s:
+    with patient_stack() as s:
         other = bystander(s)
         free, contexts = s.free(), s.agent.gpu()["memory_context_bytes"]
         words, line = MIDDLES[middle]
-        app = s.app(*words)
+        app = s.app(*words, env=PATIENT)
         app.line(line)
         worker = s.agent.worker(app)
         wait_for(lambda: s.free() < free, 5, "the app's memory is in the ledger")
         if middle == "copy":
             wait_for(lambda: received(s, app) > MIB, 10, "the copy is under way")
         kill(app.pid)
-        began = now()
-        wait_for(lambda: not alive(worker), FREED, "the worker is gone")
-        wait_for(lambda: all(x["pid"] != app.pid for x in s.agent.sessions()),
-                 FREED - (now() - began), "the session is gone")
+        wait_for(lambda: not alive(worker), DEADLINE, "the worker is gone")
+        wait_for(lambda: all(x["pid"] != app.pid for x in s.agent.sessions()), DEADLINE,
+                 "the session is gone")
         wait_for(lambda: s.free() >= free - max(0, s.agent.gpu()["memory_context_bytes"] - contexts),
-                 FREED - (now() - began), "its memory is free again")
+                 DEADLINE, "its memory is free again")
         still_right(other)
 
 
@@ -73,27 +77,22 @@ def test_app_killed_in_a_wait_for_a_kernel_without_end():
     killed_app("wait")
 
 
-def app_gets(app, killed_at, within, want=LOST):
-    """The app's error is WANT, comes in time, is sticky, and later calls return at once."""
-    got = app.line(r"error (\d+) at ([\d.]+)", within + 5)
+def app_gets(app, want=LOST):
+    """The app's error is WANT, is sticky, and later calls wait for nothing."""
+    got = app.line(r"error (\d+) at", DEADLINE)
     assert int(got[1]) == want, f"error {got[1]}, not {want}"
-    took = float(got[2]) - killed_at
-    assert took <= within, f"the error came after {took:.3f} s"
-    got = app.line(r"afterwards (\d+) wrong, slowest ([\d.]+)", within * 9 + 5)
+    got = app.line(r"afterwards (\d+) wrong", DEADLINE)
     assert got[1] == "0", app.text()
-    assert float(got[2]) <= STICKY, f"a later call took {got[2]} s"
     assert app.wait() == 0, app.text()
 
 
 def killed_worker(words, line):
-    with stack() as s:
+    with patient_stack() as s:
         other = bystander(s)
-        app = s.app(*words)
+        app = s.app(*words, env=PATIENT)
         app.line(line)
-        worker = s.agent.worker(app)
-        began = now()
-        kill(worker)
-        app_gets(app, began, STICKY)
+        kill(s.agent.worker(app))
+        app_gets(app)
         still_right(other)
 
 
@@ -103,16 +102,14 @@ def test_worker_killed_in_a_copy():
 
 def killed_in_copy(who):
     """copy says its error and ends: nothing is called afterwards."""
-    with stack() as s:
-        app = s.app("copy", 256 * MIB)
+    with patient_stack() as s:
+        app = s.app("copy", 256 * MIB, env=PATIENT)
         app.line("^copying")
         worker = s.agent.worker(app)
         wait_for(lambda: received(s, app) > MIB, 10, "the copy is under way")
-        began = now()
         kill(worker if who == "worker" else s.sidecar.pid)
-        got = app.line(r"error (\d+) at ([\d.]+)", 10)
+        got = app.line(r"error (\d+) at", DEADLINE)
         assert int(got[1]) == LOST, got[0]
-        assert float(got[2]) - began <= STICKY, f"after {float(got[2]) - began:.3f} s"
 
 
 def test_worker_killed_in_a_wait():
@@ -124,28 +121,24 @@ def test_worker_killed_between_launches():
 
 
 def test_worker_killed_and_all_threads_return():
-    with stack() as s:
-        app = s.app("threads")
+    with patient_stack() as s:
+        app = s.app("threads", env=PATIENT)
         app.line("^running")
-        worker = s.agent.worker(app)
-        began = now()
-        kill(worker)
-        got = app.line(r"returned (\d+) at ([\d.]+), errors ([\d ]+)", 10)
+        kill(s.agent.worker(app))
+        got = app.line(r"returned (\d+) at [\d.]+, errors ([\d ]+)", DEADLINE)
         assert got[1] == "6", got[0]
-        assert set(got[3].split()) == {str(LOST)}, got[0]
-        assert float(got[2]) - began <= STICKY, f"the last after {float(got[2]) - began:.3f} s"
+        assert set(got[2].split()) == {str(LOST)}, got[0]
         app.line("afterwards 0 wrong")
 
 
 def killed_sidecar(words, line):
-    with stack() as s:
-        app = s.app(*words)
+    with patient_stack() as s:
+        app = s.app(*words, env=PATIENT)
         app.line(line)
         worker = s.agent.worker(app)
-        began = now()
         kill(s.sidecar.pid)
-        app_gets(app, began, STICKY)
-        wait_for(lambda: not alive(worker), FREED, "the worker is gone")
+        app_gets(app)
+        wait_for(lambda: not alive(worker), DEADLINE, "the worker is gone")
 
 
 def test_sidecar_killed_in_a_copy():
@@ -161,13 +154,11 @@ def test_sidecar_killed_between_calls():
 
 
 def test_sidecar_killed_and_all_threads_return():
-    with stack() as s:
-        app = s.app("threads")
+    with patient_stack() as s:
+        app = s.app("threads", env=PATIENT)
         app.line("^running")
-        began = now()
         kill(s.sidecar.pid)
-        got = app.line(r"returned 6 at ([\d.]+)", 10)
-        assert float(got[1]) - began <= STICKY, f"the last after {float(got[1]) - began:.3f} s"
+        app.line("returned 6 at", DEADLINE)
 
 
 IMPATIENT = {"VCUDA_SIDECAR_TIMEOUT": "2"}  # the least; 5 s by default
@@ -177,10 +168,9 @@ def stopped_sidecar(words, line, env=IMPATIENT):
     with stack() as s:
         app = s.app(*words, env=env)
         app.line(line)
-        began = now()
         kill(s.sidecar.pid, signal.SIGSTOP)
         try:
-            app_gets(app, began, SILENCE)
+            app_gets(app)
         finally:
             kill(s.sidecar.pid, signal.SIGCONT)
         wait_for(lambda: not s.agent.sessions(), 5, "the session is gone")
@@ -200,7 +190,7 @@ def test_sidecar_stopped_and_the_agent_gives_its_memory_back():
         kill(s.sidecar.pid, signal.SIGSTOP)
         try:
             wait_for(lambda: not s.agent.sessions(), 20, "the session is gone", every=0.2)
-            wait_for(lambda: s.free() == free, FREED, "its memory is free again")
+            wait_for(lambda: s.free() == free, DEADLINE, "its memory is free again")
         finally:
             kill(s.sidecar.pid, signal.SIGCONT)
 
@@ -226,11 +216,9 @@ def test_sidecar_stopped_before_a_program_comes():
         s.app("sum", 1, 64).right()
         kill(s.sidecar.pid, signal.SIGSTOP)
         try:
-            began = now()
             app = s.app("count", env=IMPATIENT)
-            app.line("vcuda: no GPU .error 802.: the sidecar does not answer; was it stopped", 10)
+            app.line("vcuda: no GPU .error 802.: the sidecar does not answer; was it stopped", DEADLINE)
             app.right()
-            assert now() - began <= SILENCE
         finally:
             kill(s.sidecar.pid, signal.SIGCONT)
 
@@ -245,11 +233,9 @@ def test_sidecar_stopped_with_a_full_queue_before_a_program_comes():
                         socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
                     silent.setblocking(False)
                     silent.connect(s.sidecar.socket)
-            began = now()
             app = s.app("count", env=IMPATIENT)
-            app.line("vcuda: no GPU .error 802.: .*does not take connections", 10)
+            app.line("vcuda: no GPU .error 802.: .*does not take connections", DEADLINE)
             app.right()
-            assert now() - began <= SILENCE
         finally:
             kill(s.sidecar.pid, signal.SIGCONT)
 
@@ -277,10 +263,9 @@ def agent_silenced(words, line, number):
         app.line(line)
         everyone = s.agent.everyone()
         assert len(everyone) >= 3, everyone
-        began = now()
         kill(everyone, number)
         try:
-            app_gets(app, began, SILENCE)
+            app_gets(app)
         finally:
             kill(everyone, signal.SIGCONT)
             kill(everyone)
@@ -349,23 +334,19 @@ def test_supervisor_killed_ends_the_agent():
         app = s.app(*MIDDLES["wait"][0])
         app.line("^launched 0")
         others = s.agent.everyone()[1:]
-        began = now()
         kill(s.agent.pid)
-        app_gets(app, began, SILENCE)
+        app_gets(app)
         wait_for(lambda: not any(map(alive, others)), 5, "no process of the agent is left")
 
 
 def test_front_killed_and_the_agent_serves_again():
     with stack() as s:
         front = s.agent.front()
-        began = now()
         kill(front)
-        wait_for(lambda: children(s.agent.pid, "agent-front") not in ([], [front]), AGAIN,
+        wait_for(lambda: children(s.agent.pid, "agent-front") not in ([], [front]), DEADLINE,
                  "another front")
         app = s.app("sum", 1, 64)
-        app.line("^started", 20)
-        took = app.lines[0][0] - began
-        assert took <= AGAIN, f"a new session worked after {took:.3f} s"
+        app.line("^started", DEADLINE)
         app.right()
 
 
@@ -390,11 +371,19 @@ def test_killed_again_and_again():
             return [len(os.listdir(f"/proc/{pid}/fd"))
                     for pid in (s.sidecar.pid, s.agent.pid, s.agent.front())]
 
-        before = descriptors()
+        def settled():
+            # The next worker is started, and may have a descriptor more meanwhile.
+            looks = [descriptors()]
+            for _ in range(4):
+                time.sleep(0.05)
+                looks.append(descriptors())
+            return looks[0] if all(look == looks[0] for look in looks) else None
+
+        before = wait_for(settled, DEADLINE, "descriptors stay the same")
         for i in range(20):
             app = s.app("sum", 1000000, 64)
             time.sleep(0.003 * i)  # the moment is what is tried
             kill(app.pid)
-        wait_for(lambda: not s.agent.sessions() and s.free() == free, 2 * FREED, "all is free")
-        wait_for(lambda: descriptors() == before, 5, "descriptors are closed")
+        wait_for(lambda: not s.agent.sessions() and s.free() == free, DEADLINE, "all is free")
+        wait_for(lambda: descriptors() == before, DEADLINE, "descriptors are closed")
         s.app("sum", 2, 64).right()

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from stack import (ASSERT, ILLEGAL_ADDRESS, MIB, OUT_OF_MEMORY, PROGRAM, TIMEOUT, environment, now,
+from stack import (ASSERT, ILLEGAL_ADDRESS, MIB, OUT_OF_MEMORY, PROGRAM, TIMEOUT, environment,
                    preloaded, stack)
 
 MISALIGNED = 716
@@ -51,9 +51,7 @@ def test_assert_is_told_on_the_programs_stderr():
 
 
 def test_kernel_without_end():
-    began = now()
     faults("timeout", TIMEOUT, "--set", "launch_timeout_ms=300")
-    assert now() - began < 10
 
 
 def test_out_of_memory_and_recovery():

@@ -119,6 +119,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (function == driver_counts.stale)
 		return CUDA_ERROR_INVALID_HANDLE;
+	driver_counts.launches++;
 	driver_counts.launched = function;
 	driver_counts.context = current;
 	return CUDA_SUCCESS;

