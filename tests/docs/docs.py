@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents name is there: files, folders, links and their anchors.
+
+    tests/docs/docs.py          every .md of the repository; a line for each fault, exit status 1
+    tests/docs/docs.py --self   the checks themselves, on texts with one fault each
+
+In every document a relative link leads to a file, and its anchor to a heading; and a name in
+backticks that begins with a folder of the repository, or ends like a source file, is there.  In
+docs/ARCHITECTURE.md, CONTRIBUTING.md and the README of a room every path in backticks must be
+there, and every `function()` must stand in a source file.
+"""
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+ROOMS = ("common", "protocol", "transport", "shim", "gpu-agent", "softgpu", "sidecar", "command")
+STRICT = ("docs/ARCHITECTURE.md", "CONTRIBUTING.md")
+# They tell of what was there once.
+HISTORY = ("CHANGELOG.md",)
+# Folders that a build or a test makes, and files that users have.
+MADE = ("build/", ".dist/", "deploy/helm/vcuda/charts/")
+SOURCE = (".c", ".h", ".api", ".mk", ".cu", ".map", ".tpl")
+# Headers of NVIDIA.
+FOREIGN = ("cuda.h", "nvml.h", "cublas_v2.h", "cublasLt.h", "cudnn.h", "cuda_runtime_api.h")
+SLASHED = re.compile(r"[\w.*{}-][\w./*{},-]*/[\w./*{},-]*")
+SINGLE = re.compile(r"[\w*-]+(\.[\w-]+)+")
+FUNCTION = re.compile(r"(\w+)\(\)")
+
+
+def braces(name):
+    """a{b,c}d -> abd, acd"""
+    got = re.search(r"\{([^{}]*)\}", name)
+    if not got:
+        return [name]
+    return [whole for part in got.group(1).split(",")
+            for whole in braces(name[:got.start()] + part + name[got.end():])]
+
+
+def slug(heading):
+    """The anchor that GitHub gives a heading."""
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def prose(text):
+    """The text with its code blocks emptied, line for line."""
+    lines, fence = [], False
+    for line in text.split("\n"):
+        if line.lstrip().startswith("```"):
+            fence = not fence
+            line = ""
+        lines.append("" if fence or line.startswith("    ") else line)
+    return lines
+
+
+def anchors(text):
+    """Of all headings; the second of one name has -1 behind it."""
+    found = {}
+    for line in prose(text):
+        got = re.match(r"#+ (.*)", line)
+        if got:
+            name = slug(got.group(1))
+            count = found.get(name, 0)
+            found[name] = count + 1
+            if count:
+                found[f"{name}-{count}"] = 1
+    return found
+
+
+class Documents:
+    """TEXTS: {path of a document: its text}; FILES: every path of the repository."""
+
+    def __init__(self, texts, files, functions=()):
+        self.texts, self.files, self.functions = texts, set(files), set(functions)
+        self.folders = {folder for path in files for folder in parents(path)}
+        self.tops = {path.split("/")[0] for path in files if "/" in path}
+        self.names = {os.path.basename(path) for path in files}
+        self.faults = []
+
+    def there(self, path):
+        """A word in capitals stands for a name: protocol/api/FAMILY.api."""
+        path = os.path.normpath(path)
+        if not (path in self.files or path in self.folders):
+            path = re.sub(r"[A-Z]{4,}", "*", path)
+        if "*" in path:
+            return any(fnmatch.fnmatch(name, path) for name in self.files | self.folders)
+        return path in self.files or path in self.folders
+
+    def fault(self, document, number, text):
+        self.faults.append(f"{document}:{number}: {text}")
+
+    def link(self, document, number, target):
+        """TARGET of a Markdown link."""
+        if re.match(r"[a-z]+:", target):
+            return
+        path, _, anchor = target.partition("#")
+        path = os.path.normpath(os.path.join(os.path.dirname(document), path)) if path \
+            else document
+        if not self.there(path):
+            self.fault(document, number, f"the link leads to {path}, which is not there")
+        elif anchor and path in self.texts and anchor not in anchors(self.texts[path]):
+            self.fault(document, number, f"{path} has no heading for #{anchor}")
+
+    def code(self, document, number, text, strict):
+        """TEXT between backticks."""
+        text = re.sub(r":\d+$", "", text.strip())
+        if SLASHED.fullmatch(text):
+            self.path(document, number, text, strict)
+        elif SINGLE.fullmatch(text) and text.endswith(SOURCE) and text not in FOREIGN:
+            for name in braces(re.sub(r"[A-Z]{4,}", "*", text)):
+                if not any(fnmatch.fnmatch(known, name) for known in self.names):
+                    self.fault(document, number, f"no file has the name {name}")
+        if strict:
+            for name in FUNCTION.findall(text):
+                if name not in self.functions:
+                    self.fault(document, number, f"no source file has {name}()")
+
+    def path(self, document, number, text, strict):
+        if text.startswith(MADE) or not (strict or text.split("/")[0] in self.tops):
+            return
+        for name in braces(text):
+            beside = os.path.join(os.path.dirname(document), name)
+            if not self.there(name) and not self.there(beside):
+                self.fault(document, number, f"{name} is not there")
+
+    def check(self, document):
+        strict = document in STRICT or (
+            document.split("/")[0] in ROOMS and document.endswith("/README.md"))
+        for number, line in enumerate(prose(self.texts[document]), 1):
+            for target in re.findall(r"\]\(([^)\s]+)\)", line):
+                self.link(document, number, target)
+            if document not in HISTORY:
+                for text in re.findall(r"`([^`]+)`", line):
+                    self.code(document, number, text, strict)
+
+
+def parents(path):
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def self_test():
+    """Each text has one fault, or none, and says which."""
+    files = ["docs/ARCHITECTURE.md", "docs/A.md", "shim/engine/ring.c", "tests/run.sh"]
+    cases = (
+        ("docs/A.md", "[a](B.md)", "docs/B.md"),
+        ("docs/A.md", "[a](#gone)", "#gone"),
+        ("docs/A.md", "# Is here\n[a](#is-here) [b](../shim/engine/ring.c) [c](https://x/y)", None),
+        ("docs/A.md", "`shim/ring.c`", "shim/ring.c"),
+        ("docs/A.md", "`shim/engine/{ring,gone}.c`", "shim/engine/gone.c"),
+        ("docs/A.md", "`shim/*/ring.c` `shim/engine/` `ring.c` `a/b` `build/x/y.c`", None),
+        ("docs/A.md", "`pulse.c`", "pulse.c"),
+        ("docs/A.md", "`shim/ROOM/ring.c` `NAME.c` `cuda.h`", None),
+        ("docs/A.md", "`shim/ROOM/NAME.h`", "NAME.h"),
+        ("docs/ARCHITECTURE.md", "`agent/worker`", "agent/worker"),
+        ("docs/ARCHITECTURE.md", "`shim/engine/ring.c:12` `put()`", None),
+        ("docs/ARCHITECTURE.md", "`gone()`", "gone()"),
+    )
+    for document, text, wanted in cases:
+        checked = Documents({document: text}, files, ["put"])
+        checked.check(document)
+        right = len(checked.faults) == 1 and wanted in checked.faults[0] if wanted \
+            else not checked.faults
+        if not right:
+            sys.exit(f"docs.py: {text!r}: wanted {wanted}, got {checked.faults}")
+    print(f"docs: {len(cases)} texts, each judged right")
+
+
+def git(*words):
+    return subprocess.run(["git", *words], cwd=TOP, check=True, capture_output=True,
+                          text=True).stdout.split("\n")
+
+
+def read(path):
+    with open(os.path.join(TOP, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def main():
+    if sys.argv[1:] == ["--self"]:
+        return self_test()
+    files = [path for path in git("ls-files", "-co", "--exclude-standard")
+             if path and os.path.lexists(os.path.join(TOP, path))]
+    functions = {name for path in files if path.endswith((".c", ".h")) and
+                 path.split("/")[0] in ROOMS for name in re.findall(r"(\w+)\(", read(path))}
+    texts = {path: read(path) for path in files if path.endswith(".md")}
+    documents = Documents(texts, files, functions)
+    for document in sorted(texts):
+        documents.check(document)
+    for fault in documents.faults:
+        print(fault)
+    print(f"docs: {len(texts)} documents, {len(documents.faults)} faults")
+    sys.exit(1 if documents.faults or not texts else 0)
+
+
+if __name__ == "__main__":
+    main()
