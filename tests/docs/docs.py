@@ -151,7 +151,7 @@ def self_test():
         ("docs/A.md", "[a](B.md)", "docs/B.md"),
         ("docs/A.md", "[a](#gone)", "#gone"),
         ("docs/A.md", "# Is here\n[a](#is-here) [b](../shim/engine/ring.c) [c](https://x/y)", None),
-        ("docs/A.md", "`shim/ring.c`", "shim/ring.c"),
+        ("docs/A.md", "`shim/engine/ring.c`", "shim/engine/ring.c"),
         ("docs/A.md", "`shim/engine/{ring,gone}.c`", "shim/engine/gone.c"),
         ("docs/A.md", "`shim/*/ring.c` `shim/engine/` `ring.c` `a/b` `build/x/y.c`", None),
         ("docs/A.md", "`pulse.c`", "pulse.c"),
