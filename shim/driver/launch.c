@@ -9,12 +9,11 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "protocol/wire/launch.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/stream.h"
-
-#define LAUNCH_ATTRIBUTES 16 /* the worker's limit too */
 
 struct launch {
 	const struct function *function;
@@ -22,7 +21,7 @@ struct launch {
 	unsigned shared;
 	uint64_t stream;
 	uint32_t flags;
-	CUlaunchAttribute attributes[LAUNCH_ATTRIBUTES];
+	CUlaunchAttribute attributes[LAUNCH_ATTRIBUTES_MAX];
 	uint32_t attribute_count;
 	void **params;	    /* one pointer a parameter … */
 	const void *packed; /* … or all of them as one block */
@@ -228,29 +227,19 @@ CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 	return status ? status : launch_send(&l);
 }
 
-/* Attributes whose value is a plain number travel; those with handles or pointers are not
- * served, and those that ask for nothing are left out. */
+/* Attributes that ask for nothing are left out. */
 static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attribute)
 {
-	switch (attribute->id) {
-	case CU_LAUNCH_ATTRIBUTE_IGNORE: return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+	if (attribute->id == CU_LAUNCH_ATTRIBUTE_IGNORE)
+		return CUDA_SUCCESS;
+	if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
 		if (attribute->value.cooperative)
 			l->flags |= LAUNCH_COOPERATIVE;
 		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: break;
-	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}
-	if (l->attribute_count == LAUNCH_ATTRIBUTES - 1) /* one is kept for COOPERATIVE */
+	if (!launch_attribute_travels(attribute->id))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (l->attribute_count == LAUNCH_ATTRIBUTES_MAX - 1) /* one is kept for COOPERATIVE */
 		return CUDA_ERROR_INVALID_VALUE;
 	l->attributes[l->attribute_count++] = *attribute;
 	return CUDA_SUCCESS;

@@ -99,12 +99,37 @@ static void copy_to(CUDA_MEMCPY3D *c, const struct copy_side *side)
 	c->dstHeight = side->rows;
 }
 
+/* To the device at AT from bytes of ours, or, with TO, from the device to these.  Ours lie row
+ * by row; c describes the device's side, and is not looked at for a single row. */
+static CUresult copy_host(struct worker *w, struct worker_stream *stream, CUDA_MEMCPY3D *c,
+	CUdeviceptr at, const void *from, void *to)
+{
+	size_t width = c->WidthInBytes;
+
+	if (c->Height == 1 && c->Depth == 1)
+		return to ? w->cuda.cuMemcpyDtoHAsync(to, at, width, stream->stream)
+			  : w->cuda.cuMemcpyHtoDAsync(at, from, width, stream->stream);
+	if (to) {
+		c->dstMemoryType = CU_MEMORYTYPE_HOST;
+		c->dstHost = to;
+		c->dstPitch = width;
+		c->dstHeight = c->Height;
+	} else {
+		c->srcMemoryType = CU_MEMORYTYPE_HOST;
+		c->srcHost = from;
+		c->srcPitch = width;
+		c->srcHeight = c->Height;
+	}
+	return w->cuda.cuMemcpy3DAsync(c, stream->stream);
+}
+
 CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCopyIn *req = (const void *)r->body;
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
 	struct copy_side dst = copy_side(
 		w, r, req->dst, req->pitch, req->slice, req->width, req->height, req->depth);
+	CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
 	CUresult status;
 
 	if (copy_packed(r, req->width, req->height, req->depth) != r->payload_bytes)
@@ -112,19 +137,8 @@ CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
 	if (worker_refused(r))
 		return r->refused;
 	w->stats.copies_in_bytes += r->payload_bytes;
-	if (req->height == 1 && req->depth == 1) {
-		status = w->cuda.cuMemcpyHtoDAsync(
-			req->dst, r->payload, req->width, stream->stream);
-	} else {
-		CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
-
-		c.srcMemoryType = CU_MEMORYTYPE_HOST;
-		c.srcHost = r->payload;
-		c.srcPitch = req->width;
-		c.srcHeight = req->height;
-		copy_to(&c, &dst);
-		status = w->cuda.cuMemcpy3DAsync(&c, stream->stream);
-	}
+	copy_to(&c, &dst);
+	status = copy_host(w, stream, &c, dst.at, r->payload, NULL);
 	if (!status)
 		status = staging_busy(w, w->frame_range, stream->context, stream->stream);
 	return status;
@@ -136,6 +150,7 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
 	struct copy_side src = copy_side(
 		w, r, req->src, req->pitch, req->slice, req->width, req->height, req->depth);
+	CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
 	uint64_t n = copy_packed(r, req->width, req->height, req->depth);
 	struct pending *p;
 	CUresult status;
@@ -151,19 +166,8 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 		fence_free(w, p);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (req->height == 1 && req->depth == 1) {
-		status = w->cuda.cuMemcpyDtoHAsync(
-			p->bytes, req->src, req->width, stream->stream);
-	} else {
-		CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
-
-		c.dstMemoryType = CU_MEMORYTYPE_HOST;
-		c.dstHost = p->bytes;
-		c.dstPitch = req->width;
-		c.dstHeight = req->height;
-		copy_from(&c, &src);
-		status = w->cuda.cuMemcpy3DAsync(&c, stream->stream);
-	}
+	copy_from(&c, &src);
+	status = copy_host(w, stream, &c, src.at, NULL, p->bytes);
 	if (!status)
 		status = fence_stream(w, p, stream);
 	if (status) {

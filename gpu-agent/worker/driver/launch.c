@@ -5,38 +5,17 @@
 #include <string.h>
 
 #include "gpu-agent/worker/worker_state.h"
-
-/* Attributes whose value is a plain number. Others hold events, device nodes or pointers that
- * the driver would write through. */
-static bool launch_attribute_is_plain(CUlaunchAttributeID id)
-{
-	switch (id) {
-	case CU_LAUNCH_ATTRIBUTE_IGNORE:
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
-	default: return false;
-	}
-}
+#include "protocol/wire/launch.h"
 
 CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 {
-	enum { ATTRIBUTES = 16 };
 	const struct wire_vcudaLaunch *req = (const void *)r->body;
 	CUfunction function = worker_handle(w, r, req->function, KIND_CUfunction);
 	CUstream stream = worker_stream(w, r, req->stream);
 	const void *attributes = worker_in(r, &req->attributes, req->attribute_bytes);
 	const void *params = worker_in(r, &req->params, req->param_bytes);
 	size_t param_bytes = req->param_bytes;
-	CUlaunchAttribute list[ATTRIBUTES + 1];
+	CUlaunchAttribute list[LAUNCH_ATTRIBUTES_MAX + 1];
 	CUlaunchConfig config;
 	unsigned count;
 	void *extra[] = {
@@ -49,7 +28,7 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 	void **args = param_bytes ? extra : NULL;
 
 	if (req->attribute_bytes % sizeof(CUlaunchAttribute) ||
-		req->attribute_bytes / sizeof(CUlaunchAttribute) > ATTRIBUTES)
+		req->attribute_bytes / sizeof(CUlaunchAttribute) > LAUNCH_ATTRIBUTES_MAX)
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
 		return r->refused;
@@ -62,7 +41,7 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 	count = req->attribute_bytes / (unsigned)sizeof(CUlaunchAttribute);
 	memcpy(list, attributes, req->attribute_bytes);
 	for (unsigned i = 0; i < count; i++)
-		if (!launch_attribute_is_plain(list[i].id))
+		if (!launch_attribute_travels(list[i].id))
 			return CUDA_ERROR_NOT_SUPPORTED;
 	if (req->flags & LAUNCH_COOPERATIVE) {
 		memset(&list[count], 0, sizeof(list[count]));

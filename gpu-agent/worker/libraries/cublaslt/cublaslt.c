@@ -183,6 +183,18 @@ static cublasStatus_t make_nowhere(const struct cublaslt_library *l,
 	return cublaslt_make(l, problem, pointers, bit_count, made);
 }
 
+/* Answers with the items that the library found, none if it failed or says that there are more
+ * than it was asked for.  Returns their count. */
+static uint32_t answer_list(struct request *r, cublasStatus_t status, int count,
+	uint32_t wanted, const void *items, size_t size)
+{
+	uint32_t n = status || count < 0 || (uint32_t)count > wanted ? 0 : (uint32_t)count;
+	struct wire_run run;
+
+	memcpy(worker_out(r, &run, n * size), items, n * size);
+	return n;
+}
+
 CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *r)
 {
 	const struct wire_cublasLtMatmulAlgoGetHeuristic *req = (const void *)r->body;
@@ -193,7 +205,6 @@ CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *
 	struct cublaslt_made made;
 	cublasLtHandle_t handle;
 	cublasStatus_t status;
-	struct wire_run run;
 	int count = 0;
 
 	if (!req->wanted || req->wanted > CUBLASLT_RESULTS_MAX)
@@ -215,12 +226,8 @@ CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *
 	}
 	if (!lasting(status))
 		return cublas_result(status);
-	if (status || count < 0 || (uint32_t)count > req->wanted)
-		count = 0;
 	answer->status = (uint32_t)status;
-	answer->count = (uint32_t)count;
-	memcpy(worker_out(r, &run, (uint64_t)count * sizeof(results[0])), results,
-		(size_t)count * sizeof(results[0]));
+	answer->count = answer_list(r, status, count, req->wanted, results, sizeof(results[0]));
 	return r->refused;
 }
 
@@ -257,7 +264,6 @@ CUresult serve_cublasLtMatmulAlgoGetIds(struct worker *w, struct request *r)
 	const struct cublaslt_library *l;
 	cublasLtHandle_t handle;
 	cublasStatus_t status;
-	struct wire_run run;
 
 	if (!req->wanted || req->wanted > CUBLASLT_IDS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -271,12 +277,8 @@ CUresult serve_cublasLtMatmulAlgoGetIds(struct worker *w, struct request *r)
 		(cudaDataType)req->d, (int)req->wanted, ids, &count);
 	if (!lasting(status))
 		return cublas_result(status);
-	if (status || count < 0 || (uint32_t)count > req->wanted)
-		count = 0;
 	answer->status = (uint32_t)status;
-	answer->count = (uint32_t)count;
-	memcpy(worker_out(r, &run, (uint64_t)count * sizeof(ids[0])), ids,
-		(size_t)count * sizeof(ids[0]));
+	answer->count = answer_list(r, status, count, req->wanted, ids, sizeof(ids[0]));
 	return r->refused;
 }
 
