@@ -24,8 +24,8 @@ def files(api):
         f"{F}_library.c": library_source(api),
         f"{F}_serve.c": serve_source(api),
     }
+    out[f"{F}_stubs.c"] = stubs(api)
     for major in MAJORS:
-        out[f"{F}_stubs{major}.c"] = stubs(api, major)
         out[f"lib{F}{major}.map"] = version_map(
             f"lib{F}.so.{major}", {e.name for e in api.of(F) if major in abis(e)})
     return out
@@ -129,34 +129,35 @@ def stub(api, entry):
     return out + f"\treturn {F}_send(&call);\n}}\n"
 
 
-def stubs(api, major):
+def stubs(api):
     out = text.head(
-        f"The functions that lib{F}.so.{major} exports.  What crosses is put together with\n"
-        f"shim/libraries/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
+        f"The functions that lib{F} exports, compiled for each major.  What crosses is put together\n"
+        f"with shim/libraries/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
         text.includes("cuda_calls.h", f"{F}_api.h", f"{F}_hand.h", f"{F}_ops.h") +
         [f'"shim/libraries/{F}/{F}.h"'])
     out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
-    for e in api.of(F):
-        if major not in abis(e):
-            continue
-        out += f"\n/* {e.origin}: {e.verb} */\n"
-        if e.verb == "refused":
-            out += text.prototype(e.result, e.name, ["void"]) + "\n"
-            out += text.prototype(f"VCUDA_EXPORT {e.result}", e.name, ["void"], "\n{\n")
-            call = text.wrap(f"\treturn {F}_refused(",
-                             [f"CALL_{e.name}", f'"{e.name}"', f'"{e.reason}"'], ");")
-            out += call + "\n}\n"
-        elif by_hand(e):
-            out += text.prototype(f"VCUDA_EXPORT {e.result}", e.name, items_of(e), "\n{\n")
-            out += f"\t{F}_count(CALL_{e.name});\n"
-            args = [p.name for p in e.params]
-            if e.result == f"{F}Status_t":
-                out += text.wrap(f"\treturn {F}_told(hand_{e.name}(", args, "));") + "\n}\n"
-            else:
-                give = "" if e.result == "void" else "return "
-                out += text.wrap(f"\t{give}hand_{e.name}(", args, ");") + "\n}\n"
+    return out + text.by_major([(abis(e), stub_of(api, e)) for e in api.of(F)])
+
+
+def stub_of(api, e):
+    out = f"\n/* {e.origin}: {e.verb} */\n"
+    if e.verb == "refused":
+        out += text.prototype(e.result, e.name, ["void"]) + "\n"
+        out += text.prototype(f"VCUDA_EXPORT {e.result}", e.name, ["void"], "\n{\n")
+        call = text.wrap(f"\treturn {F}_refused(",
+                         [f"CALL_{e.name}", f'"{e.name}"', f'"{e.reason}"'], ");")
+        out += call + "\n}\n"
+    elif by_hand(e):
+        out += text.prototype(f"VCUDA_EXPORT {e.result}", e.name, items_of(e), "\n{\n")
+        out += f"\t{F}_count(CALL_{e.name});\n"
+        args = [p.name for p in e.params]
+        if e.result == f"{F}Status_t":
+            out += text.wrap(f"\treturn {F}_told(hand_{e.name}(", args, "));") + "\n}\n"
         else:
-            out += stub(api, e)
+            give = "" if e.result == "void" else "return "
+            out += text.wrap(f"\t{give}hand_{e.name}(", args, ");") + "\n}\n"
+    else:
+        out += stub(api, e)
     return out
 
 

@@ -44,8 +44,7 @@ def files(api, family):
         f"{family}_wire.h": wire_header(api, family),
         f"{family}_api.h": api_header(api, family),
         f"{family}_hand.h": hand_header(api, family),
-        f"{family}_stubs12.c": stubs(api, family, 12),
-        f"{family}_stubs13.c": stubs(api, family, 13),
+        f"{family}_stubs.c": stubs(api, family),
         f"{family}_library.h": library_header(api, family),
         f"{family}_library.c": library_source(api, family),
         f"{family}_serve.c": serve_source(api, family),
@@ -243,36 +242,38 @@ def wide_stub(entry):
     return out + f"\tif (!status)\n\t\t*{after[0]} = narrow;\n\treturn status;\n}}\n"
 
 
-def stubs(api, family, major):
+def stubs(api, family):
     out = text.head(
-        f"The functions that lib{STEM.get(family, family)}.so.{major} exports.  What crosses goes through\n"
-        f"shim/libraries/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
+        f"The functions that lib{STEM.get(family, family)} exports, compiled for each major.  What crosses\n"
+        f"goes through shim/libraries/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
         ["<stddef.h>", ""] + text.includes(
             "cuda_calls.h", *(f"{family}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
         [f'"shim/libraries/{family}/{family}.h"'])
     out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
-    for e in api.of(family):
-        if major not in abis(e):
-            continue
-        for _, name in wide_exported([e]):
-            wide = name != e.name
-            out += f"\n/* {e.origin}: {e.verb} */\n"
-            items = items_of(e, wide) or ["void"]
-            out += "" if e.declared() else text.prototype(e.result, name, items) + "\n"
-            if e.verb == "refused":
-                out += text.prototype(f"VCUDA_EXPORT {e.result}", name, ["void"], "\n{\n")
-                out += text.wrap(f"\treturn {family}_refused(",
-                                 [f"CALL_{name}", f'"{name}"', f'"{e.reason}"'], ");") + "\n}\n"
-            elif e.verb == "local" or e.hand("shim"):
-                out += text.prototype(f"VCUDA_EXPORT {e.result}", name, items, "\n{\n")
-                out += f"\t{family}_count(CALL_{name});\n"
-                give = "" if e.result == "void" else "return "
-                out += text.wrap(f"\t{give}hand_{e.name}(", [p.name for p in e.params],
-                                 ");") + "\n}\n"
-            elif wide:
-                out += wide_stub(e)
-            else:
-                out += stub(api, e)
+    rows = [(abis(e), stub_of(api, e, name)) for e in api.of(family)
+            for _, name in wide_exported([e])]
+    return out + text.by_major(rows)
+
+
+def stub_of(api, e, name):
+    family, wide = e.family, name != e.name
+    out = f"\n/* {e.origin}: {e.verb} */\n"
+    items = items_of(e, wide) or ["void"]
+    out += "" if e.declared() else text.prototype(e.result, name, items) + "\n"
+    if e.verb == "refused":
+        out += text.prototype(f"VCUDA_EXPORT {e.result}", name, ["void"], "\n{\n")
+        out += text.wrap(f"\treturn {family}_refused(",
+                         [f"CALL_{name}", f'"{name}"', f'"{e.reason}"'], ");") + "\n}\n"
+    elif e.verb == "local" or e.hand("shim"):
+        out += text.prototype(f"VCUDA_EXPORT {e.result}", name, items, "\n{\n")
+        out += f"\t{family}_count(CALL_{name});\n"
+        give = "" if e.result == "void" else "return "
+        out += text.wrap(f"\t{give}hand_{e.name}(", [p.name for p in e.params],
+                         ");") + "\n}\n"
+    elif wide:
+        out += wide_stub(e)
+    else:
+        out += stub(api, e)
     return out
 
 

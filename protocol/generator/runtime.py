@@ -7,8 +7,7 @@ from .shim import exported
 
 def files(api):
     out = {"cudart_hand.h": hand_header(api)}
-    for major in (12, 13):
-        out[f"cudart_stubs{major}.c"] = stubs(api, major)
+    out["cudart_stubs.c"] = stubs(api)
     return out
 
 
@@ -75,14 +74,14 @@ def stub(entry, name, twin):
     return out
 
 
-def stubs(api, major):
+def stubs(api):
     out = text.head(
-        f"The functions that libcudart.so.{major} exports.  What is served goes to hand_NAME in\n"
-        "shim/runtime/; runtime_result keeps the thread's last error.", None, [])
+        "The functions that libcudart exports, compiled for each major.  What is served goes to\n"
+        "hand_NAME in shim/runtime/; runtime_result keeps the thread's last error.", None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda_runtime_api.h>\n\n"
     for path in text.includes("cuda_calls.h", "cudart_hand.h"):
         out += f"#include {path}\n"
     out += '#include "shim/runtime/runtime.h"\n\n'
     out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n\n'
-    entries = [e for e in api.of("cudart") if major in abis(e)]
-    return out + "".join(stub(e, name, twin) for e, name, twin in exported(entries))
+    return out + text.by_major([(abis(e), stub(e, name, twin))
+                                for e, name, twin in exported(api.of("cudart"))])

@@ -46,6 +46,20 @@ def parameters(entry, extra=()):
     return [p.declaration for p in entry.params] + list(extra) or ["void"]
 
 
+def by_major(rows):
+    """The texts of ROWS, [(majors, text)]; what not every major has stands under #if VCUDA_ABI."""
+    every = sorted({major for majors, _ in rows for major in majors})
+    out, open_for = "", None
+    for majors, content in rows:
+        majors = None if sorted(majors) == every else majors
+        if majors != open_for:
+            out += "#endif\n" if open_for else ""
+            out += "".join(f"#if VCUDA_ABI == {m}\n" for m in majors or ())
+            open_for = majors
+        out += content
+    return out + ("#endif\n" if open_for else "")
+
+
 def prototype(result, name, items, tail=";"):
     """A declaration or, with another TAIL, the head of a definition."""
     gap = "" if result.endswith("*") else " "

@@ -3,7 +3,7 @@
  * The runtime front: our own CUDA runtime on top of the driver API.  Every file of this folder
  * is compiled twice, against the headers of CUDA 12 and of CUDA 13; CUDART_VERSION tells them
  * apart where the ABI differs.  The exported functions are generated
- * (shim/generated/cudart_stubs*.c) and call the hand_NAME functions of this folder.
+ * (shim/generated/cudart_stubs.c) and call the hand_NAME functions of this folder.
  *
  * A thread works in whatever context is current to it; where none is, in the primary context of
  * its device, which is retained on first use.  Nothing is done before the first CUDA call.

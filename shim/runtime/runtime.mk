@@ -4,12 +4,12 @@ RUNTIME_SRCS := $(wildcard shim/runtime/*.c)
 
 define runtime_objects
 RUNTIME$(1)_OBJS := $$(patsubst %.c,$$(OBJ)/cudart$(1)/%.o, \
-	$$(RUNTIME_SRCS) shim/generated/cudart_stubs$(1).c)
+	$$(RUNTIME_SRCS) shim/generated/cudart_stubs.c)
 $$(OBJ)/cudart$(1)/%.o: %.c | $$(CACHE)/.complete
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_CFLAGS) -D_GNU_SOURCE -I. -isystem $$(CUDA$(1))/include \
-		-MMD -MP -c $$< -o $$@
+	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_CFLAGS) -D_GNU_SOURCE -DVCUDA_ABI=$(1) -I. \
+		-isystem $$(CUDA$(1))/include -MMD -MP -c $$< -o $$@
 FRONT$(1)_OBJS += $$(RUNTIME$(1)_OBJS)
 FRONT$(1)_NAMES += libcudart.so.$(1)
 endef

@@ -5,7 +5,7 @@
  * so that setting it costs nothing; calls are learned by that state and all that they pass by
  * value, and posted from then on.
  *
- * Generated stubs (shim/generated/cublas_stubs….c) begin a call, put scalars into the body
+ * Generated stubs (shim/generated/cublas_stubs.c) begin a call, put scalars into the body
  * and send it; the first fault is kept in the call, so a stub has no branches for errors.
  */
 #ifndef VCUDA_SHIM_CUBLAS_H

@@ -12,17 +12,17 @@
 #include "protocol/wire/handle.h"
 #include "shim/libraries/cublas/cublas.h"
 
-/* CUBLAS_MAJOR: 12 or 13, whichever this front stands for. */
-#define CUBLAS_SONAME (CUBLAS_MAJOR == 12 ? "libcublas.so.12" : "libcublas.so.13")
-#define CUBLAS_MINOR (CUBLAS_MAJOR == 12 ? 9 : 1)
-#define CUBLAS_PATCH (CUBLAS_MAJOR == 12 ? 1 : 0)
+/* VCUDA_ABI: 12 or 13, whichever this front stands for. */
+#define CUBLAS_SONAME (VCUDA_ABI == 12 ? "libcublas.so.12" : "libcublas.so.13")
+#define CUBLAS_MINOR (VCUDA_ABI == 12 ? 9 : 1)
+#define CUBLAS_PATCH (VCUDA_ABI == 12 ? 1 : 0)
 
 static int missing;	    /* the agent's library; it was told */
 static _Atomic int version; /* the agent's library's, once a handle was made */
 
 cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 {
-	struct wire_vcudaCublasOpen body = {.major = CUBLAS_MAJOR};
+	struct wire_vcudaCublasOpen body = {.major = VCUDA_ABI};
 	struct wire_vcudaCublasOpen_reply reply = {0};
 	struct cublas_handle *h;
 	CUresult status;
@@ -74,7 +74,7 @@ cublasStatus_t hand_cublasGetVersion_v2(cublasHandle_t handle, int *to)
 
 	if (!to)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	*to = known ? known : CUBLAS_MAJOR * 10000 + CUBLAS_MINOR * 100 + CUBLAS_PATCH;
+	*to = known ? known : VCUDA_ABI * 10000 + CUBLAS_MINOR * 100 + CUBLAS_PATCH;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -84,7 +84,7 @@ cublasStatus_t hand_cublasGetProperty(libraryPropertyType type, int *value)
 	if (!value)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	switch (type) {
-	case MAJOR_VERSION: *value = CUBLAS_MAJOR; break;
+	case MAJOR_VERSION: *value = VCUDA_ABI; break;
 	case MINOR_VERSION: *value = CUBLAS_MINOR; break;
 	case PATCH_LEVEL: *value = CUBLAS_PATCH; break;
 	default: return CUBLAS_STATUS_INVALID_VALUE;
@@ -94,7 +94,7 @@ cublasStatus_t hand_cublasGetProperty(libraryPropertyType type, int *value)
 
 size_t hand_cublasGetCudartVersion(void)
 {
-	return CUBLAS_MAJOR == 12 ? 12090 : 13000;
+	return VCUDA_ABI == 12 ? 12090 : 13000;
 }
 
 /* The workspace is the agent's: the app's memory is not needed. */

@@ -121,7 +121,7 @@ cublasStatus_t hand_cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHandle,
 	int requestedAlgoCount, int algoIdsArray[], int *returnAlgoCount)
 {
 	struct wire_cublasLtMatmulAlgoGetIds body = {
-		.major = CUBLASLT_MAJOR,
+		.major = VCUDA_ABI,
 		.compute = computeType,
 		.scale = (int32_t)scaleType,
 		.a = (int32_t)Atype,
@@ -160,7 +160,7 @@ cublasStatus_t hand_cublasLtMatmulAlgoInit(cublasLtHandle_t lightHandle,
 	cublasLtMatmulAlgo_t *algo)
 {
 	struct wire_cublasLtMatmulAlgoInit body = {
-		.major = CUBLASLT_MAJOR,
+		.major = VCUDA_ABI,
 		.compute = computeType,
 		.scale = (int32_t)scaleType,
 		.a = (int32_t)Atype,
@@ -189,7 +189,7 @@ static cublasStatus_t attribute(uint16_t op, const cublasLtMatmulAlgo_t *algo, i
 	void *buf, size_t room, size_t *written)
 {
 	struct wire_cublasLtMatmulAlgoCapGetAttribute body = {
-		.major = CUBLASLT_MAJOR,
+		.major = VCUDA_ABI,
 		.attribute = attr,
 		.bytes =
 			room < CUBLASLT_ATTRIBUTE_MAX ? (uint32_t)room : CUBLASLT_ATTRIBUTE_MAX,
@@ -242,7 +242,7 @@ cublasStatus_t hand_cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *a
 	cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf, size_t sizeInBytes)
 {
 	struct wire_cublasLtMatmulAlgoConfigSetAttribute body = {
-		.major = CUBLASLT_MAJOR, .attribute = attr, .bytes = sizeInBytes};
+		.major = VCUDA_ABI, .attribute = attr, .bytes = sizeInBytes};
 	struct wire_cublasLtMatmulAlgoConfigSetAttribute_reply reply;
 	cublasStatus_t status;
 

@@ -15,7 +15,7 @@
 #include "shim/libraries/cublas/status.h"
 #include "shim/libraries/common/front.h"
 
-/* CUBLASLT_MAJOR: 12 or 13, whichever this front stands for. */
+/* VCUDA_ABI: 12 or 13, whichever this front stands for. */
 
 /* First in every descriptor: what it is.  An odd number, so that no zeroed memory passes. */
 enum cublaslt_kind {

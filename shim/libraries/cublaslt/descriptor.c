@@ -63,7 +63,7 @@ static const struct attribute matmul_attributes[] = {
 	ADDRESS(EPILOGUE_AUX_AMAX_POINTER, CUBLASLT_AUX_AMAX),
 	MATMUL(FAST_ACCUM, fast_accum),
 	MATMUL(BIAS_DATA_TYPE, bias_type),
-#if CUBLASLT_MAJOR == 12
+#if VCUDA_ABI == 12
 	MATMUL(ATOMIC_SYNC_NUM_CHUNKS_D_ROWS, chunk_rows),
 	MATMUL(ATOMIC_SYNC_NUM_CHUNKS_D_COLS, chunk_cols),
 	ADDRESS(ATOMIC_SYNC_IN_COUNTERS_POINTER, CUBLASLT_IN_COUNTERS),
@@ -76,7 +76,7 @@ static const struct attribute matmul_attributes[] = {
 	MATMUL(EPILOGUE_AUX_SCALE_MODE, scale_aux),
 	ADDRESS(D_OUT_SCALE_POINTER, CUBLASLT_D_OUT_SCALE),
 	MATMUL(D_OUT_SCALE_MODE, scale_d_out),
-#if CUBLASLT_MAJOR == 13
+#if VCUDA_ABI == 13
 	FIELD(CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR, cublaslt_matmul_desc, emulation),
 #endif
 	{0},
@@ -387,7 +387,7 @@ const struct cublaslt_preference_desc *cublaslt_preference_of(cublasLtMatmulPref
 
 /* ---- emulation ---- */
 
-#if CUBLASLT_MAJOR == 13
+#if VCUDA_ABI == 13
 #define EMULATION(NAME, MEMBER)                                                                \
 	FIELD(CUBLASLT_EMULATION_DESC_##NAME, cublaslt_emulation_desc, content.MEMBER)
 static const struct attribute emulation_attributes[] = {

@@ -9,7 +9,7 @@
 #include "shim/libraries/cublaslt/cublaslt.h"
 
 /* What this front stands for, where there is no agent to ask. */
-#if CUBLASLT_MAJOR == 12
+#if VCUDA_ABI == 12
 enum { MINOR = 9, PATCH = 1, CUDART = 12090 };
 #else
 enum { MINOR = 1, PATCH = 0, CUDART = 13000 };
@@ -38,7 +38,7 @@ void cublaslt_count(unsigned call)
 
 static cublasStatus_t ask_version(struct wire_cublasLtGetVersion_reply *reply)
 {
-	struct wire_cublasLtGetVersion body = {.major = CUBLASLT_MAJOR};
+	struct wire_cublasLtGetVersion body = {.major = VCUDA_ABI};
 	cublasStatus_t status = cublaslt_ask(
 		OP_cublasLtGetVersion, &body, sizeof(body), reply, sizeof(*reply), 0, NULL);
 
@@ -57,8 +57,7 @@ cublasStatus_t hand_cublasLtCreate(cublasLtHandle_t *lightHandle)
 	if (status) {
 		if (reply.status == CUBLAS_STATUS_NOT_INITIALIZED)
 			vcuda_front_missing("cublasLtCreate",
-				CUBLASLT_MAJOR == 12 ? "libcublasLt.so.12"
-						     : "libcublasLt.so.13",
+				VCUDA_ABI == 12 ? "libcublasLt.so.12" : "libcublasLt.so.13",
 				&missing);
 		return status;
 	}
@@ -87,7 +86,7 @@ size_t hand_cublasLtGetVersion(void)
 
 	if (!cuCtxGetCurrent(&context) && context && !ask_version(&reply))
 		return reply.version;
-	return CUBLASLT_MAJOR * 10000 + MINOR * 100 + PATCH;
+	return VCUDA_ABI * 10000 + MINOR * 100 + PATCH;
 }
 
 size_t hand_cublasLtGetCudartVersion(void)
@@ -100,7 +99,7 @@ cublasStatus_t hand_cublasLtGetProperty(libraryPropertyType type, int *value)
 	if (!value)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	switch (type) {
-	case MAJOR_VERSION: *value = CUBLASLT_MAJOR; break;
+	case MAJOR_VERSION: *value = VCUDA_ABI; break;
 	case MINOR_VERSION: *value = MINOR; break;
 	case PATCH_LEVEL: *value = PATCH; break;
 	default: return CUBLAS_STATUS_INVALID_VALUE;
@@ -121,7 +120,7 @@ const char *hand_cublasLtGetStatusString(cublasStatus_t status)
 /* The library's own cache of heuristics, on the agent; the front's is beside it. */
 cublasStatus_t hand_cublasLtHeuristicsCacheGetCapacity(size_t *capacity)
 {
-	struct wire_cublasLtHeuristicsCacheGetCapacity body = {.major = CUBLASLT_MAJOR};
+	struct wire_cublasLtHeuristicsCacheGetCapacity body = {.major = VCUDA_ABI};
 	struct wire_cublasLtHeuristicsCacheGetCapacity_reply reply;
 	CUresult status;
 
@@ -140,7 +139,7 @@ cublasStatus_t hand_cublasLtHeuristicsCacheGetCapacity(size_t *capacity)
 cublasStatus_t hand_cublasLtHeuristicsCacheSetCapacity(size_t capacity)
 {
 	struct wire_cublasLtHeuristicsCacheSetCapacity body = {
-		.major = CUBLASLT_MAJOR, .capacity = capacity};
+		.major = VCUDA_ABI, .capacity = capacity};
 	struct wire_cublasLtHeuristicsCacheSetCapacity_reply reply;
 	CUresult status = vcuda_front_context();
 

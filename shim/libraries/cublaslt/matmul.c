@@ -52,7 +52,7 @@ cublasStatus_t cublaslt_problem(struct cublaslt_problem *problem, cublasLtMatmul
 
 	if (!d)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	problem->major = CUBLASLT_MAJOR;
+	problem->major = VCUDA_ABI;
 	problem->desc = d->content;
 	for (int i = 0; i < CUBLASLT_MATRICES; i++) {
 		const struct cublaslt_layout_desc *layout = cublaslt_layout_of(layouts[i]);
@@ -156,7 +156,7 @@ cublasStatus_t hand_cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
 	struct wire_cublasLtMatrixTransform body = {
 		.matrix = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)B,
 			(uint64_t)(uintptr_t)C},
-		.major = CUBLASLT_MAJOR,
+		.major = VCUDA_ABI,
 	};
 	cublasStatus_t status;
 

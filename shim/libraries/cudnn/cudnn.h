@@ -5,7 +5,7 @@
  * calls that use them (protocol/libraries/cudnn_body.h). A call is learned by them and all that
  * it passes by value, and posted from then on; sizes are asked once for each content.
  *
- * Generated stubs (shim/generated/cudnn_stubs….c) begin a call, put its items and send it;
+ * Generated stubs (shim/generated/cudnn_stubs.c) begin a call, put its items and send it;
  * the first fault is kept in the call, so a stub has no branches for errors. The graph API is
  * in backend.h.
  *
@@ -22,7 +22,7 @@
 #include "protocol/libraries/cudnn_body.h"
 #include "shim/libraries/common/front.h"
 
-/* CUDNN_MAJOR: 8 or 9, whichever this front stands for. */
+/* VCUDA_ABI: 8 or 9, whichever this front stands for. */
 
 struct cudnn_handle {
 	uint64_t number;
@@ -123,7 +123,7 @@ cudnnStatus_t cudnn_fault(cudnnStatus_t status, const char *text);
 
 static inline cudnnStatus_t cudnn_told(cudnnStatus_t status)
 {
-	return CUDNN_MAJOR == 8 ? cudnn_status_to_8(status) : status;
+	return VCUDA_ABI == 8 ? cudnn_status_to_8(status) : status;
 }
 
 #endif

@@ -8,10 +8,10 @@ define cudnn_objects
 $$(OBJ)/cudnn$(1)/%.o: %.c | $$(CACHE)/.complete
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_CFLAGS) -D_GNU_SOURCE -DCUDNN_MAJOR=$(1) -I. \
+	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_CFLAGS) -D_GNU_SOURCE -DVCUDA_ABI=$(1) -I. \
 		-isystem $$(CUDA13)/include -MMD -MP -c $$< -o $$@
 FRONT$(2)_OBJS += $$(patsubst %.c,$$(OBJ)/cudnn$(1)/%.o, \
-	$$(CUDNN_SRCS) shim/generated/cudnn_stubs$(1).c)
+	$$(CUDNN_SRCS) shim/generated/cudnn_stubs.c)
 FRONT$(2)_NAMES += libcudnn.so.$(1)
 endef
 $(eval $(call cudnn_objects,8,12))

@@ -16,7 +16,7 @@ static int missing; /* the agent's library; it was told */
 
 cudnnStatus_t hand_cudnnCreate(cudnnHandle_t *handle)
 {
-	struct wire_vcudaCudnnOpen body = {.major = CUDNN_MAJOR};
+	struct wire_vcudaCudnnOpen body = {.major = VCUDA_ABI};
 	struct wire_vcudaCudnnOpen_reply reply = {0};
 	struct cudnn_handle *h;
 	CUresult status;
@@ -44,10 +44,10 @@ cudnnStatus_t hand_cudnnCreate(cudnnHandle_t *handle)
 		snprintf(text, sizeof(text),
 			"cudnnCreate: the agent has no usable libcudnn.so.%d (its log says "
 			"more)",
-			CUDNN_MAJOR);
+			VCUDA_ABI);
 		if (reply.status == CUDNN_STATUS_NOT_INITIALIZED)
 			vcuda_front_missing("cudnnCreate",
-				CUDNN_MAJOR == 8 ? "libcudnn.so.8" : "libcudnn.so.9", &missing);
+				VCUDA_ABI == 8 ? "libcudnn.so.8" : "libcudnn.so.9", &missing);
 		else
 			snprintf(text, sizeof(text),
 				"cudnnCreate: status %u of the agent's cuDNN", reply.status);

@@ -11,7 +11,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
-#define NEWEST (CUDNN_MAJOR == 8 ? 8907u : 92800u)
+#define NEWEST (VCUDA_ABI == 8 ? 8907u : 92800u)
 
 static __thread char last_error[160];
 static uint32_t known_version, known_cudart;
@@ -68,7 +68,7 @@ void cudnn_count(unsigned call)
  * the version before it forks. */
 static void learn_version(void)
 {
-	struct wire_vcudaCudnnVersion body = {.major = CUDNN_MAJOR};
+	struct wire_vcudaCudnnVersion body = {.major = VCUDA_ABI};
 	struct wire_vcudaCudnnVersion_reply reply = {0};
 	uint32_t version = NEWEST;
 	int count;
@@ -78,7 +78,7 @@ static void learn_version(void)
 		return;
 	/* An agent that has only 9 for a program of 8: it speaks 8 to the program. */
 	if (!reply.status &&
-		reply.version / (reply.version < 10000 ? 1000 : 10000) == CUDNN_MAJOR)
+		reply.version / (reply.version < 10000 ? 1000 : 10000) == VCUDA_ABI)
 		version = reply.version;
 	__atomic_store_n(&known_cudart, reply.cudart, __ATOMIC_RELAXED);
 	__atomic_store_n(&known_version, version, __ATOMIC_RELEASE);
@@ -96,7 +96,7 @@ size_t hand_cudnnGetVersion(void)
 /* The newest architecture that the library knows is the agent's affair: its GPU's is served. */
 size_t hand_cudnnGetMaxDeviceVersion(void)
 {
-	return CUDNN_MAJOR == 8 ? 900 : 1210;
+	return VCUDA_ABI == 8 ? 900 : 1210;
 }
 
 size_t hand_cudnnGetCudartVersion(void)
@@ -105,13 +105,13 @@ size_t hand_cudnnGetCudartVersion(void)
 
 	learn_version();
 	version = __atomic_load_n(&known_cudart, __ATOMIC_ACQUIRE);
-	return version ? version : CUDNN_MAJOR == 8 ? 12000 : 13000;
+	return version ? version : VCUDA_ABI == 8 ? 12000 : 13000;
 }
 
 cudnnStatus_t hand_cudnnGetProperty(libraryPropertyType type, int *value)
 {
 	int version = (int)hand_cudnnGetVersion();
-	int major = CUDNN_MAJOR == 8 ? 1000 : 10000;
+	int major = VCUDA_ABI == 8 ? 1000 : 10000;
 
 	if (!value)
 		return cudnn_fault(CUDNN_STATUS_BAD_PARAM, "value is NULL");
@@ -126,7 +126,7 @@ cudnnStatus_t hand_cudnnGetProperty(libraryPropertyType type, int *value)
 
 const char *hand_cudnnGetErrorString(cudnnStatus_t status)
 {
-	switch (CUDNN_MAJOR == 8 ? cudnn_status_from_8(status) : status) {
+	switch (VCUDA_ABI == 8 ? cudnn_status_from_8(status) : status) {
 	case CUDNN_STATUS_SUCCESS: return "CUDNN_STATUS_SUCCESS";
 	case CUDNN_STATUS_NOT_INITIALIZED: return "CUDNN_STATUS_NOT_INITIALIZED";
 	case CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH:
