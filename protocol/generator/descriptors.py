@@ -121,7 +121,7 @@ def put_lines(api, entry):
 
 def stub(api, entry):
     handle = next(p.name for p in entry.params if is_handle(p))
-    out = text.prototype(f"VCUDA_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
+    out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
     out += f"\tstruct {F}_call call;\n\n"
     out += text.wrap(f"\t{F}_begin(", ["&call", f"CALL_{entry.name}", f"OP_{entry.name}", handle,
                                        f"CUDNN_{entry.verb.upper()}"], ");") + "\n"
@@ -131,34 +131,23 @@ def stub(api, entry):
 
 def stubs(api):
     out = text.head(
-        f"The functions that lib{F} exports, compiled for each major.  What crosses is put together\n"
-        f"with shim/libraries/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
-        text.includes("cuda_calls.h", f"{F}_api.h", f"{F}_hand.h", f"{F}_ops.h") +
-        [f'"shim/libraries/{F}/{F}.h"'])
-    out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
-    return out + text.by_major([(abis(e), stub_of(api, e)) for e in api.of(F)])
+        f"The functions that lib{F} exports, compiled for each major\n"
+        f"(shim/libraries/common/stub.h says what a row is).  What crosses is put together with\n"
+        f"shim/libraries/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
+        sorted(text.includes(f"{F}_api.h", f"{F}_hand.h", f"{F}_ops.h") +
+               [f'"shim/libraries/{F}/{F}.h"', '"shim/libraries/common/stub.h"']))
+    out += "\n" + text.by_major([(abis(e), stub_of(api, e)) for e in api.of(F)
+                                 if e.verb != "refused"])
+    return out + text.refusals([(e, e.name) for e in api.of(F) if e.verb == "refused"],
+                               lambda e, n: text.row("REFUSED", F, e.result, n) + "\n")
 
 
 def stub_of(api, e):
-    out = f"\n/* {e.origin}: {e.verb} */\n"
-    if e.verb == "refused":
-        out += text.prototype(e.result, e.name, ["void"]) + "\n"
-        out += text.prototype(f"VCUDA_EXPORT {e.result}", e.name, ["void"], "\n{\n")
-        call = text.wrap(f"\treturn {F}_refused(",
-                         [f"CALL_{e.name}", f'"{e.name}"', f'"{e.reason}"'], ");")
-        out += call + "\n}\n"
-    elif by_hand(e):
-        out += text.prototype(f"VCUDA_EXPORT {e.result}", e.name, items_of(e), "\n{\n")
-        out += f"\t{F}_count(CALL_{e.name});\n"
-        args = [p.name for p in e.params]
-        if e.result == f"{F}Status_t":
-            out += text.wrap(f"\treturn {F}_told(hand_{e.name}(", args, "));") + "\n}\n"
-        else:
-            give = "" if e.result == "void" else "return "
-            out += text.wrap(f"\t{give}hand_{e.name}(", args, ");") + "\n}\n"
-    else:
-        out += stub(api, e)
-    return out
+    if not by_hand(e):
+        return f"\n/* {e.verb} {e.op} */\n" + stub(api, e)
+    form = "STUB_TOLD" if e.result == f"{F}Status_t" else "STUB"
+    return text.row(form, F, e.result, e.name, f"hand_{e.name}", text.grouped(items_of(e)),
+                    text.grouped(p.name for p in e.params)) + "\n"
 
 
 def offered(api):

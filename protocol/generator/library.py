@@ -191,7 +191,7 @@ def stub(api, entry):
     f, handle = entry.family, next(p.name for p in entry.params if is_handle(entry, p))
     init, lines = request_lines(api, entry)
     reply = reply_fields(entry)
-    out = text.prototype(f"VCUDA_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
+    out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
     out += f"\tstruct {f}_call call;\n"
     out += f"\tstruct wire_{entry.name} body = {{\n"
     out += "".join(f"\t\t{i}\n" for i in init) + "\t};\n"
@@ -213,68 +213,75 @@ def stub(api, entry):
 
 
 def wide_stub(entry):
-    """NAME_64: what fits goes to NAME."""
-    f, checks, args, after = entry.family, [], [], []
-    out = text.prototype(f"VCUDA_EXPORT {entry.result}", entry.name + "_64",
+    """NAME_64 of one that hands an int back: what fits goes to NAME."""
+    f, checks, args, index = entry.family, [], [], ""
+    out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name + "_64",
                          items_of(entry, True), "\n{\n")
     for p in entry.params:
         if p.type.strip() == "int":
             checks.append(f"{p.name} != (int){p.name}")
             args.append(f"(int){p.name}")
-        elif "int" in p.type.split() and p.stars and p.mark == "result":
-            after.append(p.name)
+        elif p.mark == "result":
+            index = p.name
             args.append("&narrow")
-        elif "int" in p.type.split() and p.stars:
-            args.append(f"(void *){p.name}")
         else:
             args.append(p.name)
-    if after:  # an index: a device result would be too narrow
-        handle = next(p.name for p in entry.params if is_handle(entry, p))
-        out += f"\tint narrow = 0;\n\t{entry.result} status;\n\n"
-        out += f"\tif (!{after[0]})\n\t\treturn {f.upper()}_STATUS_INVALID_VALUE;\n"
-        checks.append(f"{f}_on_device({handle})")
-    if checks:
-        out += text.wrap("\tif (", checks, ")", "\t    ", " ||") + "\n"
-        out += f"\t\treturn {f.upper()}_STATUS_NOT_SUPPORTED;\n"
-    if not after:
-        return out + text.wrap(f"\treturn {entry.name}(", args, ");") + "\n}\n"
+    handle = next(p.name for p in entry.params if is_handle(entry, p))
+    out += f"\tint narrow = 0;\n\t{entry.result} status;\n\n"
+    out += f"\tif (!{index})\n\t\treturn {f.upper()}_STATUS_INVALID_VALUE;\n"
+    checks.append(f"{f}_on_device({handle})")  # a device result would be too narrow
+    out += text.wrap("\tif (", checks, ")", "\t    ", " ||") + "\n"
+    out += f"\t\treturn {f.upper()}_STATUS_NOT_SUPPORTED;\n"
     out += text.wrap(f"\tstatus = {entry.name}(", args, ");") + "\n"
-    return out + f"\tif (!status)\n\t\t*{after[0]} = narrow;\n\treturn status;\n}}\n"
+    return out + f"\tif (!status)\n\t\t*{index} = narrow;\n\treturn status;\n}}\n"
+
+
+def wide_row(api, entry):
+    """STUB_WIDE(NAME, …): which of its arguments are int64_t in NAME_64.  All must be of those that
+    are passed in general registers."""
+    for p in entry.params:
+        kind = api.types.get(p.base)
+        if not p.stars and kind and kind.wire in ("f32", "f64", "struct", "bytes"):
+            raise ApiError(f"{entry.origin}: {entry.name}: wide: {p.name} is no integer or pointer")
+    ints = sum(1 << i for i, p in enumerate(entry.params) if p.type.strip() == "int")
+    return text.row("STUB_WIDE", entry.name, hex(ints)) + ";\n"
+
+
+def narrows(entry):
+    """Whether NAME_64 is NAME once its ints fit: it hands no int back."""
+    return entry.has("wide") and entry.verb != "refused" and not entry.hand("shim") and \
+        entry.verb != "local" and not any(p.mark == "result" and "int" in p.type.split() and p.stars
+                                          for p in entry.params)
 
 
 def stubs(api, family):
+    name = STEM.get(family, family)
     out = text.head(
-        f"The functions that lib{STEM.get(family, family)} exports, compiled for each major.  What crosses\n"
-        f"goes through shim/libraries/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
-        ["<stddef.h>", ""] + text.includes(
-            "cuda_calls.h", *(f"{family}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
-        [f'"shim/libraries/{family}/{family}.h"'])
-    out += '\n#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
-    rows = [(abis(e), stub_of(api, e, name)) for e in api.of(family)
-            for _, name in wide_exported([e])]
-    return out + text.by_major(rows)
+        f"The functions that lib{name} exports, compiled for each major\n"
+        f"(shim/libraries/common/stub.h says what a row is).  What crosses goes through\n"
+        f"shim/libraries/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
+        ["<stddef.h>", ""] + sorted(text.includes(
+            *(f"{family}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
+            [f'"shim/libraries/{family}/{family}.h"', '"shim/libraries/common/stub.h"']))
+    every = wide_exported(api.of(family))
+    out += "\n" + text.by_major([(abis(e), stub_of(api, e, n)) for e, n in every
+                                 if e.verb != "refused" and not (n != e.name and narrows(e))])
+    wide = [(abis(e), wide_row(api, e)) for e in api.of(family) if narrows(e)]
+    if wide:
+        out += f'\n_Static_assert({family.upper()}_STATUS_NOT_SUPPORTED == 15, "");\n'
+        out += "STUB_NARROW(15);\n" + text.by_major(wide)
+    return out + text.refusals(
+        [(e, n) for e, n in every if e.verb == "refused"],
+        lambda e, n: text.row("REFUSED", family, e.result, n) + "\n")
 
 
 def stub_of(api, e, name):
-    family, wide = e.family, name != e.name
-    out = f"\n/* {e.origin}: {e.verb} */\n"
-    items = items_of(e, wide) or ["void"]
-    out += "" if e.declared() else text.prototype(e.result, name, items) + "\n"
-    if e.verb == "refused":
-        out += text.prototype(f"VCUDA_EXPORT {e.result}", name, ["void"], "\n{\n")
-        out += text.wrap(f"\treturn {family}_refused(",
-                         [f"CALL_{name}", f'"{name}"', f'"{e.reason}"'], ");") + "\n}\n"
-    elif e.verb == "local" or e.hand("shim"):
-        out += text.prototype(f"VCUDA_EXPORT {e.result}", name, items, "\n{\n")
-        out += f"\t{family}_count(CALL_{name});\n"
-        give = "" if e.result == "void" else "return "
-        out += text.wrap(f"\t{give}hand_{e.name}(", [p.name for p in e.params],
-                         ");") + "\n}\n"
-    elif wide:
-        out += wide_stub(e)
-    else:
-        out += stub(api, e)
-    return out
+    wide = name != e.name
+    if e.verb == "local" or e.hand("shim"):
+        return text.row("STUB", e.family, e.result, name, f"hand_{e.name}",
+                        text.grouped(items_of(e, wide) or ["void"]),
+                        text.grouped(p.name for p in e.params)) + "\n"
+    return f"\n/* {e.verb} {e.op} */\n" + (wide_stub(e) if wide else stub(api, e))
 
 
 def exports(api, family, major):

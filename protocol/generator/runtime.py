@@ -53,35 +53,22 @@ def arguments(entry, twin):
 
 
 def stub(entry, name, twin):
-    declared = entry.declared()
-    items = text.parameters(entry) if declared else ["void"]
-    out = f"/* {entry.origin}: {entry.verb} */\n"
-    if not declared or entry.result != "cudaError_t" or name.startswith("__"):
-        out = text.prototype(entry.result, name, items) + "\n" + out
-    out += text.prototype(f"VCUDA_EXPORT {entry.result}", name, items, "\n{\n")
-    if entry.verb == "refused":
-        out += "".join(f"\t(void){p.name};\n" for p in entry.params) if declared else ""
-        call = ["runtime_refused(" + f"CALL_{name}", f'"{name}"', f'"{entry.reason}")']
-        out += text.wrap("\treturn runtime_result(", call, ");") + "\n}\n\n"
-        return out
-    out += f"\truntime_count(CALL_{name});\n"
-    args = arguments(entry, twin)
-    give = "" if entry.result == "void" else "return "
+    rest = [name, f"hand_{entry.name}", text.grouped(text.parameters(entry)),
+            text.grouped(arguments(entry, twin))]
     if entry.has("straight") or entry.result != "cudaError_t":
-        out += text.wrap(f"\t{give}hand_{entry.name}(", args, ");") + "\n}\n\n"
-    else:
-        out += text.wrap(f"\treturn runtime_result(hand_{entry.name}(", args, "));") + "\n}\n\n"
-    return out
+        return text.row("STUB_STRAIGHT", entry.result, *rest) + "\n"
+    return text.row("STUB", *rest) + "\n"
 
 
 def stubs(api):
     out = text.head(
-        "The functions that libcudart exports, compiled for each major.  What is served goes to\n"
-        "hand_NAME in shim/runtime/; runtime_result keeps the thread's last error.", None, [])
+        "The functions that libcudart exports, compiled for each major (shim/runtime/stub.h says\n"
+        "what a row is).  What is served goes to hand_NAME in shim/runtime/.", None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda_runtime_api.h>\n\n"
-    for path in text.includes("cuda_calls.h", "cudart_hand.h"):
-        out += f"#include {path}\n"
-    out += '#include "shim/runtime/runtime.h"\n\n'
-    out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n\n'
-    return out + text.by_major([(abis(e), stub(e, name, twin))
-                                for e, name, twin in exported(api.of("cudart"))])
+    out += f"#include {text.includes('cudart_hand.h')[0]}\n"
+    out += '#include "shim/runtime/stub.h"\n\n'
+    every = exported(api.of("cudart"))
+    out += text.by_major([(abis(e), stub(e, name, twin)) for e, name, twin in every
+                          if e.verb != "refused"])
+    refused = [(e, name) for e, name, _ in every if e.verb == "refused"]
+    return out + text.refusals(refused, lambda e, name: f"REFUSED({name})\n")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
 from . import text
-from .api import DESCRIBED, LIBRARIES, abis, split_top
+from .api import DESCRIBED, LIBRARIES, abis
 
 
 def handled(entry):
@@ -35,13 +35,6 @@ def arguments(entry, twin):
     if null_stream(entry):
         out.append("CU_STREAM_PER_THREAD" if twin else "CU_STREAM_LEGACY")
     return out
-
-
-def give(call, indent="\t"):
-    """`return CALL;`, wrapped."""
-    at = call.index("(") + 1
-    items = split_top(call[at:-1])
-    return text.wrap(f"{indent}return {call[:at]}", items, ");", indent + "\t\t")
 
 
 def checks(entry):
@@ -158,68 +151,48 @@ def crossing_body(api, entry):
     return out + f"\treturn {last};\n"
 
 
-def opening(entry, name):
-    """Counting and, unless the call may come early, the look whether calls are possible."""
-    if entry.has("early"):
-        return f"\tshim_count(CALL_{name});\n"
-    look = "shim_enter_lasting" if entry.has("lasting") else "shim_enter"
-    enter = text.wrap("\tCUresult entered =", [f"{look}(CALL_{name})"], ";")
-    return f"{enter}\n\n\tif (entered)\n\t\treturn entered;\n"
+def moment(entry):
+    """When the call may come: STUB_… of shim/engine/stub.h."""
+    return "early" if entry.has("early") else "lasting" if entry.has("lasting") else "ready"
+
+
+def target(api, entry):
+    """The function that a stub goes to."""
+    other = api.find(entry.options["same"]) if entry.has("same") else entry
+    return f"hand_{other.name}" if handled(other) else f"send_{other.name}"
 
 
 def stub(api, entry):
-    """Every exported function of one entry."""
+    """The exported functions of one entry that is served, and what they send."""
     out = ""
-    items = text.parameters(entry)
-    plain = not handled(entry) and entry.verb != "refused" and not entry.has("same")
-    if plain:
-        out += text.prototype("static CUresult", f"send_{entry.name}", items, "\n{\n")
-        out += crossing_body(api, entry) + "}\n\n"
+    if not handled(entry) and not entry.has("same"):
+        out += f"\n/* {entry.verb} {entry.op} */\n"
+        out += text.prototype("static CUresult", f"send_{entry.name}", text.parameters(entry),
+                              "\n{\n")
+        out += crossing_body(api, entry) + "}\n"
     for _, name, twin in exported([entry]):
-        if not entry.declared():
-            items = ["void"]
-            out += f"CUresult {name}(void);\n"
-        out += f"/* {entry.origin}: {entry.verb} */\n"
-        out += text.prototype("VCUDA_EXPORT CUresult", name, items, "\n{\n")
-        call = ", ".join(arguments(entry, twin))
-        if entry.verb == "refused":
-            out += "".join(f"\t(void){p.name};\n" for p in entry.params) if entry.declared() else ""
-            out += text.wrap("\treturn shim_refused(", [f"CALL_{name}", f'"{name}"',
-                                                       f'"{entry.reason}"'], ");")
-        elif entry.has("same"):
-            out += opening(entry, name) + "\n"
-            other = api.find(entry.options["same"])
-            target = f"hand_{other.name}" if handled(other) else f"send_{other.name}"
-            out += give(f"{target}({call})")
-        elif handled(entry):
-            out += opening(entry, name) + ("\n" if not entry.has("early") else "")
-            out += give(f"hand_{entry.name}({call})")
-        else:
-            out += opening(entry, name) + "\n" + give(f"send_{entry.name}({call})")
-        out += "\n}\n"
-        out += f"VCUDA_LOCAL({name});\n\n"
+        out += text.row("STUB", moment(entry), name, target(api, entry),
+                        text.grouped(text.parameters(entry)),
+                        text.grouped(arguments(entry, twin))) + ";\n"
     return out
 
 
 def stubs(api):
     out = text.head(
-        "The driver front's exported functions, one per entry of cuda.api.  Simple ones are whole;\n"
-        "the others count the call and go to hand_NAME in shim/.  __CUDA_API_VERSION_INTERNAL\n"
-        "makes cuda.h declare every version of every name, so that the compiler compares each\n"
-        "definition with NVIDIA's declaration.  What that header does not know takes no parameters:\n"
-        "it is refused without looking at them.  local_NAME is NAME for tables in this library: a\n"
-        "pointer to it costs the loader no look-up.",
+        "The driver front's exported functions, one per entry of cuda.api (shim/engine/stub.h says\n"
+        "what a row is).  Simple ones are whole; the others count the call and go to hand_NAME in\n"
+        "shim/.  __CUDA_API_VERSION_INTERNAL makes cuda.h declare every version of every name, so\n"
+        "that the compiler compares each definition with NVIDIA's declaration.",
         None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
-    for path in text.includes("cuda_calls.h", "cuda_hand.h", "cuda_ops.h", "cuda_wire.h"):
+    for path in ['"shim/engine/stub.h"'] + text.includes("cuda_hand.h", "cuda_ops.h", "cuda_wire.h"):
         out += f"#include {path}\n"
-    out += '#include "shim/engine/engine.h"\n\n'
-    out += '#define VCUDA_EXPORT __attribute__((visibility("default")))\n'
-    out += "#define VCUDA_LOCAL(name) \\\n\textern __typeof__(name) local_##name "
-    out += '__attribute__((alias(#name), visibility("hidden")))\n\n'
-    entries = api.of("cuda")
-    sent = sorted(entries, key=lambda e: e.has("same"))  # send_… stand before who shares them
-    return out + "".join(stub(api, e) for e in sent)
+    out += "\n"
+    served = [e for e in api.of("cuda") if e.verb != "refused"]
+    # send_… stand before who shares them
+    out += "".join(stub(api, e) for e in sorted(served, key=lambda e: e.has("same")))
+    refused = [(e, name) for e, name, _ in exported(api.of("cuda")) if e.verb == "refused"]
+    return out + text.refusals(refused, lambda e, name: f"REFUSED({name});\n")
 
 
 def hand_header(api):

@@ -3,6 +3,8 @@
 import os
 import re
 
+from .api import abis
+
 WIDTH = 96
 # Where a generated file goes: the first pattern that its name has.
 FOLDERS = ((r"^serve_hand\.|_serve\.|_library\.|^cuda_driver\.", "gpu-agent/generated"),
@@ -41,6 +43,34 @@ def wrap(head, items, tail, indent="\t\t", separator=","):
     return "\n".join(lines)
 
 
+def row(macro, *items):
+    """MACRO(ITEM, …), broken behind commas."""
+    lines, line = [], ""
+    for piece in (f"{macro}(" + ", ".join(items) + ")").split(", "):
+        if line and columns(f"{line}, {piece},") > WIDTH:
+            lines.append(line + ",")
+            line = "\t" + piece
+        else:
+            line += (", " if line else "") + piece
+    return "\n".join(lines + [line])
+
+
+def grouped(items):
+    """A parameter or argument list."""
+    return "(" + ", ".join(items) + ")"
+
+
+def refusals(entries, line):
+    """Rows of what is refused, [(entry, what line() gets)], below the reason of each."""
+    reasons = {}
+    for entry, what in entries:
+        reasons.setdefault(entry.reason, []).append((abis(entry), line(entry, what)))
+    out = ""
+    for reason, rows in reasons.items():
+        out += f'\n#define WHY "{reason}"\n{by_major(rows)}#undef WHY\n'
+    return out
+
+
 def parameters(entry, extra=()):
     """The parameter list's items, ["void"] where there are none."""
     return [p.declaration for p in entry.params] + list(extra) or ["void"]
@@ -48,10 +78,9 @@ def parameters(entry, extra=()):
 
 def by_major(rows):
     """The texts of ROWS, [(majors, text)]; what not every major has stands under #if VCUDA_ABI."""
-    every = sorted({major for majors, _ in rows for major in majors})
     out, open_for = "", None
     for majors, content in rows:
-        majors = None if sorted(majors) == every else majors
+        majors = None if len(majors) > 1 else majors
         if majors != open_for:
             out += "#endif\n" if open_for else ""
             out += "".join(f"#if VCUDA_ABI == {m}\n" for m in majors or ())

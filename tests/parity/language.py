@@ -71,7 +71,7 @@ def layout():
     yield "reply: outs only", [f.name for f in fields] == ["p", "pad_0"] and size == 8, str(fields)
     text = shim.stubs(d)
     yield ("a per-thread form turns NULL into CU_STREAM_PER_THREAD",
-           "hStream ? hStream : CU_STREAM_PER_THREAD" in text and "cuX_ptsz(" in text, text)
+           "hStream ? hStream : CU_STREAM_PER_THREAD" in text and "cuX_ptsz," in text, text)
     text = agent.serve_source(d)
     yield ("the worker checks a count from the wire without overflow",
            "serve_bytes(body->a, sizeof(int))" in text, text)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The forms of shim/generated/cuda_stubs.c, a row for each exported function.
+ */
+#ifndef VCUDA_SHIM_STUB_H
+#define VCUDA_SHIM_STUB_H
+
+#include "shim/engine/engine.h"
+#include "shim/generated/cuda_calls.h"
+
+#define STUB_EXPORT __attribute__((visibility("default")))
+
+/* local_NAME is NAME for tables in this library: a pointer to it costs the loader no look-up. */
+#define STUB_LOCAL __attribute__((visibility("hidden")))
+
+/* How a call begins: it is counted and, unless it may come before cuInit, refused while no call
+ * is possible. */
+#define STUB_early(name) (shim_count(CALL_##name), CUDA_SUCCESS)
+#define STUB_ready(name) shim_enter(CALL_##name)
+#define STUB_lasting(name) shim_enter_lasting(CALL_##name)
+
+/* NAME, which begins in the way of WHEN and goes to FUNCTION. */
+#define STUB(when, name, function, parameters, arguments)                                      \
+	STUB_EXPORT CUresult name parameters                                                   \
+	{                                                                                      \
+		CUresult entered = STUB_##when(name);                                          \
+                                                                                               \
+		return entered ? entered : function arguments;                                 \
+	}                                                                                      \
+	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
+
+/* NAME, which is not served: WHY says why. No parameter is looked at, so none is declared; for C
+ * it is refused_NAME, since cuda.h may declare NAME with them. */
+#define REFUSED(name)                                                                          \
+	STUB_EXPORT CUresult refused_##name(void) __asm__(#name);                              \
+	CUresult refused_##name(void)                                                          \
+	{                                                                                      \
+		return shim_refused(CALL_##name, #name, WHY);                                  \
+	}                                                                                      \
+	extern STUB_LOCAL CUresult local_##name(void) __attribute__((alias(#name)))
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The forms of shim/generated/cudart_stubs.c, a row for each exported function.
+ */
+#ifndef VCUDA_RUNTIME_STUB_H
+#define VCUDA_RUNTIME_STUB_H
+
+#include "shim/generated/cuda_calls.h"
+#include "shim/runtime/runtime.h"
+
+#define STUB_EXPORT __attribute__((visibility("default")))
+
+/* NAME counts the call and goes to FUNCTION. Not every name is in a header. */
+#define STUB_STRAIGHT(result, name, function, parameters, arguments)                           \
+	result name parameters;                                                                \
+	STUB_EXPORT result name parameters                                                     \
+	{                                                                                      \
+		runtime_count(CALL_##name);                                                    \
+		return function arguments;                                                     \
+	}
+
+/* The same, and a failure becomes the thread's last error. */
+#define STUB(name, function, parameters, arguments)                                            \
+	cudaError_t name parameters;                                                           \
+	STUB_EXPORT cudaError_t name parameters                                                \
+	{                                                                                      \
+		runtime_count(CALL_##name);                                                    \
+		return runtime_result(function arguments);                                     \
+	}
+
+/* NAME, which is not served: WHY says why. No parameter is looked at, so none is declared; for C
+ * it is refused_NAME, since a header may declare NAME with them. */
+#define REFUSED(name)                                                                          \
+	STUB_EXPORT cudaError_t refused_##name(void) __asm__(#name);                           \
+	cudaError_t refused_##name(void)                                                       \
+	{                                                                                      \
+		return runtime_result(runtime_refused(CALL_##name, #name, WHY));               \
+	}
+
+#endif
