@@ -16,85 +16,8 @@ static const struct {
 	const char *name;
 	size_t offset;
 } functions[] = {
-	{"cublasLtCreate", offsetof(struct cublaslt_library, cublasLtCreate)},
-	{"cublasLtDestroy", offsetof(struct cublaslt_library, cublasLtDestroy)},
-	{"cublasLtGetVersion", offsetof(struct cublaslt_library, cublasLtGetVersion)},
-	{"cublasLtGetProperty", offsetof(struct cublaslt_library, cublasLtGetProperty)},
-	{"cublasLtHeuristicsCacheGetCapacity",
-	 offsetof(struct cublaslt_library, cublasLtHeuristicsCacheGetCapacity)},
-	{"cublasLtHeuristicsCacheSetCapacity",
-	 offsetof(struct cublaslt_library, cublasLtHeuristicsCacheSetCapacity)},
-	{"cublasLtMatmul", offsetof(struct cublaslt_library, cublasLtMatmul)},
-	{"cublasLtMatrixTransform", offsetof(struct cublaslt_library, cublasLtMatrixTransform)},
-	{"cublasLtMatrixLayoutInit_internal",
-	 offsetof(struct cublaslt_library, cublasLtMatrixLayoutInit_internal)},
-	{"cublasLtMatrixLayoutCreate",
-	 offsetof(struct cublaslt_library, cublasLtMatrixLayoutCreate)},
-	{"cublasLtMatrixLayoutDestroy",
-	 offsetof(struct cublaslt_library, cublasLtMatrixLayoutDestroy)},
-	{"cublasLtMatrixLayoutSetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatrixLayoutSetAttribute)},
-	{"cublasLtMatrixLayoutGetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatrixLayoutGetAttribute)},
-	{"cublasLtMatmulDescInit_internal",
-	 offsetof(struct cublaslt_library, cublasLtMatmulDescInit_internal)},
-	{"cublasLtMatmulDescCreate",
-	 offsetof(struct cublaslt_library, cublasLtMatmulDescCreate)},
-	{"cublasLtMatmulDescDestroy",
-	 offsetof(struct cublaslt_library, cublasLtMatmulDescDestroy)},
-	{"cublasLtMatmulDescSetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatmulDescSetAttribute)},
-	{"cublasLtMatmulDescGetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatmulDescGetAttribute)},
-	{"cublasLtMatrixTransformDescInit_internal",
-	 offsetof(struct cublaslt_library, cublasLtMatrixTransformDescInit_internal)},
-	{"cublasLtMatrixTransformDescCreate",
-	 offsetof(struct cublaslt_library, cublasLtMatrixTransformDescCreate)},
-	{"cublasLtMatrixTransformDescDestroy",
-	 offsetof(struct cublaslt_library, cublasLtMatrixTransformDescDestroy)},
-	{"cublasLtMatrixTransformDescSetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatrixTransformDescSetAttribute)},
-	{"cublasLtMatrixTransformDescGetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatrixTransformDescGetAttribute)},
-	{"cublasLtEmulationDescInit_internal",
-	 offsetof(struct cublaslt_library, cublasLtEmulationDescInit_internal)},
-	{"cublasLtEmulationDescCreate",
-	 offsetof(struct cublaslt_library, cublasLtEmulationDescCreate)},
-	{"cublasLtEmulationDescDestroy",
-	 offsetof(struct cublaslt_library, cublasLtEmulationDescDestroy)},
-	{"cublasLtEmulationDescSetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtEmulationDescSetAttribute)},
-	{"cublasLtEmulationDescGetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtEmulationDescGetAttribute)},
-	{"cublasLtMatmulPreferenceInit_internal",
-	 offsetof(struct cublaslt_library, cublasLtMatmulPreferenceInit_internal)},
-	{"cublasLtMatmulPreferenceCreate",
-	 offsetof(struct cublaslt_library, cublasLtMatmulPreferenceCreate)},
-	{"cublasLtMatmulPreferenceDestroy",
-	 offsetof(struct cublaslt_library, cublasLtMatmulPreferenceDestroy)},
-	{"cublasLtMatmulPreferenceSetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatmulPreferenceSetAttribute)},
-	{"cublasLtMatmulPreferenceGetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatmulPreferenceGetAttribute)},
-	{"cublasLtMatmulAlgoGetHeuristic",
-	 offsetof(struct cublaslt_library, cublasLtMatmulAlgoGetHeuristic)},
-	{"cublasLtMatmulAlgoGetIds",
-	 offsetof(struct cublaslt_library, cublasLtMatmulAlgoGetIds)},
-	{"cublasLtMatmulAlgoInit", offsetof(struct cublaslt_library, cublasLtMatmulAlgoInit)},
-	{"cublasLtMatmulAlgoCheck", offsetof(struct cublaslt_library, cublasLtMatmulAlgoCheck)},
-	{"cublasLtMatmulAlgoCapGetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatmulAlgoCapGetAttribute)},
-	{"cublasLtMatmulAlgoConfigSetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatmulAlgoConfigSetAttribute)},
-	{"cublasLtMatmulAlgoConfigGetAttribute",
-	 offsetof(struct cublaslt_library, cublasLtMatmulAlgoConfigGetAttribute)},
-	{"cublasLtLoggerSetCallback",
-	 offsetof(struct cublaslt_library, cublasLtLoggerSetCallback)},
-	{"cublasLtLoggerSetFile", offsetof(struct cublaslt_library, cublasLtLoggerSetFile)},
-	{"cublasLtLoggerSetLevel", offsetof(struct cublaslt_library, cublasLtLoggerSetLevel)},
-	{"cublasLtLoggerSetMask", offsetof(struct cublaslt_library, cublasLtLoggerSetMask)},
-	{"cublasLtLoggerForceDisable",
-	 offsetof(struct cublaslt_library, cublasLtLoggerForceDisable)},
+#define FUNCTION(name) {#name, offsetof(struct cublaslt_library, name)},
+#include "gpu-agent/generated/cublaslt_library.inc"
 };
 
 int cublaslt_library_open(struct cublaslt_library *l, const char *library, struct error *error)
@@ -110,12 +33,12 @@ int cublaslt_library_open(struct cublaslt_library *l, const char *library, struc
 		memcpy((char *)l + functions[i].offset, &symbol, sizeof(symbol));
 	}
 	if (!l->cublasLtCreate || !l->cublasLtDestroy || !l->cublasLtGetVersion ||
-		!l->cublasLtMatmul || !l->cublasLtMatmulAlgoGetHeuristic ||
-		!l->cublasLtMatmulDescCreate || !l->cublasLtMatmulDescDestroy ||
-		!l->cublasLtMatmulDescSetAttribute || !l->cublasLtMatmulPreferenceCreate ||
-		!l->cublasLtMatmulPreferenceDestroy ||
-		!l->cublasLtMatmulPreferenceSetAttribute || !l->cublasLtMatrixLayoutCreate ||
-		!l->cublasLtMatrixLayoutDestroy || !l->cublasLtMatrixLayoutSetAttribute) {
+	    !l->cublasLtMatmul || !l->cublasLtMatmulAlgoGetHeuristic ||
+	    !l->cublasLtMatmulDescCreate || !l->cublasLtMatmulDescDestroy ||
+	    !l->cublasLtMatmulDescSetAttribute || !l->cublasLtMatmulPreferenceCreate ||
+	    !l->cublasLtMatmulPreferenceDestroy || !l->cublasLtMatmulPreferenceSetAttribute ||
+	    !l->cublasLtMatrixLayoutCreate || !l->cublasLtMatrixLayoutDestroy ||
+	    !l->cublasLtMatrixLayoutSetAttribute) {
 		dlclose(l->library);
 		l->library = NULL;
 		return error_set(error, ENOSYS, "%s is no libcublasLt", library);

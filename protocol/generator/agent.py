@@ -19,52 +19,87 @@ def offered(api):
             if e.name not in renamed and not e.has("old") and e.declared()]
 
 
+OPENED = "/* Opens LIBRARY with dlopen and fills in what it exports; a function that it lacks is\n" \
+         " * NULL.  0, or -errno with *error naming the library{what}. */\n"
+
+
+def members(list_name):
+    """A pointer to each function of a list."""
+    return "#define FUNCTION(name) __typeof__(name) *name;\n" \
+        f"#include {text.includes(list_name)[0]}\n#undef FUNCTION\n"
+
+
+def opener(struct, list_name, needed, is_none):
+    """The table of a list's functions, and what opens a library by it."""
+    out = "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
+    out += f"#define FUNCTION(name) {{#name, offsetof(struct {struct}, name)}},\n"
+    out += f"#include {text.includes(list_name)[0]}\n}};\n\n"
+    out += text.prototype("int", f"{struct}_open", [f"struct {struct} *l", "const char *library",
+                                                    "struct error *error"], "")
+    lacks = text.wrap("\tif (", [f"!l->{n}" for n in needed], ") {", "\t    ", " ||")
+    return out + f"""
+{{
+	memset(l, 0, sizeof(*l));
+	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	if (!l->library)
+		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {{
+		void *symbol = dlsym(l->library, functions[i].name);
+
+		memcpy((char *)l + functions[i].offset, &symbol, sizeof(symbol));
+	}}
+{lacks}
+		dlclose(l->library);
+		l->library = NULL;
+		return error_set(error, ENOSYS, "%s is no {is_none}", library);
+	}}
+	return 0;
+}}
+"""
+
+
 def driver_header(api):
     out = text.head(
         "The driver's functions by name, NVIDIA's or the software GPU's, opened at run time.",
-        "VCUDA_PROTOCOL_GENERATED_CUDA_DRIVER_H", ["<cuda.h>", "", '"common/error.h"'])
-    out += "\nstruct cuda_driver {\n\tvoid *library;\n"
-    for e in offered(api):
-        out += text.wrap(f"\tCUresult (*{e.name})(", text.parameters(e), ");", "\t\t\t") + "\n"
-    out += "};\n\n"
-    out += "/* Opens LIBRARY with dlopen and fills in what it exports; a function that it lacks is\n"
-    out += " * NULL.  0, or -errno with *error naming the library or the symbol that is missing. */\n"
-    out += text.prototype("int", "cuda_driver_open", ["struct cuda_driver *d",
+        "VCUDA_AGENT_GENERATED_CUDA_DRIVER_H", ["<cuda.h>", "", '"common/error.h"'])
+    out += "\n/* Some are deprecated. */\n#pragma GCC diagnostic push\n"
+    out += '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"\n'
+    out += "struct cuda_driver {\n\tvoid *library;\n"
+    out += "#define VERSION(name, parameters) CUresult(*name) parameters;\n"
+    out += members("cuda_driver.inc") + "#undef VERSION\n};\n#pragma GCC diagnostic pop\n\n"
+    out += OPENED.format(what=" or the symbol that is missing")
+    out += text.prototype("int", "cuda_driver_open", ["struct cuda_driver *l",
                                                       "const char *library", "struct error *error"])
     return out + "\n\n#endif\n"
 
 
-def driver_source(api):
+def driver_source(_api):
     out = text.head("Opens a libcuda.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
                      *text.includes("cuda_driver.h")])
-    out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
-    for e in offered(api):
-        out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct cuda_driver, {e.name})"], "},",
-                         "\t ") + "\n"
-    out += "};\n\n"
-    out += text.prototype("int", "cuda_driver_open",
-                          ["struct cuda_driver *d", "const char *library", "struct error *error"], "")
-    return out + """
-{
-	memset(d, 0, sizeof(*d));
-	d->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-	if (!d->library)
-		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
+    out += "\n#define VERSION(name, parameters) FUNCTION(name)"
+    return out + opener("cuda_driver", "cuda_driver.inc", ["cuInit"],
+                        "CUDA driver (no cuInit)")
 
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *symbol = dlsym(d->library, functions[i].name);
 
-		memcpy((char *)d + functions[i].offset, &symbol, sizeof(symbol));
-	}
-	if (!d->cuInit) {
-		dlclose(d->library);
-		d->library = NULL;
-		return error_set(error, ENOSYS, "%s is no CUDA driver (no cuInit)", library);
-	}
-	return 0;
-}
-"""
+def functions_list(entries, what):
+    return text.table(f"FUNCTION(NAME) for what the agent asks of {what}.",
+                      [f"FUNCTION({e.name})" for e in entries])
+
+
+def superseded(api, entry):
+    """Whether cuda.h declares only a newer version of it."""
+    return entry.name != entry.base and any(
+        e.base == entry.base and e.since > entry.since and e.declared() for e in api.of("cuda"))
+
+
+def driver_list(api):
+    return text.table(
+        "FUNCTION(NAME) for what the agent asks of libcuda, and VERSION(NAME, PARAMETERS) where\n"
+        "cuda.h declares a newer version only.",
+        [text.row("VERSION", e.name, text.grouped(text.parameters(e))) if superseded(api, e)
+         else f"FUNCTION({e.name})" for e in offered(api)])
 
 
 class Serve:
@@ -208,7 +243,7 @@ def crossing_all(api):
 
 def serve_header(api):
     out = text.head("The serve functions that stand in gpu-agent/, written by hand.",
-                    "VCUDA_PROTOCOL_GENERATED_SERVE_HAND_H", ['"gpu-agent/worker/worker.h"']) + "\n"
+                    "VCUDA_AGENT_GENERATED_SERVE_HAND_H", ['"gpu-agent/worker/worker.h"']) + "\n"
     for e in crossing_all(api):
         if e.hand("agent"):
             out += text.prototype("CUresult", f"serve_{e.name}",

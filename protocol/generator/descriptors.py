@@ -4,7 +4,7 @@ sequence of items (protocol/libraries/cudnn_body.h) that both ends read in the o
 here: stubs for each major, prototypes, the agent's function table and what calls it.
 """
 from . import text
-from .agent import library_flags
+from .agent import OPENED, functions_list, library_flags, members, opener
 from .api import DESCRIBED, ApiError, abis
 from .shim import version_map
 
@@ -21,7 +21,8 @@ def files(api):
         f"{F}_api.h": api_header(api),
         f"{F}_hand.h": hand_header(api),
         f"{F}_library.h": library_header(api),
-        f"{F}_library.c": library_source(api),
+        f"{F}_library.c": library_source(),
+        f"{F}_library.inc": functions_list(offered(api), f"lib{F}"),
         f"{F}_serve.c": serve_source(api),
     }
     out[f"{F}_stubs.c"] = stubs(api)
@@ -81,7 +82,7 @@ def api_header(api):
 
 def hand_header(api):
     out = text.head(f"What shim/libraries/{F}/ writes by hand.",
-                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_HAND_H", [f'"protocol/libraries/{F}.h"'])
+                    f"VCUDA_SHIM_GENERATED_{F.upper()}_HAND_H", [f'"protocol/libraries/{F}.h"'])
     for e in api.of(F):
         if by_hand(e) and e.verb != "refused":
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", items_of(e))
@@ -157,15 +158,10 @@ def offered(api):
 
 def library_header(api):
     out = text.head(f"The agent's lib{F}, opened at run time: its functions by name.",
-                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/worker/worker.h"', f'"protocol/libraries/{F}.h"'])
-    out += f"\nstruct {F}_library {{\n\tvoid *library;\n"
-    for e in offered(api):
-        gap = "" if e.result.endswith("*") else " "
-        out += text.wrap(f"\t{e.result}{gap}(*{e.name})(", items_of(e), ");", "\t\t\t") + "\n"
-    out += "};\n\n"
-    out += "/* Opens LIBRARY with dlopen and fills in what it exports; a function that it lacks is\n"
-    out += " * NULL.  0, or -errno with *error naming the library. */\n"
+                    f"VCUDA_AGENT_GENERATED_{F.upper()}_LIBRARY_H",
+                    ['"common/error.h"', '"gpu-agent/worker/worker.h"'] + text.includes(f"{F}_api.h"))
+    out += f"\nstruct {F}_library {{\n\tvoid *library;\n" + members(f"{F}_library.inc")
+    out += "};\n\n" + OPENED.format(what="")
     out += text.prototype("int", f"{F}_library_open",
                           [f"struct {F}_library *l", "const char *library",
                            "struct error *error"]) + "\n\n"
@@ -182,38 +178,13 @@ def library_header(api):
     return out + "\n#endif\n"
 
 
-def library_source(api):
+def library_source():
     out = text.head(f"Opens a lib{F}.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
                      *text.includes(f"{F}_library.h")])
-    out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
-    for e in offered(api):
-        out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {F}_library", f"{e.name})"],
-                         "},", "\t ") + "\n"
-    out += "};\n\n"
-    out += text.prototype("int", f"{F}_library_open",
-                          [f"struct {F}_library *l", "const char *library",
-                           "struct error *error"], "")
-    return out + f"""
-{{
-	memset(l, 0, sizeof(*l));
-	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-	if (!l->library)
-		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
-
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {{
-		void *symbol = dlsym(l->library, functions[i].name);
-
-		memcpy((char *)l + functions[i].offset, &symbol, sizeof(symbol));
-	}}
-	if (!l->{F}Create || !l->{F}Destroy || !l->{F}SetStream || !l->{F}GetVersion) {{
-		dlclose(l->library);
-		l->library = NULL;
-		return error_set(error, ENOSYS, "%s is no lib{F}", library);
-	}}
-	return 0;
-}}
-"""
+    return out + opener(f"{F}_library", f"{F}_library.inc",
+                        [f"{F}{n}" for n in ("Create", "Destroy", "SetStream", "GetVersion")],
+                        f"lib{F}")
 
 
 def take_lines(api, entry):

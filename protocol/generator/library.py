@@ -12,7 +12,7 @@ and no opcode sends another's frame.
 import re
 
 from . import text
-from .agent import library_flags
+from .agent import OPENED, functions_list, library_flags, members, opener
 from .api import LIBRARIES, ApiError, abis
 from .shim import version_map, wide_exported
 from .wire import C_TYPE, Field, crossing, struct
@@ -46,7 +46,9 @@ def files(api, family):
         f"{family}_hand.h": hand_header(api, family),
         f"{family}_stubs.c": stubs(api, family),
         f"{family}_library.h": library_header(api, family),
-        f"{family}_library.c": library_source(api, family),
+        f"{family}_library.c": library_source(family),
+        f"{family}_library.inc": functions_list(offered(api, family),
+                                                f"lib{STEM.get(family, family)}"),
         f"{family}_serve.c": serve_source(api, family),
         f"lib{STEM.get(family, family)}12.map": exports(api, family, 12),
         f"lib{STEM.get(family, family)}13.map": exports(api, family, 13),
@@ -144,7 +146,7 @@ def api_header(api, family):
 
 def hand_header(api, family):
     out = text.head(f"What shim/libraries/{family}/ writes by hand.",
-                    f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_HAND_H",
+                    f"VCUDA_SHIM_GENERATED_{family.upper()}_HAND_H",
                     [f'"protocol/libraries/{family}.h"'])
     for e in api.of(family):
         if e.verb == "local" or e.hand("shim"):
@@ -298,15 +300,11 @@ def offered(api, family):
 
 def library_header(api, family):
     out = text.head(f"The agent's lib{STEM.get(family, family)}, opened at run time: its functions by name.",
-                    f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/worker/worker.h"', f'"protocol/libraries/{family}.h"'])
-    out += f"\nstruct {family}_library {{\n\tvoid *library;\n"
-    for e in offered(api, family):
-        out += text.wrap(f"\t{e.result} (*{e.name})(", items_of(e) or ["void"], ");",
-                         "\t\t\t") + "\n"
-    out += "};\n\n"
-    out += "/* Opens LIBRARY with dlopen and fills in what it exports; a function that it lacks is\n"
-    out += " * NULL.  0, or -errno with *error naming the library. */\n"
+                    f"VCUDA_AGENT_GENERATED_{family.upper()}_LIBRARY_H",
+                    ['"common/error.h"', '"gpu-agent/worker/worker.h"'] +
+                    text.includes(f"{family}_api.h"))
+    out += f"\nstruct {family}_library {{\n\tvoid *library;\n" + members(f"{family}_library.inc")
+    out += "};\n\n" + OPENED.format(what="")
     out += text.prototype("int", f"{family}_library_open",
                           [f"struct {family}_library *l", "const char *library",
                            "struct error *error"]) + "\n\n"
@@ -320,39 +318,12 @@ def library_header(api, family):
     return out + "\n#endif\n"
 
 
-def library_source(api, family):
+def library_source(family):
     out = text.head(f"Opens a lib{STEM.get(family, family)}.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
                      *text.includes(f"{family}_library.h")])
-    out += "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
-    for e in offered(api, family):
-        out += text.wrap("\t{", [f'"{e.name}"', f"offsetof(struct {family}_library, {e.name})"],
-                         "},", "\t ") + "\n"
-    out += "};\n\n"
-    out += text.prototype("int", f"{family}_library_open",
-                          [f"struct {family}_library *l", "const char *library",
-                           "struct error *error"], "")
-    lacks = text.wrap("\tif (", [f"!l->{n}" for n in NEEDED[family]], ") {", "\t\t", " ||")
-    return out + f"""
-{{
-	memset(l, 0, sizeof(*l));
-	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-	if (!l->library)
-		return error_set(error, 0, "cannot open %s", dlerror()); /* it names it */
-
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {{
-		void *symbol = dlsym(l->library, functions[i].name);
-
-		memcpy((char *)l + functions[i].offset, &symbol, sizeof(symbol));
-	}}
-{lacks}
-		dlclose(l->library);
-		l->library = NULL;
-		return error_set(error, ENOSYS, "%s is no lib{STEM.get(family, family)}", library);
-	}}
-	return 0;
-}}
-"""
+    name = STEM.get(family, family)
+    return out + opener(f"{family}_library", f"{family}_library.inc", NEEDED[family], f"lib{name}")
 
 
 def serve_one(api, entry):
@@ -404,8 +375,8 @@ def serve_one(api, entry):
 def serve_source(api, family):
     first = api.ops[family][0]
     out = text.head(
-        f"Serve functions of {family}.api: each takes the handle that the frame names, with the\n"
-        f"state that came along (gpu-agent/worker/libraries/{family}/{family}.c), and calls the agent's library.", None,
+        f"Serve functions of {family}.api: each takes the handle that the frame names, with the state\n"
+        f"that came along (gpu-agent/worker/libraries/{family}/), and calls the agent's library.", None,
         ["<string.h>", "", f'"gpu-agent/worker/libraries/{family}/{family}.h"', '"gpu-agent/worker/worker.h"'] +
         text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
     every = crossing(api, family)

@@ -200,7 +200,7 @@ def hand_header(api):
         "What shim/ writes by hand for the driver front.  Streams come with NULL already turned\n"
         "into CU_STREAM_PER_THREAD for _ptsz forms; where a call names no stream, null_stream is\n"
         "the default one: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.",
-        "VCUDA_PROTOCOL_GENERATED_CUDA_HAND_H", ["<cuda.h>"])
+        "VCUDA_SHIM_GENERATED_CUDA_HAND_H", ["<cuda.h>"])
     for e in api.of("cuda"):
         if handled(e):
             out += "\n" + text.prototype("CUresult", f"hand_{e.name}",
@@ -237,32 +237,29 @@ def every_exported(api):
 
 def calls_header(api):
     out = text.head("A number for every exported function, for statistics and refusals.",
-                    "VCUDA_PROTOCOL_GENERATED_CUDA_CALLS_H")
-    out += "\nenum cuda_call_number {\n"
-    for _, name, _ in exported(api.of("cuda")):
-        out += f"\tCALL_{name},\n"
-    first = "CALL_RUNTIME_FIRST"
-    for i, (_, name, _) in enumerate(runtime_exported(api.of("cudart"))):
-        out += f"\t{first},\n\tCALL_{name} = {first},\n" if not i else f"\tCALL_{name},\n"
-    for family in [*LIBRARIES, DESCRIBED]:
-        for _, name in wide_exported(api.of(family)):
-            out += f"\tCALL_{name},\n"
-    every = every_exported(api)
-    longest = max((len(name) for _, name, _ in every), default=0) + 1
-    out += "\tCALL_LAST\n};\n\n"
+                    "VCUDA_SHIM_GENERATED_CUDA_CALLS_H")
+    out += "\nenum cuda_call_number {\n#define CALL(name, verb) CALL_##name,\n"
+    out += f"#include {text.includes('cuda_calls.inc')[0]}\n#undef CALL\n\tCALL_LAST,\n"
+    for _, name, _ in runtime_exported(api.of("cudart"))[:1]:
+        out += f"\tCALL_RUNTIME_FIRST = CALL_{name}\n"
+    longest = max((len(name) for _, name, _ in every_exported(api)), default=0) + 1
+    out += "};\n\n"
     out += "/* Arrays, not pointers: a preloaded library should cost the loader no relocations. */\n"
     out += f"struct cuda_call {{\n\tchar name[{longest}];\n\tchar verb[8];\n}};\n"
     return out + "extern const struct cuda_call cuda_calls[CALL_LAST];\n\n#endif\n"
 
 
-def calls_source(api):
+def calls_source(_api):
     out = text.head("Names and verbs of every exported function, by number.", None,
                     text.includes("cuda_calls.h"))
     out += "\nconst struct cuda_call cuda_calls[CALL_LAST] = {\n"
-    every = every_exported(api)
-    for e, name, _ in every:
-        out += text.wrap(f"\t[CALL_{name}] =", [f'{{"{name}", "{e.verb}"}}'], ",") + "\n"
-    return out + "};\n"
+    out += "#define CALL(name, verb) {#name, #verb},\n"
+    return out + f"#include {text.includes('cuda_calls.inc')[0]}\n}};\n"
+
+
+def calls_list(api):
+    return text.table("CALL(NAME, VERB) for every exported function.",
+                      [f"CALL({name}, {e.verb})" for e, name, _ in every_exported(api)])
 
 
 def version_map(node, names):

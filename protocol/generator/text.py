@@ -8,7 +8,7 @@ from .api import abis
 WIDTH = 96
 # Where a generated file goes: the first pattern that its name has.
 FOLDERS = ((r"^serve_hand\.|_serve\.|_library\.|^cuda_driver\.", "gpu-agent/generated"),
-           (r"_stubs\d*\.|_calls\.|_procs\.|_hand\.|\.map$", "shim/generated"),
+           (r"_stubs\.|_calls\.|_procs\.|_hand\.|\.map$", "shim/generated"),
            (r"", "protocol/generated"))
 
 
@@ -107,6 +107,11 @@ def head(about, guard=None, includes=()):
     if includes:
         lines.append("")
     return "\n".join(lines)
+
+
+def table(about, rows):
+    """A list of macros' rows, for whoever defines the macros."""
+    return head(about) + "\n".join(rows) + "\n"
 
 
 def write(path, text):

@@ -3,7 +3,7 @@
  * cuGetProcAddress, from the generated table; and cuGetExportTable, which answers for no table:
  * they are NVIDIA's private ones.
  */
-#include "shim/generated/cuda_procs.h"
+#include "shim/driver/procs.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +18,8 @@ CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersio
 	cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
 	const struct cuda_proc *proc;
-	const struct cuda_proc_version *best = NULL;
+	const struct cuda_proc *best = NULL;
+	unsigned count = 0;
 	bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	CUdriverProcAddressQueryResult result = CU_GET_PROC_ADDRESS_SUCCESS;
 
@@ -27,10 +28,10 @@ CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersio
 				      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
 		return CUDA_ERROR_INVALID_VALUE;
 	*pfn = NULL;
-	proc = cuda_proc_find(symbol);
-	for (unsigned i = 0; proc && i < proc->count; i++)
-		if (proc->versions[i].since <= cudaVersion)
-			best = &proc->versions[i];
+	proc = cuda_proc_find(symbol, &count);
+	for (unsigned i = 0; i < count; i++)
+		if (proc[i].since <= cudaVersion)
+			best = &proc[i];
 	if (!proc)
 		result = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	else if (!best)

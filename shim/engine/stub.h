@@ -10,7 +10,8 @@
 
 #define STUB_EXPORT __attribute__((visibility("default")))
 
-/* local_NAME is NAME for tables in this library: a pointer to it costs the loader no look-up. */
+/* local_NAME is NAME for tables in this library: a pointer to it costs the loader no look-up.
+ */
 #define STUB_LOCAL __attribute__((visibility("hidden")))
 
 /* How a call begins: it is counted and, unless it may come before cuInit, refused while no call
@@ -29,8 +30,8 @@
 	}                                                                                      \
 	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
 
-/* NAME, which is not served: WHY says why. No parameter is looked at, so none is declared; for C
- * it is refused_NAME, since cuda.h may declare NAME with them. */
+/* NAME, which is not served: WHY says why. No parameter is looked at, so none is declared; for
+ * C it is refused_NAME, since cuda.h may declare NAME with them. */
 #define REFUSED(name)                                                                          \
 	STUB_EXPORT CUresult refused_##name(void) __asm__(#name);                              \
 	CUresult refused_##name(void)                                                          \

@@ -28,8 +28,8 @@
 		return runtime_result(function arguments);                                     \
 	}
 
-/* NAME, which is not served: WHY says why. No parameter is looked at, so none is declared; for C
- * it is refused_NAME, since a header may declare NAME with them. */
+/* NAME, which is not served: WHY says why. No parameter is looked at, so none is declared; for
+ * C it is refused_NAME, since a header may declare NAME with them. */
 #define REFUSED(name)                                                                          \
 	STUB_EXPORT cudaError_t refused_##name(void) __asm__(#name);                           \
 	cudaError_t refused_##name(void)                                                       \

@@ -16,8 +16,8 @@
 #include "gpu-agent/worker/worker.h"
 #include "shim/generated/cuda_calls.h"
 #include "protocol/generated/cuda_ops.h"
-#include "shim/generated/cuda_procs.h"
 #include "protocol/generated/cuda_wire.h"
+#include "shim/driver/procs.h"
 #include "shim/engine/engine.h"
 
 CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
@@ -440,23 +440,30 @@ static void every_opcode_is_found_and_no_other(void **state)
 
 static void procs_have_versions_in_order(void **state)
 {
-	const struct cuda_proc *proc = cuda_proc_find("cuMemAlloc");
+	unsigned count;
+	const struct cuda_proc *proc = cuda_proc_find("cuMemAlloc", &count);
 
 	(void)state;
 	assert_non_null(proc);
-	assert_int_equal(proc->count, 2);
-	assert_int_equal(proc->versions[1].since, 3020);
-	assert_ptr_equal(proc->versions[1].function, (void *)cuMemAlloc_v2);
-	assert_null(proc->versions[1].per_thread);
+	assert_int_equal(count, 2);
+	assert_int_equal(proc[1].since, 3020);
+	assert_ptr_equal(proc[1].function, (void *)cuMemAlloc_v2);
+	assert_null(proc[1].per_thread);
 
-	proc = cuda_proc_find("cuStreamWaitEvent");
+	proc = cuda_proc_find("cuStreamWaitEvent", &count);
 	assert_non_null(proc);
-	assert_ptr_equal(proc->versions[0].per_thread, (void *)cuStreamWaitEvent_ptsz);
-	assert_int_equal(proc->versions[0].per_thread_since, 7000);
+	assert_ptr_equal(proc->per_thread, (void *)cuStreamWaitEvent_ptsz);
+	assert_int_equal(proc->per_thread_since, 7000);
 
-	assert_null(cuda_proc_find("cuMemAlloc_v2"));
-	assert_null(cuda_proc_find(""));
-	assert_null(cuda_proc_find("cuZzz"));
+	assert_null(cuda_proc_find("cuMemAlloc_v2", &count));
+	assert_null(cuda_proc_find("", &count));
+	assert_null(cuda_proc_find("cuZzz", &count));
+	for (unsigned call = 0; call < CALL_RUNTIME_FIRST; call++) {
+		const char *name = cuda_calls[call].name;
+
+		if (!strcmp(name, "cuGetExportTable") || !strcmp(name, "cuCtxAttach"))
+			assert_non_null(cuda_proc_find(name, &count));
+	}
 	for (unsigned call = 0; call < CALL_RUNTIME_FIRST; call++)
 		assert_non_null(cuda_calls[call].name);
 }

@@ -6,7 +6,7 @@ test-parity: ## the descriptions against NVIDIA's headers and libraries
 
 PARITY := $(BUILD)/tests/parity
 PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
-	$(patsubst %,shim/generated/%.c,cuda_calls cuda_procs cuda_stubs) \
+	$(patsubst %,shim/generated/%.c,cuda_calls cuda_stubs) shim/driver/procs.c \
 	$(patsubst %,gpu-agent/generated/%.c,cuda_driver cuda_serve cublas_serve cublas_library \
 		cublaslt_serve cublaslt_library cudnn_serve cudnn_library))
 
