@@ -14,7 +14,7 @@
 #include "protocol/generated/cublas_ops.h"
 #include "protocol/generated/cublas_wire.h"
 
-/* cublas.api:74: learned */
+/* learned 1280 */
 static CUresult run_cublasNrm2Ex(struct worker *w, struct request *r)
 {
 	const struct wire_cublasNrm2Ex *body = (const void *)r->body;
@@ -37,7 +37,7 @@ static CUresult run_cublasNrm2Ex(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:77: learned */
+/* learned 1281 */
 static CUresult run_cublasSnrm2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSnrm2_v2 *body = (const void *)r->body;
@@ -59,7 +59,7 @@ static CUresult run_cublasSnrm2_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:79: learned */
+/* learned 1282 */
 static CUresult run_cublasDnrm2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDnrm2_v2 *body = (const void *)r->body;
@@ -81,7 +81,7 @@ static CUresult run_cublasDnrm2_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:81: learned */
+/* learned 1283 */
 static CUresult run_cublasScnrm2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasScnrm2_v2 *body = (const void *)r->body;
@@ -103,7 +103,7 @@ static CUresult run_cublasScnrm2_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:83: learned */
+/* learned 1284 */
 static CUresult run_cublasDznrm2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDznrm2_v2 *body = (const void *)r->body;
@@ -125,7 +125,7 @@ static CUresult run_cublasDznrm2_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:85: learned */
+/* learned 1285 */
 static CUresult run_cublasDotEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDotEx *body = (const void *)r->body;
@@ -149,7 +149,7 @@ static CUresult run_cublasDotEx(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:89: learned */
+/* learned 1286 */
 static CUresult run_cublasDotcEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDotcEx *body = (const void *)r->body;
@@ -173,7 +173,7 @@ static CUresult run_cublasDotcEx(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:93: learned */
+/* learned 1287 */
 static CUresult run_cublasSdot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSdot_v2 *body = (const void *)r->body;
@@ -195,7 +195,7 @@ static CUresult run_cublasSdot_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:95: learned */
+/* learned 1288 */
 static CUresult run_cublasDdot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDdot_v2 *body = (const void *)r->body;
@@ -217,7 +217,7 @@ static CUresult run_cublasDdot_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:97: learned */
+/* learned 1289 */
 static CUresult run_cublasCdotu_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCdotu_v2 *body = (const void *)r->body;
@@ -239,7 +239,7 @@ static CUresult run_cublasCdotu_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:99: learned */
+/* learned 1290 */
 static CUresult run_cublasCdotc_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCdotc_v2 *body = (const void *)r->body;
@@ -261,7 +261,7 @@ static CUresult run_cublasCdotc_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:101: learned */
+/* learned 1291 */
 static CUresult run_cublasZdotu_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdotu_v2 *body = (const void *)r->body;
@@ -283,7 +283,7 @@ static CUresult run_cublasZdotu_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:103: learned */
+/* learned 1292 */
 static CUresult run_cublasZdotc_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdotc_v2 *body = (const void *)r->body;
@@ -305,7 +305,7 @@ static CUresult run_cublasZdotc_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:105: learned */
+/* learned 1293 */
 static CUresult run_cublasScalEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasScalEx *body = (const void *)r->body;
@@ -325,7 +325,7 @@ static CUresult run_cublasScalEx(struct worker *w, struct request *r)
 			(cudaDataType)body->executionType));
 }
 
-/* cublas.api:108: learned */
+/* learned 1294 */
 static CUresult run_cublasSscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSscal_v2 *body = (const void *)r->body;
@@ -343,7 +343,7 @@ static CUresult run_cublasSscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:110: learned */
+/* learned 1295 */
 static CUresult run_cublasDscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDscal_v2 *body = (const void *)r->body;
@@ -361,7 +361,7 @@ static CUresult run_cublasDscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:112: learned */
+/* learned 1296 */
 static CUresult run_cublasCscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCscal_v2 *body = (const void *)r->body;
@@ -379,7 +379,7 @@ static CUresult run_cublasCscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:114: learned */
+/* learned 1297 */
 static CUresult run_cublasCsscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsscal_v2 *body = (const void *)r->body;
@@ -397,7 +397,7 @@ static CUresult run_cublasCsscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:116: learned */
+/* learned 1298 */
 static CUresult run_cublasZscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZscal_v2 *body = (const void *)r->body;
@@ -415,7 +415,7 @@ static CUresult run_cublasZscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:118: learned */
+/* learned 1299 */
 static CUresult run_cublasZdscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdscal_v2 *body = (const void *)r->body;
@@ -433,7 +433,7 @@ static CUresult run_cublasZdscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:120: learned */
+/* learned 1300 */
 static CUresult run_cublasAxpyEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasAxpyEx *body = (const void *)r->body;
@@ -454,7 +454,7 @@ static CUresult run_cublasAxpyEx(struct worker *w, struct request *r)
 			(cudaDataType)body->executiontype));
 }
 
-/* cublas.api:123: learned */
+/* learned 1301 */
 static CUresult run_cublasSaxpy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSaxpy_v2 *body = (const void *)r->body;
@@ -473,7 +473,7 @@ static CUresult run_cublasSaxpy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* cublas.api:125: learned */
+/* learned 1302 */
 static CUresult run_cublasDaxpy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDaxpy_v2 *body = (const void *)r->body;
@@ -492,7 +492,7 @@ static CUresult run_cublasDaxpy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* cublas.api:127: learned */
+/* learned 1303 */
 static CUresult run_cublasCaxpy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCaxpy_v2 *body = (const void *)r->body;
@@ -511,7 +511,7 @@ static CUresult run_cublasCaxpy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* cublas.api:129: learned */
+/* learned 1304 */
 static CUresult run_cublasZaxpy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZaxpy_v2 *body = (const void *)r->body;
@@ -530,7 +530,7 @@ static CUresult run_cublasZaxpy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* cublas.api:131: learned */
+/* learned 1305 */
 static CUresult run_cublasCopyEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCopyEx *body = (const void *)r->body;
@@ -546,7 +546,7 @@ static CUresult run_cublasCopyEx(struct worker *w, struct request *r)
 			(cudaDataType)body->yType, body->incy));
 }
 
-/* cublas.api:133: learned */
+/* learned 1306 */
 static CUresult run_cublasScopy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasScopy_v2 *body = (const void *)r->body;
@@ -561,7 +561,7 @@ static CUresult run_cublasScopy_v2(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:135: learned */
+/* learned 1307 */
 static CUresult run_cublasDcopy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDcopy_v2 *body = (const void *)r->body;
@@ -576,7 +576,7 @@ static CUresult run_cublasDcopy_v2(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:137: learned */
+/* learned 1308 */
 static CUresult run_cublasCcopy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCcopy_v2 *body = (const void *)r->body;
@@ -591,7 +591,7 @@ static CUresult run_cublasCcopy_v2(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:139: learned */
+/* learned 1309 */
 static CUresult run_cublasZcopy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZcopy_v2 *body = (const void *)r->body;
@@ -606,7 +606,7 @@ static CUresult run_cublasZcopy_v2(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:141: learned */
+/* learned 1310 */
 static CUresult run_cublasSswap_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSswap_v2 *body = (const void *)r->body;
@@ -621,7 +621,7 @@ static CUresult run_cublasSswap_v2(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:143: learned */
+/* learned 1311 */
 static CUresult run_cublasDswap_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDswap_v2 *body = (const void *)r->body;
@@ -636,7 +636,7 @@ static CUresult run_cublasDswap_v2(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:145: learned */
+/* learned 1312 */
 static CUresult run_cublasCswap_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCswap_v2 *body = (const void *)r->body;
@@ -651,7 +651,7 @@ static CUresult run_cublasCswap_v2(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:147: learned */
+/* learned 1313 */
 static CUresult run_cublasZswap_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZswap_v2 *body = (const void *)r->body;
@@ -666,7 +666,7 @@ static CUresult run_cublasZswap_v2(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:149: learned */
+/* learned 1314 */
 static CUresult run_cublasSwapEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSwapEx *body = (const void *)r->body;
@@ -682,7 +682,7 @@ static CUresult run_cublasSwapEx(struct worker *w, struct request *r)
 			(cudaDataType)body->yType, body->incy));
 }
 
-/* cublas.api:151: learned */
+/* learned 1315 */
 static CUresult run_cublasIsamax_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIsamax_v2 *body = (const void *)r->body;
@@ -704,7 +704,7 @@ static CUresult run_cublasIsamax_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:153: learned */
+/* learned 1316 */
 static CUresult run_cublasIdamax_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIdamax_v2 *body = (const void *)r->body;
@@ -726,7 +726,7 @@ static CUresult run_cublasIdamax_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:155: learned */
+/* learned 1317 */
 static CUresult run_cublasIcamax_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIcamax_v2 *body = (const void *)r->body;
@@ -748,7 +748,7 @@ static CUresult run_cublasIcamax_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:157: learned */
+/* learned 1318 */
 static CUresult run_cublasIzamax_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIzamax_v2 *body = (const void *)r->body;
@@ -770,7 +770,7 @@ static CUresult run_cublasIzamax_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:159: learned */
+/* learned 1319 */
 static CUresult run_cublasIamaxEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIamaxEx *body = (const void *)r->body;
@@ -792,7 +792,7 @@ static CUresult run_cublasIamaxEx(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:161: learned */
+/* learned 1320 */
 static CUresult run_cublasIsamin_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIsamin_v2 *body = (const void *)r->body;
@@ -814,7 +814,7 @@ static CUresult run_cublasIsamin_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:163: learned */
+/* learned 1321 */
 static CUresult run_cublasIdamin_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIdamin_v2 *body = (const void *)r->body;
@@ -836,7 +836,7 @@ static CUresult run_cublasIdamin_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:165: learned */
+/* learned 1322 */
 static CUresult run_cublasIcamin_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIcamin_v2 *body = (const void *)r->body;
@@ -858,7 +858,7 @@ static CUresult run_cublasIcamin_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:167: learned */
+/* learned 1323 */
 static CUresult run_cublasIzamin_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIzamin_v2 *body = (const void *)r->body;
@@ -880,7 +880,7 @@ static CUresult run_cublasIzamin_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:169: learned */
+/* learned 1324 */
 static CUresult run_cublasIaminEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIaminEx *body = (const void *)r->body;
@@ -902,7 +902,7 @@ static CUresult run_cublasIaminEx(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:171: learned */
+/* learned 1325 */
 static CUresult run_cublasAsumEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasAsumEx *body = (const void *)r->body;
@@ -925,7 +925,7 @@ static CUresult run_cublasAsumEx(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:174: learned */
+/* learned 1326 */
 static CUresult run_cublasSasum_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSasum_v2 *body = (const void *)r->body;
@@ -947,7 +947,7 @@ static CUresult run_cublasSasum_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:176: learned */
+/* learned 1327 */
 static CUresult run_cublasDasum_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDasum_v2 *body = (const void *)r->body;
@@ -969,7 +969,7 @@ static CUresult run_cublasDasum_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:178: learned */
+/* learned 1328 */
 static CUresult run_cublasScasum_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasScasum_v2 *body = (const void *)r->body;
@@ -991,7 +991,7 @@ static CUresult run_cublasScasum_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:180: learned */
+/* learned 1329 */
 static CUresult run_cublasDzasum_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDzasum_v2 *body = (const void *)r->body;
@@ -1013,7 +1013,7 @@ static CUresult run_cublasDzasum_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:182: learned */
+/* learned 1330 */
 static CUresult run_cublasSrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSrot_v2 *body = (const void *)r->body;
@@ -1034,7 +1034,7 @@ static CUresult run_cublasSrot_v2(struct worker *w, struct request *r)
 			cublas_at(&body->state, s, body->s, sizeof(s))));
 }
 
-/* cublas.api:184: learned */
+/* learned 1331 */
 static CUresult run_cublasDrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDrot_v2 *body = (const void *)r->body;
@@ -1055,7 +1055,7 @@ static CUresult run_cublasDrot_v2(struct worker *w, struct request *r)
 			cublas_at(&body->state, s, body->s, sizeof(s))));
 }
 
-/* cublas.api:186: learned */
+/* learned 1332 */
 static CUresult run_cublasCrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCrot_v2 *body = (const void *)r->body;
@@ -1076,7 +1076,7 @@ static CUresult run_cublasCrot_v2(struct worker *w, struct request *r)
 			cublas_at(&body->state, s, body->s, sizeof(s))));
 }
 
-/* cublas.api:188: learned */
+/* learned 1333 */
 static CUresult run_cublasCsrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsrot_v2 *body = (const void *)r->body;
@@ -1097,7 +1097,7 @@ static CUresult run_cublasCsrot_v2(struct worker *w, struct request *r)
 			cublas_at(&body->state, s, body->s, sizeof(s))));
 }
 
-/* cublas.api:190: learned */
+/* learned 1334 */
 static CUresult run_cublasZrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZrot_v2 *body = (const void *)r->body;
@@ -1118,7 +1118,7 @@ static CUresult run_cublasZrot_v2(struct worker *w, struct request *r)
 			cublas_at(&body->state, s, body->s, sizeof(s))));
 }
 
-/* cublas.api:193: learned */
+/* learned 1335 */
 static CUresult run_cublasZdrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdrot_v2 *body = (const void *)r->body;
@@ -1139,7 +1139,7 @@ static CUresult run_cublasZdrot_v2(struct worker *w, struct request *r)
 			cublas_at(&body->state, s, body->s, sizeof(s))));
 }
 
-/* cublas.api:196: learned */
+/* learned 1336 */
 static CUresult run_cublasRotEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasRotEx *body = (const void *)r->body;
@@ -1162,7 +1162,7 @@ static CUresult run_cublasRotEx(struct worker *w, struct request *r)
 			(cudaDataType)body->csType, (cudaDataType)body->executiontype));
 }
 
-/* cublas.api:200: learned */
+/* learned 1337 */
 static CUresult run_cublasSrotg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSrotg_v2 *body = (const void *)r->body;
@@ -1195,7 +1195,7 @@ static CUresult run_cublasSrotg_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:202: learned */
+/* learned 1338 */
 static CUresult run_cublasDrotg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDrotg_v2 *body = (const void *)r->body;
@@ -1228,7 +1228,7 @@ static CUresult run_cublasDrotg_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:204: learned */
+/* learned 1339 */
 static CUresult run_cublasCrotg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCrotg_v2 *body = (const void *)r->body;
@@ -1261,7 +1261,7 @@ static CUresult run_cublasCrotg_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:206: learned */
+/* learned 1340 */
 static CUresult run_cublasZrotg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZrotg_v2 *body = (const void *)r->body;
@@ -1294,7 +1294,7 @@ static CUresult run_cublasZrotg_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:208: learned */
+/* learned 1341 */
 static CUresult run_cublasRotgEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasRotgEx *body = (const void *)r->body;
@@ -1329,7 +1329,7 @@ static CUresult run_cublasRotgEx(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:212: learned */
+/* learned 1342 */
 static CUresult run_cublasSrotm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSrotm_v2 *body = (const void *)r->body;
@@ -1347,7 +1347,7 @@ static CUresult run_cublasSrotm_v2(struct worker *w, struct request *r)
 			cublas_at(&body->state, param, body->param, sizeof(param))));
 }
 
-/* cublas.api:214: learned */
+/* learned 1343 */
 static CUresult run_cublasDrotm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDrotm_v2 *body = (const void *)r->body;
@@ -1365,7 +1365,7 @@ static CUresult run_cublasDrotm_v2(struct worker *w, struct request *r)
 			cublas_at(&body->state, param, body->param, sizeof(param))));
 }
 
-/* cublas.api:216: learned */
+/* learned 1344 */
 static CUresult run_cublasRotmEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasRotmEx *body = (const void *)r->body;
@@ -1385,7 +1385,7 @@ static CUresult run_cublasRotmEx(struct worker *w, struct request *r)
 			(cudaDataType)body->paramType, (cudaDataType)body->executiontype));
 }
 
-/* cublas.api:219: learned */
+/* learned 1345 */
 static CUresult run_cublasSrotmg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSrotmg_v2 *body = (const void *)r->body;
@@ -1421,7 +1421,7 @@ static CUresult run_cublasSrotmg_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:221: learned */
+/* learned 1346 */
 static CUresult run_cublasDrotmg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDrotmg_v2 *body = (const void *)r->body;
@@ -1457,7 +1457,7 @@ static CUresult run_cublasDrotmg_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:223: learned */
+/* learned 1347 */
 static CUresult run_cublasRotmgEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasRotmgEx *body = (const void *)r->body;
@@ -1498,7 +1498,7 @@ static CUresult run_cublasRotmgEx(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:229: learned */
+/* learned 1348 */
 static CUresult run_cublasSgemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemv_v2 *body = (const void *)r->body;
@@ -1521,7 +1521,7 @@ static CUresult run_cublasSgemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:232: learned */
+/* learned 1349 */
 static CUresult run_cublasDgemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemv_v2 *body = (const void *)r->body;
@@ -1544,7 +1544,7 @@ static CUresult run_cublasDgemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:235: learned */
+/* learned 1350 */
 static CUresult run_cublasCgemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemv_v2 *body = (const void *)r->body;
@@ -1567,7 +1567,7 @@ static CUresult run_cublasCgemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:238: learned */
+/* learned 1351 */
 static CUresult run_cublasZgemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemv_v2 *body = (const void *)r->body;
@@ -1590,7 +1590,7 @@ static CUresult run_cublasZgemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:242: learned */
+/* learned 1352 */
 static CUresult run_cublasSgbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgbmv_v2 *body = (const void *)r->body;
@@ -1613,7 +1613,7 @@ static CUresult run_cublasSgbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:245: learned */
+/* learned 1353 */
 static CUresult run_cublasDgbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgbmv_v2 *body = (const void *)r->body;
@@ -1636,7 +1636,7 @@ static CUresult run_cublasDgbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:248: learned */
+/* learned 1354 */
 static CUresult run_cublasCgbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgbmv_v2 *body = (const void *)r->body;
@@ -1659,7 +1659,7 @@ static CUresult run_cublasCgbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:251: learned */
+/* learned 1355 */
 static CUresult run_cublasZgbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgbmv_v2 *body = (const void *)r->body;
@@ -1682,7 +1682,7 @@ static CUresult run_cublasZgbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:255: learned */
+/* learned 1356 */
 static CUresult run_cublasStrmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrmv_v2 *body = (const void *)r->body;
@@ -1699,7 +1699,7 @@ static CUresult run_cublasStrmv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* cublas.api:258: learned */
+/* learned 1357 */
 static CUresult run_cublasDtrmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrmv_v2 *body = (const void *)r->body;
@@ -1716,7 +1716,7 @@ static CUresult run_cublasDtrmv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* cublas.api:261: learned */
+/* learned 1358 */
 static CUresult run_cublasCtrmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrmv_v2 *body = (const void *)r->body;
@@ -1733,7 +1733,7 @@ static CUresult run_cublasCtrmv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* cublas.api:264: learned */
+/* learned 1359 */
 static CUresult run_cublasZtrmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrmv_v2 *body = (const void *)r->body;
@@ -1750,7 +1750,7 @@ static CUresult run_cublasZtrmv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* cublas.api:267: learned */
+/* learned 1360 */
 static CUresult run_cublasStbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStbmv_v2 *body = (const void *)r->body;
@@ -1767,7 +1767,7 @@ static CUresult run_cublasStbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:270: learned */
+/* learned 1361 */
 static CUresult run_cublasDtbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtbmv_v2 *body = (const void *)r->body;
@@ -1784,7 +1784,7 @@ static CUresult run_cublasDtbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:273: learned */
+/* learned 1362 */
 static CUresult run_cublasCtbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtbmv_v2 *body = (const void *)r->body;
@@ -1801,7 +1801,7 @@ static CUresult run_cublasCtbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:276: learned */
+/* learned 1363 */
 static CUresult run_cublasZtbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtbmv_v2 *body = (const void *)r->body;
@@ -1818,7 +1818,7 @@ static CUresult run_cublasZtbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:279: learned */
+/* learned 1364 */
 static CUresult run_cublasStpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStpmv_v2 *body = (const void *)r->body;
@@ -1834,7 +1834,7 @@ static CUresult run_cublasStpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:281: learned */
+/* learned 1365 */
 static CUresult run_cublasDtpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtpmv_v2 *body = (const void *)r->body;
@@ -1850,7 +1850,7 @@ static CUresult run_cublasDtpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:283: learned */
+/* learned 1366 */
 static CUresult run_cublasCtpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtpmv_v2 *body = (const void *)r->body;
@@ -1866,7 +1866,7 @@ static CUresult run_cublasCtpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:286: learned */
+/* learned 1367 */
 static CUresult run_cublasZtpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtpmv_v2 *body = (const void *)r->body;
@@ -1882,7 +1882,7 @@ static CUresult run_cublasZtpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:289: learned */
+/* learned 1368 */
 static CUresult run_cublasStrsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrsv_v2 *body = (const void *)r->body;
@@ -1899,7 +1899,7 @@ static CUresult run_cublasStrsv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* cublas.api:292: learned */
+/* learned 1369 */
 static CUresult run_cublasDtrsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrsv_v2 *body = (const void *)r->body;
@@ -1916,7 +1916,7 @@ static CUresult run_cublasDtrsv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* cublas.api:295: learned */
+/* learned 1370 */
 static CUresult run_cublasCtrsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrsv_v2 *body = (const void *)r->body;
@@ -1933,7 +1933,7 @@ static CUresult run_cublasCtrsv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* cublas.api:298: learned */
+/* learned 1371 */
 static CUresult run_cublasZtrsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrsv_v2 *body = (const void *)r->body;
@@ -1950,7 +1950,7 @@ static CUresult run_cublasZtrsv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* cublas.api:301: learned */
+/* learned 1372 */
 static CUresult run_cublasStpsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStpsv_v2 *body = (const void *)r->body;
@@ -1966,7 +1966,7 @@ static CUresult run_cublasStpsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:303: learned */
+/* learned 1373 */
 static CUresult run_cublasDtpsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtpsv_v2 *body = (const void *)r->body;
@@ -1982,7 +1982,7 @@ static CUresult run_cublasDtpsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:305: learned */
+/* learned 1374 */
 static CUresult run_cublasCtpsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtpsv_v2 *body = (const void *)r->body;
@@ -1998,7 +1998,7 @@ static CUresult run_cublasCtpsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:308: learned */
+/* learned 1375 */
 static CUresult run_cublasZtpsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtpsv_v2 *body = (const void *)r->body;
@@ -2014,7 +2014,7 @@ static CUresult run_cublasZtpsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:311: learned */
+/* learned 1376 */
 static CUresult run_cublasStbsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStbsv_v2 *body = (const void *)r->body;
@@ -2031,7 +2031,7 @@ static CUresult run_cublasStbsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:314: learned */
+/* learned 1377 */
 static CUresult run_cublasDtbsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtbsv_v2 *body = (const void *)r->body;
@@ -2048,7 +2048,7 @@ static CUresult run_cublasDtbsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:317: learned */
+/* learned 1378 */
 static CUresult run_cublasCtbsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtbsv_v2 *body = (const void *)r->body;
@@ -2065,7 +2065,7 @@ static CUresult run_cublasCtbsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:320: learned */
+/* learned 1379 */
 static CUresult run_cublasZtbsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtbsv_v2 *body = (const void *)r->body;
@@ -2082,7 +2082,7 @@ static CUresult run_cublasZtbsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* cublas.api:323: learned */
+/* learned 1380 */
 static CUresult run_cublasSsymv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsymv_v2 *body = (const void *)r->body;
@@ -2104,7 +2104,7 @@ static CUresult run_cublasSsymv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:326: learned */
+/* learned 1381 */
 static CUresult run_cublasDsymv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsymv_v2 *body = (const void *)r->body;
@@ -2126,7 +2126,7 @@ static CUresult run_cublasDsymv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:329: learned */
+/* learned 1382 */
 static CUresult run_cublasCsymv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsymv_v2 *body = (const void *)r->body;
@@ -2148,7 +2148,7 @@ static CUresult run_cublasCsymv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:332: learned */
+/* learned 1383 */
 static CUresult run_cublasZsymv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsymv_v2 *body = (const void *)r->body;
@@ -2170,7 +2170,7 @@ static CUresult run_cublasZsymv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:336: learned */
+/* learned 1384 */
 static CUresult run_cublasChemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChemv_v2 *body = (const void *)r->body;
@@ -2192,7 +2192,7 @@ static CUresult run_cublasChemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:339: learned */
+/* learned 1385 */
 static CUresult run_cublasZhemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhemv_v2 *body = (const void *)r->body;
@@ -2214,7 +2214,7 @@ static CUresult run_cublasZhemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:343: learned */
+/* learned 1386 */
 static CUresult run_cublasSsbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsbmv_v2 *body = (const void *)r->body;
@@ -2236,7 +2236,7 @@ static CUresult run_cublasSsbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:346: learned */
+/* learned 1387 */
 static CUresult run_cublasDsbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsbmv_v2 *body = (const void *)r->body;
@@ -2258,7 +2258,7 @@ static CUresult run_cublasDsbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:349: learned */
+/* learned 1388 */
 static CUresult run_cublasChbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChbmv_v2 *body = (const void *)r->body;
@@ -2280,7 +2280,7 @@ static CUresult run_cublasChbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:352: learned */
+/* learned 1389 */
 static CUresult run_cublasZhbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhbmv_v2 *body = (const void *)r->body;
@@ -2302,7 +2302,7 @@ static CUresult run_cublasZhbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:356: learned */
+/* learned 1390 */
 static CUresult run_cublasSspmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSspmv_v2 *body = (const void *)r->body;
@@ -2324,7 +2324,7 @@ static CUresult run_cublasSspmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:359: learned */
+/* learned 1391 */
 static CUresult run_cublasDspmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDspmv_v2 *body = (const void *)r->body;
@@ -2346,7 +2346,7 @@ static CUresult run_cublasDspmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:362: learned */
+/* learned 1392 */
 static CUresult run_cublasChpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChpmv_v2 *body = (const void *)r->body;
@@ -2368,7 +2368,7 @@ static CUresult run_cublasChpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:365: learned */
+/* learned 1393 */
 static CUresult run_cublasZhpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhpmv_v2 *body = (const void *)r->body;
@@ -2390,7 +2390,7 @@ static CUresult run_cublasZhpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* cublas.api:369: learned */
+/* learned 1394 */
 static CUresult run_cublasSger_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSger_v2 *body = (const void *)r->body;
@@ -2409,7 +2409,7 @@ static CUresult run_cublasSger_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:372: learned */
+/* learned 1395 */
 static CUresult run_cublasDger_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDger_v2 *body = (const void *)r->body;
@@ -2428,7 +2428,7 @@ static CUresult run_cublasDger_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:375: learned */
+/* learned 1396 */
 static CUresult run_cublasCgeru_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgeru_v2 *body = (const void *)r->body;
@@ -2447,7 +2447,7 @@ static CUresult run_cublasCgeru_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:378: learned */
+/* learned 1397 */
 static CUresult run_cublasCgerc_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgerc_v2 *body = (const void *)r->body;
@@ -2466,7 +2466,7 @@ static CUresult run_cublasCgerc_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:381: learned */
+/* learned 1398 */
 static CUresult run_cublasZgeru_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgeru_v2 *body = (const void *)r->body;
@@ -2485,7 +2485,7 @@ static CUresult run_cublasZgeru_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:384: learned */
+/* learned 1399 */
 static CUresult run_cublasZgerc_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgerc_v2 *body = (const void *)r->body;
@@ -2504,7 +2504,7 @@ static CUresult run_cublasZgerc_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:387: learned */
+/* learned 1400 */
 static CUresult run_cublasSsyr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyr_v2 *body = (const void *)r->body;
@@ -2523,7 +2523,7 @@ static CUresult run_cublasSsyr_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* cublas.api:389: learned */
+/* learned 1401 */
 static CUresult run_cublasDsyr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyr_v2 *body = (const void *)r->body;
@@ -2542,7 +2542,7 @@ static CUresult run_cublasDsyr_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* cublas.api:391: learned */
+/* learned 1402 */
 static CUresult run_cublasCsyr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyr_v2 *body = (const void *)r->body;
@@ -2561,7 +2561,7 @@ static CUresult run_cublasCsyr_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* cublas.api:393: learned */
+/* learned 1403 */
 static CUresult run_cublasZsyr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyr_v2 *body = (const void *)r->body;
@@ -2580,7 +2580,7 @@ static CUresult run_cublasZsyr_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* cublas.api:396: learned */
+/* learned 1404 */
 static CUresult run_cublasCher_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCher_v2 *body = (const void *)r->body;
@@ -2599,7 +2599,7 @@ static CUresult run_cublasCher_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* cublas.api:398: learned */
+/* learned 1405 */
 static CUresult run_cublasZher_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZher_v2 *body = (const void *)r->body;
@@ -2618,7 +2618,7 @@ static CUresult run_cublasZher_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* cublas.api:401: learned */
+/* learned 1406 */
 static CUresult run_cublasSspr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSspr_v2 *body = (const void *)r->body;
@@ -2636,7 +2636,7 @@ static CUresult run_cublasSspr_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:403: learned */
+/* learned 1407 */
 static CUresult run_cublasDspr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDspr_v2 *body = (const void *)r->body;
@@ -2654,7 +2654,7 @@ static CUresult run_cublasDspr_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:405: learned */
+/* learned 1408 */
 static CUresult run_cublasChpr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChpr_v2 *body = (const void *)r->body;
@@ -2672,7 +2672,7 @@ static CUresult run_cublasChpr_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:407: learned */
+/* learned 1409 */
 static CUresult run_cublasZhpr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhpr_v2 *body = (const void *)r->body;
@@ -2690,7 +2690,7 @@ static CUresult run_cublasZhpr_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:409: learned */
+/* learned 1410 */
 static CUresult run_cublasSsyr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyr2_v2 *body = (const void *)r->body;
@@ -2709,7 +2709,7 @@ static CUresult run_cublasSsyr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:412: learned */
+/* learned 1411 */
 static CUresult run_cublasDsyr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyr2_v2 *body = (const void *)r->body;
@@ -2728,7 +2728,7 @@ static CUresult run_cublasDsyr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:415: learned */
+/* learned 1412 */
 static CUresult run_cublasCsyr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyr2_v2 *body = (const void *)r->body;
@@ -2747,7 +2747,7 @@ static CUresult run_cublasCsyr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:418: learned */
+/* learned 1413 */
 static CUresult run_cublasZsyr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyr2_v2 *body = (const void *)r->body;
@@ -2766,7 +2766,7 @@ static CUresult run_cublasZsyr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:421: learned */
+/* learned 1414 */
 static CUresult run_cublasCher2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCher2_v2 *body = (const void *)r->body;
@@ -2785,7 +2785,7 @@ static CUresult run_cublasCher2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:424: learned */
+/* learned 1415 */
 static CUresult run_cublasZher2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZher2_v2 *body = (const void *)r->body;
@@ -2804,7 +2804,7 @@ static CUresult run_cublasZher2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:427: learned */
+/* learned 1416 */
 static CUresult run_cublasSspr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSspr2_v2 *body = (const void *)r->body;
@@ -2823,7 +2823,7 @@ static CUresult run_cublasSspr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:430: learned */
+/* learned 1417 */
 static CUresult run_cublasDspr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDspr2_v2 *body = (const void *)r->body;
@@ -2842,7 +2842,7 @@ static CUresult run_cublasDspr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:433: learned */
+/* learned 1418 */
 static CUresult run_cublasChpr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChpr2_v2 *body = (const void *)r->body;
@@ -2861,7 +2861,7 @@ static CUresult run_cublasChpr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:436: learned */
+/* learned 1419 */
 static CUresult run_cublasZhpr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhpr2_v2 *body = (const void *)r->body;
@@ -2880,7 +2880,7 @@ static CUresult run_cublasZhpr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:439: learned */
+/* learned 1420 */
 static CUresult run_cublasSgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemvBatched *body = (const void *)r->body;
@@ -2904,7 +2904,7 @@ static CUresult run_cublasSgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* cublas.api:443: learned */
+/* learned 1421 */
 static CUresult run_cublasDgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemvBatched *body = (const void *)r->body;
@@ -2928,7 +2928,7 @@ static CUresult run_cublasDgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* cublas.api:447: learned */
+/* learned 1422 */
 static CUresult run_cublasCgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemvBatched *body = (const void *)r->body;
@@ -2952,7 +2952,7 @@ static CUresult run_cublasCgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* cublas.api:451: learned */
+/* learned 1423 */
 static CUresult run_cublasZgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemvBatched *body = (const void *)r->body;
@@ -2976,7 +2976,7 @@ static CUresult run_cublasZgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* cublas.api:455: learned */
+/* learned 1424 */
 static CUresult run_cublasHSHgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHSHgemvBatched *body = (const void *)r->body;
@@ -3000,7 +3000,7 @@ static CUresult run_cublasHSHgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* cublas.api:459: learned */
+/* learned 1425 */
 static CUresult run_cublasHSSgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHSSgemvBatched *body = (const void *)r->body;
@@ -3024,7 +3024,7 @@ static CUresult run_cublasHSSgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* cublas.api:463: learned */
+/* learned 1426 */
 static CUresult run_cublasTSTgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasTSTgemvBatched *body = (const void *)r->body;
@@ -3048,7 +3048,7 @@ static CUresult run_cublasTSTgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* cublas.api:467: learned */
+/* learned 1427 */
 static CUresult run_cublasTSSgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasTSSgemvBatched *body = (const void *)r->body;
@@ -3072,7 +3072,7 @@ static CUresult run_cublasTSSgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* cublas.api:471: learned */
+/* learned 1428 */
 static CUresult run_cublasSgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemvStridedBatched *body = (const void *)r->body;
@@ -3097,7 +3097,7 @@ static CUresult run_cublasSgemvStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* cublas.api:475: learned */
+/* learned 1429 */
 static CUresult run_cublasDgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemvStridedBatched *body = (const void *)r->body;
@@ -3122,7 +3122,7 @@ static CUresult run_cublasDgemvStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* cublas.api:479: learned */
+/* learned 1430 */
 static CUresult run_cublasCgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemvStridedBatched *body = (const void *)r->body;
@@ -3147,7 +3147,7 @@ static CUresult run_cublasCgemvStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* cublas.api:483: learned */
+/* learned 1431 */
 static CUresult run_cublasZgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemvStridedBatched *body = (const void *)r->body;
@@ -3172,7 +3172,7 @@ static CUresult run_cublasZgemvStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* cublas.api:488: learned */
+/* learned 1432 */
 static CUresult run_cublasHSHgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHSHgemvStridedBatched *body = (const void *)r->body;
@@ -3197,7 +3197,7 @@ static CUresult run_cublasHSHgemvStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* cublas.api:492: learned */
+/* learned 1433 */
 static CUresult run_cublasHSSgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHSSgemvStridedBatched *body = (const void *)r->body;
@@ -3222,7 +3222,7 @@ static CUresult run_cublasHSSgemvStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* cublas.api:496: learned */
+/* learned 1434 */
 static CUresult run_cublasTSTgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasTSTgemvStridedBatched *body = (const void *)r->body;
@@ -3247,7 +3247,7 @@ static CUresult run_cublasTSTgemvStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* cublas.api:500: learned */
+/* learned 1435 */
 static CUresult run_cublasTSSgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasTSSgemvStridedBatched *body = (const void *)r->body;
@@ -3272,7 +3272,7 @@ static CUresult run_cublasTSSgemvStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* cublas.api:504: learned */
+/* learned 1436 */
 static CUresult run_cublasSgemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemm_v2 *body = (const void *)r->body;
@@ -3295,7 +3295,7 @@ static CUresult run_cublasSgemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:507: learned */
+/* learned 1437 */
 static CUresult run_cublasDgemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemm_v2 *body = (const void *)r->body;
@@ -3318,7 +3318,7 @@ static CUresult run_cublasDgemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:510: learned */
+/* learned 1438 */
 static CUresult run_cublasCgemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm_v2 *body = (const void *)r->body;
@@ -3341,7 +3341,7 @@ static CUresult run_cublasCgemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:514: learned */
+/* learned 1439 */
 static CUresult run_cublasCgemm3m(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm3m *body = (const void *)r->body;
@@ -3364,7 +3364,7 @@ static CUresult run_cublasCgemm3m(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:518: learned */
+/* learned 1440 */
 static CUresult run_cublasCgemm3mEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm3mEx *body = (const void *)r->body;
@@ -3388,7 +3388,7 @@ static CUresult run_cublasCgemm3mEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* cublas.api:522: learned */
+/* learned 1441 */
 static CUresult run_cublasZgemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemm_v2 *body = (const void *)r->body;
@@ -3411,7 +3411,7 @@ static CUresult run_cublasZgemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:526: learned */
+/* learned 1442 */
 static CUresult run_cublasZgemm3m(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemm3m *body = (const void *)r->body;
@@ -3434,7 +3434,7 @@ static CUresult run_cublasZgemm3m(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:530: learned */
+/* learned 1443 */
 static CUresult run_cublasHgemm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHgemm *body = (const void *)r->body;
@@ -3457,7 +3457,7 @@ static CUresult run_cublasHgemm(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:533: learned */
+/* learned 1444 */
 static CUresult run_cublasSgemmEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemmEx *body = (const void *)r->body;
@@ -3481,7 +3481,7 @@ static CUresult run_cublasSgemmEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* cublas.api:537: learned */
+/* learned 1445 */
 static CUresult run_cublasGemmEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasGemmEx *body = (const void *)r->body;
@@ -3506,7 +3506,7 @@ static CUresult run_cublasGemmEx(struct worker *w, struct request *r)
 			(cublasComputeType_t)body->computeType, (cublasGemmAlgo_t)body->algo));
 }
 
-/* cublas.api:542: learned */
+/* learned 1446 */
 static CUresult run_cublasCgemmEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemmEx *body = (const void *)r->body;
@@ -3530,7 +3530,7 @@ static CUresult run_cublasCgemmEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* cublas.api:546: learned */
+/* learned 1447 */
 static CUresult run_cublasSsyrk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyrk_v2 *body = (const void *)r->body;
@@ -3553,7 +3553,7 @@ static CUresult run_cublasSsyrk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:549: learned */
+/* learned 1448 */
 static CUresult run_cublasDsyrk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyrk_v2 *body = (const void *)r->body;
@@ -3576,7 +3576,7 @@ static CUresult run_cublasDsyrk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:552: learned */
+/* learned 1449 */
 static CUresult run_cublasCsyrk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyrk_v2 *body = (const void *)r->body;
@@ -3599,7 +3599,7 @@ static CUresult run_cublasCsyrk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:555: learned */
+/* learned 1450 */
 static CUresult run_cublasZsyrk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyrk_v2 *body = (const void *)r->body;
@@ -3622,7 +3622,7 @@ static CUresult run_cublasZsyrk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:558: learned */
+/* learned 1451 */
 static CUresult run_cublasCsyrkEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyrkEx *body = (const void *)r->body;
@@ -3645,7 +3645,7 @@ static CUresult run_cublasCsyrkEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* cublas.api:562: learned */
+/* learned 1452 */
 static CUresult run_cublasCsyrk3mEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyrk3mEx *body = (const void *)r->body;
@@ -3668,7 +3668,7 @@ static CUresult run_cublasCsyrk3mEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* cublas.api:566: learned */
+/* learned 1453 */
 static CUresult run_cublasCherk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCherk_v2 *body = (const void *)r->body;
@@ -3691,7 +3691,7 @@ static CUresult run_cublasCherk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:569: learned */
+/* learned 1454 */
 static CUresult run_cublasZherk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZherk_v2 *body = (const void *)r->body;
@@ -3714,7 +3714,7 @@ static CUresult run_cublasZherk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:572: learned */
+/* learned 1455 */
 static CUresult run_cublasCherkEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCherkEx *body = (const void *)r->body;
@@ -3737,7 +3737,7 @@ static CUresult run_cublasCherkEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* cublas.api:575: learned */
+/* learned 1456 */
 static CUresult run_cublasCherk3mEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCherk3mEx *body = (const void *)r->body;
@@ -3760,7 +3760,7 @@ static CUresult run_cublasCherk3mEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* cublas.api:578: learned */
+/* learned 1457 */
 static CUresult run_cublasSsyr2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyr2k_v2 *body = (const void *)r->body;
@@ -3783,7 +3783,7 @@ static CUresult run_cublasSsyr2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:581: learned */
+/* learned 1458 */
 static CUresult run_cublasDsyr2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyr2k_v2 *body = (const void *)r->body;
@@ -3806,7 +3806,7 @@ static CUresult run_cublasDsyr2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:584: learned */
+/* learned 1459 */
 static CUresult run_cublasCsyr2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyr2k_v2 *body = (const void *)r->body;
@@ -3829,7 +3829,7 @@ static CUresult run_cublasCsyr2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:588: learned */
+/* learned 1460 */
 static CUresult run_cublasZsyr2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyr2k_v2 *body = (const void *)r->body;
@@ -3852,7 +3852,7 @@ static CUresult run_cublasZsyr2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:592: learned */
+/* learned 1461 */
 static CUresult run_cublasCher2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCher2k_v2 *body = (const void *)r->body;
@@ -3875,7 +3875,7 @@ static CUresult run_cublasCher2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:596: learned */
+/* learned 1462 */
 static CUresult run_cublasZher2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZher2k_v2 *body = (const void *)r->body;
@@ -3898,7 +3898,7 @@ static CUresult run_cublasZher2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:600: learned */
+/* learned 1463 */
 static CUresult run_cublasSsyrkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyrkx *body = (const void *)r->body;
@@ -3921,7 +3921,7 @@ static CUresult run_cublasSsyrkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:603: learned */
+/* learned 1464 */
 static CUresult run_cublasDsyrkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyrkx *body = (const void *)r->body;
@@ -3944,7 +3944,7 @@ static CUresult run_cublasDsyrkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:606: learned */
+/* learned 1465 */
 static CUresult run_cublasCsyrkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyrkx *body = (const void *)r->body;
@@ -3967,7 +3967,7 @@ static CUresult run_cublasCsyrkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:610: learned */
+/* learned 1466 */
 static CUresult run_cublasZsyrkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyrkx *body = (const void *)r->body;
@@ -3990,7 +3990,7 @@ static CUresult run_cublasZsyrkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:614: learned */
+/* learned 1467 */
 static CUresult run_cublasCherkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCherkx *body = (const void *)r->body;
@@ -4013,7 +4013,7 @@ static CUresult run_cublasCherkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:617: learned */
+/* learned 1468 */
 static CUresult run_cublasZherkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZherkx *body = (const void *)r->body;
@@ -4036,7 +4036,7 @@ static CUresult run_cublasZherkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:621: learned */
+/* learned 1469 */
 static CUresult run_cublasSsymm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsymm_v2 *body = (const void *)r->body;
@@ -4059,7 +4059,7 @@ static CUresult run_cublasSsymm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:624: learned */
+/* learned 1470 */
 static CUresult run_cublasDsymm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsymm_v2 *body = (const void *)r->body;
@@ -4082,7 +4082,7 @@ static CUresult run_cublasDsymm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:627: learned */
+/* learned 1471 */
 static CUresult run_cublasCsymm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsymm_v2 *body = (const void *)r->body;
@@ -4105,7 +4105,7 @@ static CUresult run_cublasCsymm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:631: learned */
+/* learned 1472 */
 static CUresult run_cublasZsymm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsymm_v2 *body = (const void *)r->body;
@@ -4128,7 +4128,7 @@ static CUresult run_cublasZsymm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:635: learned */
+/* learned 1473 */
 static CUresult run_cublasChemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChemm_v2 *body = (const void *)r->body;
@@ -4151,7 +4151,7 @@ static CUresult run_cublasChemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:639: learned */
+/* learned 1474 */
 static CUresult run_cublasZhemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhemm_v2 *body = (const void *)r->body;
@@ -4174,7 +4174,7 @@ static CUresult run_cublasZhemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:643: learned */
+/* learned 1475 */
 static CUresult run_cublasStrsm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrsm_v2 *body = (const void *)r->body;
@@ -4195,7 +4195,7 @@ static CUresult run_cublasStrsm_v2(struct worker *w, struct request *r)
 			body->ldb));
 }
 
-/* cublas.api:646: learned */
+/* learned 1476 */
 static CUresult run_cublasDtrsm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrsm_v2 *body = (const void *)r->body;
@@ -4216,7 +4216,7 @@ static CUresult run_cublasDtrsm_v2(struct worker *w, struct request *r)
 			body->ldb));
 }
 
-/* cublas.api:649: learned */
+/* learned 1477 */
 static CUresult run_cublasCtrsm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrsm_v2 *body = (const void *)r->body;
@@ -4237,7 +4237,7 @@ static CUresult run_cublasCtrsm_v2(struct worker *w, struct request *r)
 			body->ldb));
 }
 
-/* cublas.api:652: learned */
+/* learned 1478 */
 static CUresult run_cublasZtrsm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrsm_v2 *body = (const void *)r->body;
@@ -4258,7 +4258,7 @@ static CUresult run_cublasZtrsm_v2(struct worker *w, struct request *r)
 			body->ldb));
 }
 
-/* cublas.api:655: learned */
+/* learned 1479 */
 static CUresult run_cublasStrmm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrmm_v2 *body = (const void *)r->body;
@@ -4279,7 +4279,7 @@ static CUresult run_cublasStrmm_v2(struct worker *w, struct request *r)
 			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:658: learned */
+/* learned 1480 */
 static CUresult run_cublasDtrmm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrmm_v2 *body = (const void *)r->body;
@@ -4300,7 +4300,7 @@ static CUresult run_cublasDtrmm_v2(struct worker *w, struct request *r)
 			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:662: learned */
+/* learned 1481 */
 static CUresult run_cublasCtrmm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrmm_v2 *body = (const void *)r->body;
@@ -4321,7 +4321,7 @@ static CUresult run_cublasCtrmm_v2(struct worker *w, struct request *r)
 			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:666: learned */
+/* learned 1482 */
 static CUresult run_cublasZtrmm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrmm_v2 *body = (const void *)r->body;
@@ -4342,7 +4342,7 @@ static CUresult run_cublasZtrmm_v2(struct worker *w, struct request *r)
 			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* cublas.api:670: learned */
+/* learned 1483 */
 static CUresult run_cublasHgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHgemmBatched *body = (const void *)r->body;
@@ -4366,7 +4366,7 @@ static CUresult run_cublasHgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* cublas.api:674: learned */
+/* learned 1484 */
 static CUresult run_cublasSgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemmBatched *body = (const void *)r->body;
@@ -4390,7 +4390,7 @@ static CUresult run_cublasSgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* cublas.api:678: learned */
+/* learned 1485 */
 static CUresult run_cublasDgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemmBatched *body = (const void *)r->body;
@@ -4414,7 +4414,7 @@ static CUresult run_cublasDgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* cublas.api:682: learned */
+/* learned 1486 */
 static CUresult run_cublasCgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemmBatched *body = (const void *)r->body;
@@ -4438,7 +4438,7 @@ static CUresult run_cublasCgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* cublas.api:686: learned */
+/* learned 1487 */
 static CUresult run_cublasCgemm3mBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm3mBatched *body = (const void *)r->body;
@@ -4462,7 +4462,7 @@ static CUresult run_cublasCgemm3mBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* cublas.api:690: learned */
+/* learned 1488 */
 static CUresult run_cublasZgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemmBatched *body = (const void *)r->body;
@@ -4486,7 +4486,7 @@ static CUresult run_cublasZgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* cublas.api:695: learned */
+/* learned 1489 */
 static CUresult run_cublasHgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHgemmStridedBatched *body = (const void *)r->body;
@@ -4512,7 +4512,7 @@ static CUresult run_cublasHgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* cublas.api:700: learned */
+/* learned 1490 */
 static CUresult run_cublasSgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemmStridedBatched *body = (const void *)r->body;
@@ -4538,7 +4538,7 @@ static CUresult run_cublasSgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* cublas.api:705: learned */
+/* learned 1491 */
 static CUresult run_cublasDgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemmStridedBatched *body = (const void *)r->body;
@@ -4564,7 +4564,7 @@ static CUresult run_cublasDgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* cublas.api:710: learned */
+/* learned 1492 */
 static CUresult run_cublasCgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemmStridedBatched *body = (const void *)r->body;
@@ -4590,7 +4590,7 @@ static CUresult run_cublasCgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* cublas.api:715: learned */
+/* learned 1493 */
 static CUresult run_cublasCgemm3mStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm3mStridedBatched *body = (const void *)r->body;
@@ -4616,7 +4616,7 @@ static CUresult run_cublasCgemm3mStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* cublas.api:720: learned */
+/* learned 1494 */
 static CUresult run_cublasZgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemmStridedBatched *body = (const void *)r->body;
@@ -4642,7 +4642,7 @@ static CUresult run_cublasZgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* cublas.api:725: learned */
+/* learned 1495 */
 static CUresult run_cublasGemmBatchedEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasGemmBatchedEx *body = (const void *)r->body;
@@ -4668,7 +4668,7 @@ static CUresult run_cublasGemmBatchedEx(struct worker *w, struct request *r)
 			(cublasGemmAlgo_t)body->algo));
 }
 
-/* cublas.api:731: learned */
+/* learned 1496 */
 static CUresult run_cublasGemmStridedBatchedEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasGemmStridedBatchedEx *body = (const void *)r->body;
@@ -4696,7 +4696,7 @@ static CUresult run_cublasGemmStridedBatchedEx(struct worker *w, struct request 
 			(cublasGemmAlgo_t)body->algo));
 }
 
-/* cublas.api:777: learned */
+/* learned 1497 */
 static CUresult run_cublasSgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgeam *body = (const void *)r->body;
@@ -4720,7 +4720,7 @@ static CUresult run_cublasSgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:780: learned */
+/* learned 1498 */
 static CUresult run_cublasDgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgeam *body = (const void *)r->body;
@@ -4744,7 +4744,7 @@ static CUresult run_cublasDgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:783: learned */
+/* learned 1499 */
 static CUresult run_cublasCgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgeam *body = (const void *)r->body;
@@ -4768,7 +4768,7 @@ static CUresult run_cublasCgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:787: learned */
+/* learned 1500 */
 static CUresult run_cublasZgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgeam *body = (const void *)r->body;
@@ -4792,7 +4792,7 @@ static CUresult run_cublasZgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:791: learned */
+/* learned 1501 */
 static CUresult run_cublasStrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrsmBatched *body = (const void *)r->body;
@@ -4813,7 +4813,7 @@ static CUresult run_cublasStrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* cublas.api:795: learned */
+/* learned 1502 */
 static CUresult run_cublasDtrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrsmBatched *body = (const void *)r->body;
@@ -4834,7 +4834,7 @@ static CUresult run_cublasDtrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* cublas.api:799: learned */
+/* learned 1503 */
 static CUresult run_cublasCtrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrsmBatched *body = (const void *)r->body;
@@ -4855,7 +4855,7 @@ static CUresult run_cublasCtrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* cublas.api:803: learned */
+/* learned 1504 */
 static CUresult run_cublasZtrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrsmBatched *body = (const void *)r->body;
@@ -4876,7 +4876,7 @@ static CUresult run_cublasZtrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* cublas.api:807: learned */
+/* learned 1505 */
 static CUresult run_cublasSdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSdgmm *body = (const void *)r->body;
@@ -4893,7 +4893,7 @@ static CUresult run_cublasSdgmm(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:809: learned */
+/* learned 1506 */
 static CUresult run_cublasDdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDdgmm *body = (const void *)r->body;
@@ -4910,7 +4910,7 @@ static CUresult run_cublasDdgmm(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:811: learned */
+/* learned 1507 */
 static CUresult run_cublasCdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCdgmm *body = (const void *)r->body;
@@ -4927,7 +4927,7 @@ static CUresult run_cublasCdgmm(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:814: learned */
+/* learned 1508 */
 static CUresult run_cublasZdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdgmm *body = (const void *)r->body;
@@ -4944,7 +4944,7 @@ static CUresult run_cublasZdgmm(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* cublas.api:817: learned */
+/* learned 1509 */
 static CUresult run_cublasSmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSmatinvBatched *body = (const void *)r->body;
@@ -4960,7 +4960,7 @@ static CUresult run_cublasSmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:819: learned */
+/* learned 1510 */
 static CUresult run_cublasDmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDmatinvBatched *body = (const void *)r->body;
@@ -4976,7 +4976,7 @@ static CUresult run_cublasDmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:821: learned */
+/* learned 1511 */
 static CUresult run_cublasCmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCmatinvBatched *body = (const void *)r->body;
@@ -4992,7 +4992,7 @@ static CUresult run_cublasCmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:823: learned */
+/* learned 1512 */
 static CUresult run_cublasZmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZmatinvBatched *body = (const void *)r->body;
@@ -5008,7 +5008,7 @@ static CUresult run_cublasZmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:826: learned */
+/* learned 1513 */
 static CUresult run_cublasSgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgeqrfBatched *body = (const void *)r->body;
@@ -5029,7 +5029,7 @@ static CUresult run_cublasSgeqrfBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:828: learned */
+/* learned 1514 */
 static CUresult run_cublasDgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgeqrfBatched *body = (const void *)r->body;
@@ -5050,7 +5050,7 @@ static CUresult run_cublasDgeqrfBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:830: learned */
+/* learned 1515 */
 static CUresult run_cublasCgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgeqrfBatched *body = (const void *)r->body;
@@ -5071,7 +5071,7 @@ static CUresult run_cublasCgeqrfBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:832: learned */
+/* learned 1516 */
 static CUresult run_cublasZgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgeqrfBatched *body = (const void *)r->body;
@@ -5092,7 +5092,7 @@ static CUresult run_cublasZgeqrfBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:835: learned */
+/* learned 1517 */
 static CUresult run_cublasSgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgelsBatched *body = (const void *)r->body;
@@ -5114,7 +5114,7 @@ static CUresult run_cublasSgelsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:838: learned */
+/* learned 1518 */
 static CUresult run_cublasDgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgelsBatched *body = (const void *)r->body;
@@ -5136,7 +5136,7 @@ static CUresult run_cublasDgelsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:841: learned */
+/* learned 1519 */
 static CUresult run_cublasCgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgelsBatched *body = (const void *)r->body;
@@ -5158,7 +5158,7 @@ static CUresult run_cublasCgelsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:844: learned */
+/* learned 1520 */
 static CUresult run_cublasZgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgelsBatched *body = (const void *)r->body;
@@ -5180,7 +5180,7 @@ static CUresult run_cublasZgelsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:847: learned */
+/* learned 1521 */
 static CUresult run_cublasStpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStpttr *body = (const void *)r->body;
@@ -5195,7 +5195,7 @@ static CUresult run_cublasStpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:849: learned */
+/* learned 1522 */
 static CUresult run_cublasDtpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtpttr *body = (const void *)r->body;
@@ -5210,7 +5210,7 @@ static CUresult run_cublasDtpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:851: learned */
+/* learned 1523 */
 static CUresult run_cublasCtpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtpttr *body = (const void *)r->body;
@@ -5225,7 +5225,7 @@ static CUresult run_cublasCtpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:853: learned */
+/* learned 1524 */
 static CUresult run_cublasZtpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtpttr *body = (const void *)r->body;
@@ -5240,7 +5240,7 @@ static CUresult run_cublasZtpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* cublas.api:855: learned */
+/* learned 1525 */
 static CUresult run_cublasStrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrttp *body = (const void *)r->body;
@@ -5255,7 +5255,7 @@ static CUresult run_cublasStrttp(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:857: learned */
+/* learned 1526 */
 static CUresult run_cublasDtrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrttp *body = (const void *)r->body;
@@ -5270,7 +5270,7 @@ static CUresult run_cublasDtrttp(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:859: learned */
+/* learned 1527 */
 static CUresult run_cublasCtrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrttp *body = (const void *)r->body;
@@ -5285,7 +5285,7 @@ static CUresult run_cublasCtrttp(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:861: learned */
+/* learned 1528 */
 static CUresult run_cublasZtrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrttp *body = (const void *)r->body;
@@ -5300,7 +5300,7 @@ static CUresult run_cublasZtrttp(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* cublas.api:863: learned */
+/* learned 1529 */
 static CUresult run_cublasSgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgetrfBatched *body = (const void *)r->body;
@@ -5316,7 +5316,7 @@ static CUresult run_cublasSgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:865: learned */
+/* learned 1530 */
 static CUresult run_cublasDgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgetrfBatched *body = (const void *)r->body;
@@ -5332,7 +5332,7 @@ static CUresult run_cublasDgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:867: learned */
+/* learned 1531 */
 static CUresult run_cublasCgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgetrfBatched *body = (const void *)r->body;
@@ -5348,7 +5348,7 @@ static CUresult run_cublasCgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:869: learned */
+/* learned 1532 */
 static CUresult run_cublasZgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgetrfBatched *body = (const void *)r->body;
@@ -5364,7 +5364,7 @@ static CUresult run_cublasZgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* cublas.api:871: learned */
+/* learned 1533 */
 static CUresult run_cublasSgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgetriBatched *body = (const void *)r->body;
@@ -5381,7 +5381,7 @@ static CUresult run_cublasSgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* cublas.api:874: learned */
+/* learned 1534 */
 static CUresult run_cublasDgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgetriBatched *body = (const void *)r->body;
@@ -5398,7 +5398,7 @@ static CUresult run_cublasDgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* cublas.api:877: learned */
+/* learned 1535 */
 static CUresult run_cublasCgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgetriBatched *body = (const void *)r->body;
@@ -5415,7 +5415,7 @@ static CUresult run_cublasCgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* cublas.api:880: learned */
+/* learned 1536 */
 static CUresult run_cublasZgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgetriBatched *body = (const void *)r->body;
@@ -5432,7 +5432,7 @@ static CUresult run_cublasZgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* cublas.api:883: learned */
+/* learned 1537 */
 static CUresult run_cublasSgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgetrsBatched *body = (const void *)r->body;
@@ -5454,7 +5454,7 @@ static CUresult run_cublasSgetrsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:886: learned */
+/* learned 1538 */
 static CUresult run_cublasDgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgetrsBatched *body = (const void *)r->body;
@@ -5476,7 +5476,7 @@ static CUresult run_cublasDgetrsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:889: learned */
+/* learned 1539 */
 static CUresult run_cublasCgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgetrsBatched *body = (const void *)r->body;
@@ -5498,7 +5498,7 @@ static CUresult run_cublasCgetrsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:892: learned */
+/* learned 1540 */
 static CUresult run_cublasZgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgetrsBatched *body = (const void *)r->body;
@@ -5520,7 +5520,7 @@ static CUresult run_cublasZgetrsBatched(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cublas.api:895: learned */
+/* learned 1541 */
 static CUresult run_cublasUint8gemmBias(struct worker *w, struct request *r)
 {
 	const struct wire_cublasUint8gemmBias *body = (const void *)r->body;

@@ -28,7 +28,7 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 	return __builtin_mul_overflow(count, each, &bytes) ? UINT64_MAX : bytes;
 }
 
-/* cuda.api:53: learned */
+/* learned 256 */
 static CUresult run_cuCtxSetLimit(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetLimit *body = (const void *)r->body;
@@ -41,7 +41,7 @@ static CUresult run_cuCtxSetLimit(struct worker *w, struct request *r)
 	return cuda->cuCtxSetLimit((CUlimit)body->limit, body->value);
 }
 
-/* cuda.api:54: cached */
+/* cached 257 */
 static CUresult run_cuCtxGetLimit(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxGetLimit *body = (const void *)r->body;
@@ -60,7 +60,7 @@ static CUresult run_cuCtxGetLimit(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:55: cached */
+/* cached 258 */
 static CUresult run_cuCtxGetCacheConfig(struct worker *w, struct request *r)
 {
 	struct wire_cuCtxGetCacheConfig_reply *answer = (void *)r->answer;
@@ -78,7 +78,7 @@ static CUresult run_cuCtxGetCacheConfig(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:56: learned */
+/* learned 259 */
 static CUresult run_cuCtxSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetCacheConfig *body = (const void *)r->body;
@@ -91,7 +91,7 @@ static CUresult run_cuCtxSetCacheConfig(struct worker *w, struct request *r)
 	return cuda->cuCtxSetCacheConfig((CUfunc_cache)body->config);
 }
 
-/* cuda.api:59: post */
+/* post 260 */
 static CUresult run_cuCtxResetPersistingL2Cache(struct worker *w, struct request *r)
 {
 	const struct cuda_driver *cuda = worker_driver(w);
@@ -103,7 +103,7 @@ static CUresult run_cuCtxResetPersistingL2Cache(struct worker *w, struct request
 	return cuda->cuCtxResetPersistingL2Cache();
 }
 
-/* cuda.api:68: cached */
+/* cached 261 */
 static CUresult run_cuCtxGetSharedMemConfig(struct worker *w, struct request *r)
 {
 	struct wire_cuCtxGetSharedMemConfig_reply *answer = (void *)r->answer;
@@ -121,7 +121,7 @@ static CUresult run_cuCtxGetSharedMemConfig(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:69: learned */
+/* learned 262 */
 static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxSetSharedMemConfig *body = (const void *)r->body;
@@ -134,7 +134,7 @@ static CUresult run_cuCtxSetSharedMemConfig(struct worker *w, struct request *r)
 	return cuda->cuCtxSetSharedMemConfig((CUsharedconfig)body->config);
 }
 
-/* cuda.api:321: call */
+/* call 264 */
 static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventElapsedTime_v2 *body = (const void *)r->body;
@@ -155,7 +155,7 @@ static CUresult run_cuEventElapsedTime_v2(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:340: post */
+/* post 265 */
 static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetAttribute *body = (const void *)r->body;
@@ -169,7 +169,7 @@ static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 	return cuda->cuFuncSetAttribute(hfunc, (CUfunction_attribute)body->attrib, body->value);
 }
 
-/* cuda.api:342: learned */
+/* learned 266 */
 static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetCacheConfig *body = (const void *)r->body;
@@ -183,7 +183,7 @@ static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 	return cuda->cuFuncSetCacheConfig(hfunc, (CUfunc_cache)body->config);
 }
 
-/* cuda.api:373: learned */
+/* learned 267 */
 static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetSharedMemConfig *body = (const void *)r->body;
@@ -197,7 +197,7 @@ static CUresult run_cuFuncSetSharedMemConfig(struct worker *w, struct request *r
 	return cuda->cuFuncSetSharedMemConfig(hfunc, (CUsharedconfig)body->config);
 }
 
-/* cuda.api:568: cached */
+/* cached 268 */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w,
 		struct request *r)
 {
@@ -221,7 +221,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessor(struct worker *w
 	return status;
 }
 
-/* cuda.api:570: cached */
+/* cached 269 */
 static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct worker *w,
 		struct request *r)
 {
@@ -245,7 +245,7 @@ static CUresult run_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct 
 	return status;
 }
 
-/* cuda.api:579: cached */
+/* cached 270 */
 static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, struct request *r)
 {
 	const struct wire_cuOccupancyAvailableDynamicSMemPerBlock *body = (const void *)r->body;
@@ -266,7 +266,7 @@ static CUresult run_cuOccupancyAvailableDynamicSMemPerBlock(struct worker *w, st
 	return status;
 }
 
-/* cuda.api:659: call */
+/* call 271 */
 static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeTiled *body = (const void *)r->body;
@@ -299,7 +299,7 @@ static CUresult run_cuTensorMapEncodeTiled(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:667: call */
+/* call 272 */
 static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2col *body = (const void *)r->body;
@@ -336,7 +336,7 @@ static CUresult run_cuTensorMapEncodeIm2col(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:677: call */
+/* call 273 */
 static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapEncodeIm2colWide *body = (const void *)r->body;
@@ -370,7 +370,7 @@ static CUresult run_cuTensorMapEncodeIm2colWide(struct worker *w, struct request
 	return status;
 }
 
-/* cuda.api:686: call */
+/* call 274 */
 static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *r)
 {
 	const struct wire_cuTensorMapReplaceAddress *body = (const void *)r->body;
@@ -390,7 +390,7 @@ static CUresult run_cuTensorMapReplaceAddress(struct worker *w, struct request *
 	return status;
 }
 
-/* cuda.api:999: post */
+/* post 278 */
 static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecord *body = (const void *)r->body;
@@ -405,7 +405,7 @@ static CUresult run_cuEventRecord(struct worker *w, struct request *r)
 	return cuda->cuEventRecord(hEvent, hStream);
 }
 
-/* cuda.api:1000: post */
+/* post 279 */
 static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 {
 	const struct wire_cuEventRecordWithFlags *body = (const void *)r->body;
@@ -420,7 +420,7 @@ static CUresult run_cuEventRecordWithFlags(struct worker *w, struct request *r)
 	return cuda->cuEventRecordWithFlags(hEvent, hStream, body->flags);
 }
 
-/* cuda.api:1027: post */
+/* post 280 */
 static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue32_v2 *body = (const void *)r->body;
@@ -435,7 +435,7 @@ static CUresult run_cuStreamWriteValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1029: post */
+/* post 281 */
 static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue32_v2 *body = (const void *)r->body;
@@ -450,7 +450,7 @@ static CUresult run_cuStreamWaitValue32_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue32_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1031: post */
+/* post 282 */
 static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWriteValue64_v2 *body = (const void *)r->body;
@@ -465,7 +465,7 @@ static CUresult run_cuStreamWriteValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWriteValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1033: post */
+/* post 283 */
 static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamWaitValue64_v2 *body = (const void *)r->body;
@@ -480,7 +480,7 @@ static CUresult run_cuStreamWaitValue64_v2(struct worker *w, struct request *r)
 	return cuda->cuStreamWaitValue64_v2(stream, addr, body->value, body->flags);
 }
 
-/* cuda.api:1117: post */
+/* post 285 */
 static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamCopyAttributes *body = (const void *)r->body;
@@ -495,7 +495,7 @@ static CUresult run_cuStreamCopyAttributes(struct worker *w, struct request *r)
 	return cuda->cuStreamCopyAttributes(dstStream, srcStream);
 }
 
-/* cuda.api:1118: call */
+/* call 286 */
 static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamGetAttribute *body = (const void *)r->body;
@@ -515,7 +515,7 @@ static CUresult run_cuStreamGetAttribute(struct worker *w, struct request *r)
 	return status;
 }
 
-/* cuda.api:1120: learned */
+/* learned 287 */
 static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 {
 	const struct wire_cuStreamSetAttribute *body = (const void *)r->body;
@@ -531,7 +531,7 @@ static CUresult run_cuStreamSetAttribute(struct worker *w, struct request *r)
 	return cuda->cuStreamSetAttribute(hStream, (CUstreamAttrID)body->attr, &param);
 }
 
-/* cuda.api:16: cached */
+/* cached 288 */
 static CUresult run_cuDeviceGetTexture1DLinearMaxWidth(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetTexture1DLinearMaxWidth *body = (const void *)r->body;
@@ -551,7 +551,7 @@ static CUresult run_cuDeviceGetTexture1DLinearMaxWidth(struct worker *w, struct 
 	return status;
 }
 
-/* cuda.api:19: cached */
+/* cached 289 */
 static CUresult run_cuDeviceGetHostAtomicCapabilities(struct worker *w, struct request *r)
 {
 	const struct wire_cuDeviceGetHostAtomicCapabilities *body = (const void *)r->body;

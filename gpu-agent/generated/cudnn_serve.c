@@ -11,7 +11,7 @@
 #include "gpu-agent/generated/cudnn_library.h"
 #include "protocol/generated/cudnn_ops.h"
 
-/* cudnn.api:70: learned */
+/* learned 2101 */
 static cudnnStatus_t run_cudnnTransformTensor(struct cudnn_frame *f)
 {
 	void *alpha = cudnn_take_scalar(f);
@@ -26,7 +26,7 @@ static cudnnStatus_t run_cudnnTransformTensor(struct cudnn_frame *f)
 	return f->library->cudnnTransformTensor(f->handle, alpha, xDesc, x, beta, yDesc, y);
 }
 
-/* cudnn.api:74: learned */
+/* learned 2102 */
 static cudnnStatus_t run_cudnnTransformTensorEx(struct cudnn_frame *f)
 {
 	cudnnTensorTransformDescriptor_t transDesc =
@@ -44,7 +44,7 @@ static cudnnStatus_t run_cudnnTransformTensorEx(struct cudnn_frame *f)
 		beta, destDesc, destData);
 }
 
-/* cudnn.api:78: learned */
+/* learned 2103 */
 static cudnnStatus_t run_cudnnAddTensor(struct cudnn_frame *f)
 {
 	void *alpha = cudnn_take_scalar(f);
@@ -59,7 +59,7 @@ static cudnnStatus_t run_cudnnAddTensor(struct cudnn_frame *f)
 	return f->library->cudnnAddTensor(f->handle, alpha, aDesc, A, beta, cDesc, C);
 }
 
-/* cudnn.api:88: learned */
+/* learned 2104 */
 static cudnnStatus_t run_cudnnOpTensor(struct cudnn_frame *f)
 {
 	cudnnOpTensorDescriptor_t opTensorDesc = cudnn_take_descriptor(f, CUDNN_KIND_OP_TENSOR);
@@ -79,7 +79,7 @@ static cudnnStatus_t run_cudnnOpTensor(struct cudnn_frame *f)
 		bDesc, B, beta, cDesc, C);
 }
 
-/* cudnn.api:103: cached */
+/* cached 2105 */
 static cudnnStatus_t run_cudnnGetReductionIndicesSize(struct cudnn_frame *f)
 {
 	cudnnReduceTensorDescriptor_t reduceTensorDesc =
@@ -95,7 +95,7 @@ static cudnnStatus_t run_cudnnGetReductionIndicesSize(struct cudnn_frame *f)
 		cDesc, sizeInBytes);
 }
 
-/* cudnn.api:106: cached */
+/* cached 2106 */
 static cudnnStatus_t run_cudnnGetReductionWorkspaceSize(struct cudnn_frame *f)
 {
 	cudnnReduceTensorDescriptor_t reduceTensorDesc =
@@ -111,7 +111,7 @@ static cudnnStatus_t run_cudnnGetReductionWorkspaceSize(struct cudnn_frame *f)
 		cDesc, sizeInBytes);
 }
 
-/* cudnn.api:109: learned */
+/* learned 2107 */
 static cudnnStatus_t run_cudnnReduceTensor(struct cudnn_frame *f)
 {
 	cudnnReduceTensorDescriptor_t reduceTensorDesc =
@@ -134,7 +134,7 @@ static cudnnStatus_t run_cudnnReduceTensor(struct cudnn_frame *f)
 		cDesc, C);
 }
 
-/* cudnn.api:114: learned */
+/* learned 2108 */
 static cudnnStatus_t run_cudnnSetTensor(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -146,7 +146,7 @@ static cudnnStatus_t run_cudnnSetTensor(struct cudnn_frame *f)
 	return f->library->cudnnSetTensor(f->handle, yDesc, y, valuePtr);
 }
 
-/* cudnn.api:116: learned */
+/* learned 2109 */
 static cudnnStatus_t run_cudnnScaleTensor(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t yDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -158,7 +158,7 @@ static cudnnStatus_t run_cudnnScaleTensor(struct cudnn_frame *f)
 	return f->library->cudnnScaleTensor(f->handle, yDesc, y, alpha);
 }
 
-/* cudnn.api:128: learned */
+/* learned 2110 */
 static cudnnStatus_t run_cudnnTransformFilter(struct cudnn_frame *f)
 {
 	cudnnTensorTransformDescriptor_t transDesc =
@@ -176,7 +176,7 @@ static cudnnStatus_t run_cudnnTransformFilter(struct cudnn_frame *f)
 		beta, destDesc, destData);
 }
 
-/* cudnn.api:133: learned */
+/* learned 2111 */
 static cudnnStatus_t run_cudnnSoftmaxForward(struct cudnn_frame *f)
 {
 	cudnnSoftmaxAlgorithm_t algo = (cudnnSoftmaxAlgorithm_t)cudnn_take_int(f);
@@ -194,7 +194,7 @@ static cudnnStatus_t run_cudnnSoftmaxForward(struct cudnn_frame *f)
 		yDesc, y);
 }
 
-/* cudnn.api:155: learned */
+/* learned 2112 */
 static cudnnStatus_t run_cudnnPoolingForward(struct cudnn_frame *f)
 {
 	cudnnPoolingDescriptor_t poolingDesc = cudnn_take_descriptor(f, CUDNN_KIND_POOLING);
@@ -211,7 +211,7 @@ static cudnnStatus_t run_cudnnPoolingForward(struct cudnn_frame *f)
 		yDesc, y);
 }
 
-/* cudnn.api:169: learned */
+/* learned 2113 */
 static cudnnStatus_t run_cudnnActivationForward(struct cudnn_frame *f)
 {
 	cudnnActivationDescriptor_t activationDesc =
@@ -229,7 +229,7 @@ static cudnnStatus_t run_cudnnActivationForward(struct cudnn_frame *f)
 		beta, yDesc, y);
 }
 
-/* cudnn.api:179: learned */
+/* learned 2114 */
 static cudnnStatus_t run_cudnnLRNCrossChannelForward(struct cudnn_frame *f)
 {
 	cudnnLRNDescriptor_t normDesc = cudnn_take_descriptor(f, CUDNN_KIND_LRN);
@@ -248,7 +248,7 @@ static cudnnStatus_t run_cudnnLRNCrossChannelForward(struct cudnn_frame *f)
 		xDesc, x, beta, yDesc, y);
 }
 
-/* cudnn.api:183: learned */
+/* learned 2115 */
 static cudnnStatus_t run_cudnnDivisiveNormalizationForward(struct cudnn_frame *f)
 {
 	cudnnLRNDescriptor_t normDesc = cudnn_take_descriptor(f, CUDNN_KIND_LRN);
@@ -270,7 +270,7 @@ static cudnnStatus_t run_cudnnDivisiveNormalizationForward(struct cudnn_frame *f
 		xDesc, x, means, temp, temp2, beta, yDesc, y);
 }
 
-/* cudnn.api:190: learned */
+/* learned 2116 */
 static cudnnStatus_t run_cudnnBatchNormalizationForwardInference(struct cudnn_frame *f)
 {
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)cudnn_take_int(f);
@@ -296,7 +296,7 @@ static cudnnStatus_t run_cudnnBatchNormalizationForwardInference(struct cudnn_fr
 		estimatedVariance, epsilon);
 }
 
-/* cudnn.api:199: learned */
+/* learned 2117 */
 static cudnnStatus_t run_cudnnNormalizationForwardInference(struct cudnn_frame *f)
 {
 	cudnnNormMode_t mode = (cudnnNormMode_t)cudnn_take_int(f);
@@ -330,7 +330,7 @@ static cudnnStatus_t run_cudnnNormalizationForwardInference(struct cudnn_frame *
 		groupCnt);
 }
 
-/* cudnn.api:211: learned */
+/* learned 2118 */
 static cudnnStatus_t run_cudnnSpatialTfGridGeneratorForward(struct cudnn_frame *f)
 {
 	cudnnSpatialTransformerDescriptor_t stDesc =
@@ -344,7 +344,7 @@ static cudnnStatus_t run_cudnnSpatialTfGridGeneratorForward(struct cudnn_frame *
 	return f->library->cudnnSpatialTfGridGeneratorForward(f->handle, stDesc, theta, grid);
 }
 
-/* cudnn.api:213: learned */
+/* learned 2119 */
 static cudnnStatus_t run_cudnnSpatialTfSamplerForward(struct cudnn_frame *f)
 {
 	cudnnSpatialTransformerDescriptor_t stDesc =
@@ -364,7 +364,7 @@ static cudnnStatus_t run_cudnnSpatialTfSamplerForward(struct cudnn_frame *f)
 		grid, beta, yDesc, y);
 }
 
-/* cudnn.api:220: cached */
+/* cached 2120 */
 static cudnnStatus_t run_cudnnDropoutGetStatesSize(struct cudnn_frame *f)
 {
 	size_t *sizeInBytes = cudnn_take_out(f);
@@ -374,7 +374,7 @@ static cudnnStatus_t run_cudnnDropoutGetStatesSize(struct cudnn_frame *f)
 	return f->library->cudnnDropoutGetStatesSize(f->handle, sizeInBytes);
 }
 
-/* cudnn.api:228: learned */
+/* learned 2122 */
 static cudnnStatus_t run_cudnnDropoutForward(struct cudnn_frame *f)
 {
 	cudnnDropoutDescriptor_t dropoutDesc = cudnn_take_descriptor(f, CUDNN_KIND_DROPOUT);
@@ -391,7 +391,7 @@ static cudnnStatus_t run_cudnnDropoutForward(struct cudnn_frame *f)
 		reserveSpace, reserveSpaceSizeInBytes);
 }
 
-/* cudnn.api:232: learned */
+/* learned 2123 */
 static cudnnStatus_t run_cudnnSoftmaxBackward(struct cudnn_frame *f)
 {
 	cudnnSoftmaxAlgorithm_t algo = (cudnnSoftmaxAlgorithm_t)cudnn_take_int(f);
@@ -411,7 +411,7 @@ static cudnnStatus_t run_cudnnSoftmaxBackward(struct cudnn_frame *f)
 		dy, beta, dxDesc, dx);
 }
 
-/* cudnn.api:237: learned */
+/* learned 2124 */
 static cudnnStatus_t run_cudnnPoolingBackward(struct cudnn_frame *f)
 {
 	cudnnPoolingDescriptor_t poolingDesc = cudnn_take_descriptor(f, CUDNN_KIND_POOLING);
@@ -432,7 +432,7 @@ static cudnnStatus_t run_cudnnPoolingBackward(struct cudnn_frame *f)
 		dy, xDesc, x, beta, dxDesc, dx);
 }
 
-/* cudnn.api:242: learned */
+/* learned 2125 */
 static cudnnStatus_t run_cudnnActivationBackward(struct cudnn_frame *f)
 {
 	cudnnActivationDescriptor_t activationDesc =
@@ -454,7 +454,7 @@ static cudnnStatus_t run_cudnnActivationBackward(struct cudnn_frame *f)
 		dyDesc, dy, xDesc, x, beta, dxDesc, dx);
 }
 
-/* cudnn.api:247: learned */
+/* learned 2126 */
 static cudnnStatus_t run_cudnnLRNCrossChannelBackward(struct cudnn_frame *f)
 {
 	cudnnLRNDescriptor_t normDesc = cudnn_take_descriptor(f, CUDNN_KIND_LRN);
@@ -477,7 +477,7 @@ static cudnnStatus_t run_cudnnLRNCrossChannelBackward(struct cudnn_frame *f)
 		yDesc, y, dyDesc, dy, xDesc, x, beta, dxDesc, dx);
 }
 
-/* cudnn.api:253: learned */
+/* learned 2127 */
 static cudnnStatus_t run_cudnnDivisiveNormalizationBackward(struct cudnn_frame *f)
 {
 	cudnnLRNDescriptor_t normDesc = cudnn_take_descriptor(f, CUDNN_KIND_LRN);
@@ -501,7 +501,7 @@ static cudnnStatus_t run_cudnnDivisiveNormalizationBackward(struct cudnn_frame *
 		xDesc, x, means, dy, temp, temp2, beta, dXdMeansDesc, dx, dMeans);
 }
 
-/* cudnn.api:258: cached */
+/* cached 2128 */
 static cudnnStatus_t run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
 		struct cudnn_frame *f)
 {
@@ -524,7 +524,7 @@ static cudnnStatus_t run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSiz
 		sizeInBytes);
 }
 
-/* cudnn.api:263: cached */
+/* cached 2129 */
 static cudnnStatus_t run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 		struct cudnn_frame *f)
 {
@@ -548,7 +548,7 @@ static cudnnStatus_t run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 		sizeInBytes);
 }
 
-/* cudnn.api:269: cached */
+/* cached 2130 */
 static cudnnStatus_t run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
 		struct cudnn_frame *f)
 {
@@ -566,7 +566,7 @@ static cudnnStatus_t run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
 		bnOps, activationDesc, xDesc, sizeInBytes);
 }
 
-/* cudnn.api:272: learned */
+/* learned 2131 */
 static cudnnStatus_t run_cudnnBatchNormalizationForwardTraining(struct cudnn_frame *f)
 {
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)cudnn_take_int(f);
@@ -596,7 +596,7 @@ static cudnnStatus_t run_cudnnBatchNormalizationForwardTraining(struct cudnn_fra
 		resultSaveMean, resultSaveInvVariance);
 }
 
-/* cudnn.api:279: learned */
+/* learned 2132 */
 static cudnnStatus_t run_cudnnBatchNormalizationForwardTrainingEx(struct cudnn_frame *f)
 {
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)cudnn_take_int(f);
@@ -637,7 +637,7 @@ static cudnnStatus_t run_cudnnBatchNormalizationForwardTrainingEx(struct cudnn_f
 		reserveSpaceSizeInBytes);
 }
 
-/* cudnn.api:289: learned */
+/* learned 2133 */
 static cudnnStatus_t run_cudnnBatchNormalizationBackward(struct cudnn_frame *f)
 {
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)cudnn_take_int(f);
@@ -668,7 +668,7 @@ static cudnnStatus_t run_cudnnBatchNormalizationBackward(struct cudnn_frame *f)
 		savedInvVariance);
 }
 
-/* cudnn.api:297: learned */
+/* learned 2134 */
 static cudnnStatus_t run_cudnnBatchNormalizationBackwardEx(struct cudnn_frame *f)
 {
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)cudnn_take_int(f);
@@ -713,7 +713,7 @@ static cudnnStatus_t run_cudnnBatchNormalizationBackwardEx(struct cudnn_frame *f
 		reserveSpaceSizeInBytes);
 }
 
-/* cudnn.api:309: cached */
+/* cached 2135 */
 static cudnnStatus_t run_cudnnGetNormalizationForwardTrainingWorkspaceSize(
 		struct cudnn_frame *f)
 {
@@ -738,7 +738,7 @@ static cudnnStatus_t run_cudnnGetNormalizationForwardTrainingWorkspaceSize(
 		normMeanVarDesc, sizeInBytes, groupCnt);
 }
 
-/* cudnn.api:314: cached */
+/* cached 2136 */
 static cudnnStatus_t run_cudnnGetNormalizationBackwardWorkspaceSize(struct cudnn_frame *f)
 {
 	cudnnNormMode_t mode = (cudnnNormMode_t)cudnn_take_int(f);
@@ -765,7 +765,7 @@ static cudnnStatus_t run_cudnnGetNormalizationBackwardWorkspaceSize(struct cudnn
 		normMeanVarDesc, sizeInBytes, groupCnt);
 }
 
-/* cudnn.api:320: cached */
+/* cached 2137 */
 static cudnnStatus_t run_cudnnGetNormalizationTrainingReserveSpaceSize(struct cudnn_frame *f)
 {
 	cudnnNormMode_t mode = (cudnnNormMode_t)cudnn_take_int(f);
@@ -784,7 +784,7 @@ static cudnnStatus_t run_cudnnGetNormalizationTrainingReserveSpaceSize(struct cu
 		normOps, algo, activationDesc, xDesc, sizeInBytes, groupCnt);
 }
 
-/* cudnn.api:323: learned */
+/* learned 2138 */
 static cudnnStatus_t run_cudnnNormalizationForwardTraining(struct cudnn_frame *f)
 {
 	cudnnNormMode_t mode = (cudnnNormMode_t)cudnn_take_int(f);
@@ -827,7 +827,7 @@ static cudnnStatus_t run_cudnnNormalizationForwardTraining(struct cudnn_frame *f
 		reserveSpace, reserveSpaceSizeInBytes, groupCnt);
 }
 
-/* cudnn.api:334: learned */
+/* learned 2139 */
 static cudnnStatus_t run_cudnnNormalizationBackward(struct cudnn_frame *f)
 {
 	cudnnNormMode_t mode = (cudnnNormMode_t)cudnn_take_int(f);
@@ -876,7 +876,7 @@ static cudnnStatus_t run_cudnnNormalizationBackward(struct cudnn_frame *f)
 		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes, groupCnt);
 }
 
-/* cudnn.api:347: learned */
+/* learned 2140 */
 static cudnnStatus_t run_cudnnSpatialTfGridGeneratorBackward(struct cudnn_frame *f)
 {
 	cudnnSpatialTransformerDescriptor_t stDesc =
@@ -891,7 +891,7 @@ static cudnnStatus_t run_cudnnSpatialTfGridGeneratorBackward(struct cudnn_frame 
 		dtheta);
 }
 
-/* cudnn.api:349: learned */
+/* learned 2141 */
 static cudnnStatus_t run_cudnnSpatialTfSamplerBackward(struct cudnn_frame *f)
 {
 	cudnnSpatialTransformerDescriptor_t stDesc =
@@ -916,7 +916,7 @@ static cudnnStatus_t run_cudnnSpatialTfSamplerBackward(struct cudnn_frame *f)
 		beta, dxDesc, dx, alphaDgrid, dyDesc, dy, grid, betaDgrid, dgrid);
 }
 
-/* cudnn.api:356: learned */
+/* learned 2142 */
 static cudnnStatus_t run_cudnnDropoutBackward(struct cudnn_frame *f)
 {
 	cudnnDropoutDescriptor_t dropoutDesc = cudnn_take_descriptor(f, CUDNN_KIND_DROPOUT);
@@ -933,7 +933,7 @@ static cudnnStatus_t run_cudnnDropoutBackward(struct cudnn_frame *f)
 		reserveSpace, reserveSpaceSizeInBytes);
 }
 
-/* cudnn.api:381: cached */
+/* cached 2143 */
 static cudnnStatus_t run_cudnnGetRNNTempSpaceSizes(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -948,7 +948,7 @@ static cudnnStatus_t run_cudnnGetRNNTempSpaceSizes(struct cudnn_frame *f)
 		workSpaceSize, reserveSpaceSize);
 }
 
-/* cudnn.api:384: cached */
+/* cached 2144 */
 static cudnnStatus_t run_cudnnGetRNNWeightSpaceSize(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -960,7 +960,7 @@ static cudnnStatus_t run_cudnnGetRNNWeightSpaceSize(struct cudnn_frame *f)
 	return f->library->cudnnGetRNNWeightSpaceSize(f->handle, rnnDesc, weightSpaceSize);
 }
 
-/* cudnn.api:398: learned */
+/* learned 2146 */
 static cudnnStatus_t run_cudnnRNNForward(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -990,7 +990,7 @@ static cudnnStatus_t run_cudnnRNNForward(struct cudnn_frame *f)
 		workSpaceSize, workSpace, reserveSpaceSize, reserveSpace);
 }
 
-/* cudnn.api:425: learned */
+/* learned 2147 */
 static cudnnStatus_t run_cudnnRNNBackwardData_v8(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1022,7 +1022,7 @@ static cudnnStatus_t run_cudnnRNNBackwardData_v8(struct cudnn_frame *f)
 		weightSpace, workSpaceSize, workSpace, reserveSpaceSize, reserveSpace);
 }
 
-/* cudnn.api:432: learned */
+/* learned 2148 */
 static cudnnStatus_t run_cudnnRNNBackwardWeights_v8(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1049,7 +1049,7 @@ static cudnnStatus_t run_cudnnRNNBackwardWeights_v8(struct cudnn_frame *f)
 		workSpaceSize, workSpace, reserveSpaceSize, reserveSpace);
 }
 
-/* cudnn.api:467: learned */
+/* learned 2150 */
 static cudnnStatus_t run_cudnnCTCLoss_v8(struct cudnn_frame *f)
 {
 	cudnnCTCLossAlgo_t algo = (cudnnCTCLossAlgo_t)cudnn_take_int(f);
@@ -1072,7 +1072,7 @@ static cudnnStatus_t run_cudnnCTCLoss_v8(struct cudnn_frame *f)
 		workSpaceSizeInBytes, workspace);
 }
 
-/* cudnn.api:477: cached */
+/* cached 2152 */
 static cudnnStatus_t run_cudnnGetCTCLossWorkspaceSize_v8(struct cudnn_frame *f)
 {
 	cudnnCTCLossAlgo_t algo = (cudnnCTCLossAlgo_t)cudnn_take_int(f);
@@ -1088,7 +1088,7 @@ static cudnnStatus_t run_cudnnGetCTCLossWorkspaceSize_v8(struct cudnn_frame *f)
 		probsDesc, gradientsDesc, sizeInBytes);
 }
 
-/* cudnn.api:510: cached */
+/* cached 2153 */
 static cudnnStatus_t run_cudnnGetConvolutionForwardAlgorithmMaxCount(struct cudnn_frame *f)
 {
 	int *count = cudnn_take_out(f);
@@ -1099,7 +1099,7 @@ static cudnnStatus_t run_cudnnGetConvolutionForwardAlgorithmMaxCount(struct cudn
 	return f->library->cudnnGetConvolutionForwardAlgorithmMaxCount(f->handle, count);
 }
 
-/* cudnn.api:511: cached */
+/* cached 2154 */
 static cudnnStatus_t run_cudnnGetConvolutionForwardAlgorithm_v7(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t srcDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1119,7 +1119,7 @@ static cudnnStatus_t run_cudnnGetConvolutionForwardAlgorithm_v7(struct cudnn_fra
 		perfResults);
 }
 
-/* cudnn.api:516: call */
+/* call 2155 */
 static cudnnStatus_t run_cudnnFindConvolutionForwardAlgorithm(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1138,7 +1138,7 @@ static cudnnStatus_t run_cudnnFindConvolutionForwardAlgorithm(struct cudnn_frame
 		convDesc, yDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
 }
 
-/* cudnn.api:520: call */
+/* call 2156 */
 static cudnnStatus_t run_cudnnFindConvolutionForwardAlgorithmEx(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1163,7 +1163,7 @@ static cudnnStatus_t run_cudnnFindConvolutionForwardAlgorithmEx(struct cudnn_fra
 		workSpace, workSpaceSizeInBytes);
 }
 
-/* cudnn.api:526: learned */
+/* learned 2157 */
 static cudnnStatus_t run_cudnnIm2Col(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1178,7 +1178,7 @@ static cudnnStatus_t run_cudnnIm2Col(struct cudnn_frame *f)
 	return f->library->cudnnIm2Col(f->handle, xDesc, x, wDesc, convDesc, colBuffer);
 }
 
-/* cudnn.api:529: learned */
+/* learned 2158 */
 static cudnnStatus_t run_cudnnReorderFilterAndBias(struct cudnn_frame *f)
 {
 	cudnnFilterDescriptor_t filterDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
@@ -1195,7 +1195,7 @@ static cudnnStatus_t run_cudnnReorderFilterAndBias(struct cudnn_frame *f)
 		filterData, reorderedFilterData, reorderBias, biasData, reorderedBiasData);
 }
 
-/* cudnn.api:533: cached */
+/* cached 2159 */
 static cudnnStatus_t run_cudnnGetConvolutionForwardWorkspaceSize(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1213,7 +1213,7 @@ static cudnnStatus_t run_cudnnGetConvolutionForwardWorkspaceSize(struct cudnn_fr
 		convDesc, yDesc, algo, sizeInBytes);
 }
 
-/* cudnn.api:537: learned */
+/* learned 2160 */
 static cudnnStatus_t run_cudnnConvolutionForward(struct cudnn_frame *f)
 {
 	void *alpha = cudnn_take_scalar(f);
@@ -1236,7 +1236,7 @@ static cudnnStatus_t run_cudnnConvolutionForward(struct cudnn_frame *f)
 		convDesc, algo, workSpace, workSpaceSizeInBytes, beta, yDesc, y);
 }
 
-/* cudnn.api:543: learned */
+/* learned 2161 */
 static cudnnStatus_t run_cudnnConvolutionBiasActivationForward(struct cudnn_frame *f)
 {
 	void *alpha1 = cudnn_take_scalar(f);
@@ -1267,7 +1267,7 @@ static cudnnStatus_t run_cudnnConvolutionBiasActivationForward(struct cudnn_fram
 		biasDesc, bias, activationDesc, yDesc, y);
 }
 
-/* cudnn.api:551: cached */
+/* cached 2162 */
 static cudnnStatus_t run_cudnnGetConvolutionBackwardDataAlgorithmMaxCount(struct cudnn_frame *f)
 {
 	int *count = cudnn_take_out(f);
@@ -1278,7 +1278,7 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardDataAlgorithmMaxCount(struct
 	return f->library->cudnnGetConvolutionBackwardDataAlgorithmMaxCount(f->handle, count);
 }
 
-/* cudnn.api:553: call */
+/* call 2163 */
 static cudnnStatus_t run_cudnnFindConvolutionBackwardDataAlgorithm(struct cudnn_frame *f)
 {
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
@@ -1297,7 +1297,7 @@ static cudnnStatus_t run_cudnnFindConvolutionBackwardDataAlgorithm(struct cudnn_
 		convDesc, dxDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
 }
 
-/* cudnn.api:558: call */
+/* call 2164 */
 static cudnnStatus_t run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct cudnn_frame *f)
 {
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
@@ -1322,7 +1322,7 @@ static cudnnStatus_t run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct cudn
 		perfResults, workSpace, workSpaceSizeInBytes);
 }
 
-/* cudnn.api:564: cached */
+/* cached 2165 */
 static cudnnStatus_t run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct cudnn_frame *f)
 {
 	cudnnFilterDescriptor_t filterDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
@@ -1342,7 +1342,7 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct cudn
 		perfResults);
 }
 
-/* cudnn.api:569: cached */
+/* cached 2166 */
 static cudnnStatus_t run_cudnnGetConvolutionBackwardDataWorkspaceSize(struct cudnn_frame *f)
 {
 	cudnnFilterDescriptor_t wDesc = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
@@ -1360,7 +1360,7 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardDataWorkspaceSize(struct cud
 		dyDesc, convDesc, dxDesc, algo, sizeInBytes);
 }
 
-/* cudnn.api:573: learned */
+/* learned 2167 */
 static cudnnStatus_t run_cudnnConvolutionBackwardData(struct cudnn_frame *f)
 {
 	void *alpha = cudnn_take_scalar(f);
@@ -1384,7 +1384,7 @@ static cudnnStatus_t run_cudnnConvolutionBackwardData(struct cudnn_frame *f)
 		convDesc, algo, workSpace, workSpaceSizeInBytes, beta, dxDesc, dx);
 }
 
-/* cudnn.api:582: cached */
+/* cached 2168 */
 static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(
 		struct cudnn_frame *f)
 {
@@ -1396,7 +1396,7 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(
 	return f->library->cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(f->handle, count);
 }
 
-/* cudnn.api:584: call */
+/* call 2169 */
 static cudnnStatus_t run_cudnnFindConvolutionBackwardFilterAlgorithm(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1415,7 +1415,7 @@ static cudnnStatus_t run_cudnnFindConvolutionBackwardFilterAlgorithm(struct cudn
 		convDesc, dwDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
 }
 
-/* cudnn.api:589: call */
+/* call 2170 */
 static cudnnStatus_t run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1440,7 +1440,7 @@ static cudnnStatus_t run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct cu
 		perfResults, workSpace, workSpaceSizeInBytes);
 }
 
-/* cudnn.api:595: cached */
+/* cached 2171 */
 static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t srcDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1460,7 +1460,7 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct cu
 		perfResults);
 }
 
-/* cudnn.api:600: cached */
+/* cached 2172 */
 static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct cudnn_frame *f)
 {
 	cudnnTensorDescriptor_t xDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1479,7 +1479,7 @@ static cudnnStatus_t run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct c
 		dyDesc, convDesc, gradDesc, algo, sizeInBytes);
 }
 
-/* cudnn.api:604: learned */
+/* learned 2173 */
 static cudnnStatus_t run_cudnnConvolutionBackwardFilter(struct cudnn_frame *f)
 {
 	void *alpha = cudnn_take_scalar(f);
@@ -1504,7 +1504,7 @@ static cudnnStatus_t run_cudnnConvolutionBackwardFilter(struct cudnn_frame *f)
 		dy, convDesc, algo, workSpace, workSpaceSizeInBytes, beta, dwDesc, dw);
 }
 
-/* cudnn.api:610: learned */
+/* learned 2174 */
 static cudnnStatus_t run_cudnnConvolutionBackwardBias(struct cudnn_frame *f)
 {
 	void *alpha = cudnn_take_scalar(f);
@@ -1521,7 +1521,7 @@ static cudnnStatus_t run_cudnnConvolutionBackwardBias(struct cudnn_frame *f)
 		dbDesc, db);
 }
 
-/* cudnn.api:717: cached */
+/* cached 2175 */
 static cudnnStatus_t run_cudnnGetRNNWorkspaceSize(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1536,7 +1536,7 @@ static cudnnStatus_t run_cudnnGetRNNWorkspaceSize(struct cudnn_frame *f)
 		sizeInBytes);
 }
 
-/* cudnn.api:720: cached */
+/* cached 2176 */
 static cudnnStatus_t run_cudnnGetRNNTrainingReserveSize(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1552,7 +1552,7 @@ static cudnnStatus_t run_cudnnGetRNNTrainingReserveSize(struct cudnn_frame *f)
 		sizeInBytes);
 }
 
-/* cudnn.api:723: cached */
+/* cached 2177 */
 static cudnnStatus_t run_cudnnGetRNNParamsSize(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1566,7 +1566,7 @@ static cudnnStatus_t run_cudnnGetRNNParamsSize(struct cudnn_frame *f)
 		dataType);
 }
 
-/* cudnn.api:733: learned */
+/* learned 2180 */
 static cudnnStatus_t run_cudnnRNNForwardInference(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1597,7 +1597,7 @@ static cudnnStatus_t run_cudnnRNNForwardInference(struct cudnn_frame *f)
 		workSpaceSizeInBytes);
 }
 
-/* cudnn.api:742: learned */
+/* learned 2181 */
 static cudnnStatus_t run_cudnnRNNForwardInferenceEx(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1634,7 +1634,7 @@ static cudnnStatus_t run_cudnnRNNForwardInferenceEx(struct cudnn_frame *f)
 		cAttn, iDesc, iAttn, qDesc, queries, workSpace, workSpaceSizeInBytes);
 }
 
-/* cudnn.api:758: learned */
+/* learned 2182 */
 static cudnnStatus_t run_cudnnRNNForwardTraining(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1667,7 +1667,7 @@ static cudnnStatus_t run_cudnnRNNForwardTraining(struct cudnn_frame *f)
 		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
 }
 
-/* cudnn.api:766: learned */
+/* learned 2183 */
 static cudnnStatus_t run_cudnnRNNBackwardData(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1708,7 +1708,7 @@ static cudnnStatus_t run_cudnnRNNBackwardData(struct cudnn_frame *f)
 		reserveSpaceSizeInBytes);
 }
 
-/* cudnn.api:776: learned */
+/* learned 2184 */
 static cudnnStatus_t run_cudnnRNNBackwardWeights(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1735,7 +1735,7 @@ static cudnnStatus_t run_cudnnRNNBackwardWeights(struct cudnn_frame *f)
 		reserveSpaceSizeInBytes);
 }
 
-/* cudnn.api:782: learned */
+/* learned 2185 */
 static cudnnStatus_t run_cudnnRNNForwardTrainingEx(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1774,7 +1774,7 @@ static cudnnStatus_t run_cudnnRNNForwardTrainingEx(struct cudnn_frame *f)
 		reserveSpace, reserveSpaceSizeInBytes);
 }
 
-/* cudnn.api:791: learned */
+/* learned 2186 */
 static cudnnStatus_t run_cudnnRNNBackwardDataEx(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
@@ -1815,7 +1815,7 @@ static cudnnStatus_t run_cudnnRNNBackwardDataEx(struct cudnn_frame *f)
 		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
 }
 
-/* cudnn.api:801: learned */
+/* learned 2187 */
 static cudnnStatus_t run_cudnnRNNBackwardWeightsEx(struct cudnn_frame *f)
 {
 	cudnnRNNDescriptor_t rnnDesc = cudnn_take_descriptor(f, CUDNN_KIND_RNN);

@@ -12,7 +12,7 @@
 
 #include "protocol/libraries/cublas.h"
 
-/* cublas.api:74: learned 1280 */
+/* learned 1280 */
 struct wire_cublasNrm2Ex {
 	struct cublas_state state;
 	int32_t n;
@@ -31,7 +31,7 @@ struct wire_cublasNrm2Ex_reply {
 };
 _Static_assert(sizeof(struct wire_cublasNrm2Ex_reply) == 16, "");
 
-/* cublas.api:77: learned 1281 */
+/* learned 1281 */
 struct wire_cublasSnrm2_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -46,7 +46,7 @@ struct wire_cublasSnrm2_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSnrm2_v2_reply) == 16, "");
 
-/* cublas.api:79: learned 1282 */
+/* learned 1282 */
 struct wire_cublasDnrm2_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -61,7 +61,7 @@ struct wire_cublasDnrm2_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDnrm2_v2_reply) == 16, "");
 
-/* cublas.api:81: learned 1283 */
+/* learned 1283 */
 struct wire_cublasScnrm2_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -76,7 +76,7 @@ struct wire_cublasScnrm2_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasScnrm2_v2_reply) == 16, "");
 
-/* cublas.api:83: learned 1284 */
+/* learned 1284 */
 struct wire_cublasDznrm2_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -91,7 +91,7 @@ struct wire_cublasDznrm2_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDznrm2_v2_reply) == 16, "");
 
-/* cublas.api:85: learned 1285 */
+/* learned 1285 */
 struct wire_cublasDotEx {
 	struct cublas_state state;
 	int32_t n;
@@ -113,7 +113,7 @@ struct wire_cublasDotEx_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDotEx_reply) == 16, "");
 
-/* cublas.api:89: learned 1286 */
+/* learned 1286 */
 struct wire_cublasDotcEx {
 	struct cublas_state state;
 	int32_t n;
@@ -135,7 +135,7 @@ struct wire_cublasDotcEx_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDotcEx_reply) == 16, "");
 
-/* cublas.api:93: learned 1287 */
+/* learned 1287 */
 struct wire_cublasSdot_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -153,7 +153,7 @@ struct wire_cublasSdot_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSdot_v2_reply) == 16, "");
 
-/* cublas.api:95: learned 1288 */
+/* learned 1288 */
 struct wire_cublasDdot_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -171,7 +171,7 @@ struct wire_cublasDdot_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDdot_v2_reply) == 16, "");
 
-/* cublas.api:97: learned 1289 */
+/* learned 1289 */
 struct wire_cublasCdotu_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -189,7 +189,7 @@ struct wire_cublasCdotu_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasCdotu_v2_reply) == 16, "");
 
-/* cublas.api:99: learned 1290 */
+/* learned 1290 */
 struct wire_cublasCdotc_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -207,7 +207,7 @@ struct wire_cublasCdotc_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasCdotc_v2_reply) == 16, "");
 
-/* cublas.api:101: learned 1291 */
+/* learned 1291 */
 struct wire_cublasZdotu_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -225,7 +225,7 @@ struct wire_cublasZdotu_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasZdotu_v2_reply) == 16, "");
 
-/* cublas.api:103: learned 1292 */
+/* learned 1292 */
 struct wire_cublasZdotc_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -243,7 +243,7 @@ struct wire_cublasZdotc_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasZdotc_v2_reply) == 16, "");
 
-/* cublas.api:105: learned 1293 */
+/* learned 1293 */
 struct wire_cublasScalEx {
 	struct cublas_state state;
 	int32_t n;
@@ -258,7 +258,7 @@ struct wire_cublasScalEx {
 _Static_assert(sizeof(struct wire_cublasScalEx) == 80, "");
 #define KEY_cublasScalEx 52u
 
-/* cublas.api:108: learned 1294 */
+/* learned 1294 */
 struct wire_cublasSscal_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -269,7 +269,7 @@ struct wire_cublasSscal_v2 {
 _Static_assert(sizeof(struct wire_cublasSscal_v2) == 64, "");
 #define KEY_cublasSscal_v2 40u
 
-/* cublas.api:110: learned 1295 */
+/* learned 1295 */
 struct wire_cublasDscal_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -280,7 +280,7 @@ struct wire_cublasDscal_v2 {
 _Static_assert(sizeof(struct wire_cublasDscal_v2) == 64, "");
 #define KEY_cublasDscal_v2 40u
 
-/* cublas.api:112: learned 1296 */
+/* learned 1296 */
 struct wire_cublasCscal_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -291,7 +291,7 @@ struct wire_cublasCscal_v2 {
 _Static_assert(sizeof(struct wire_cublasCscal_v2) == 64, "");
 #define KEY_cublasCscal_v2 40u
 
-/* cublas.api:114: learned 1297 */
+/* learned 1297 */
 struct wire_cublasCsscal_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -302,7 +302,7 @@ struct wire_cublasCsscal_v2 {
 _Static_assert(sizeof(struct wire_cublasCsscal_v2) == 64, "");
 #define KEY_cublasCsscal_v2 40u
 
-/* cublas.api:116: learned 1298 */
+/* learned 1298 */
 struct wire_cublasZscal_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -313,7 +313,7 @@ struct wire_cublasZscal_v2 {
 _Static_assert(sizeof(struct wire_cublasZscal_v2) == 64, "");
 #define KEY_cublasZscal_v2 40u
 
-/* cublas.api:118: learned 1299 */
+/* learned 1299 */
 struct wire_cublasZdscal_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -324,7 +324,7 @@ struct wire_cublasZdscal_v2 {
 _Static_assert(sizeof(struct wire_cublasZdscal_v2) == 64, "");
 #define KEY_cublasZdscal_v2 40u
 
-/* cublas.api:120: learned 1300 */
+/* learned 1300 */
 struct wire_cublasAxpyEx {
 	struct cublas_state state;
 	int32_t n;
@@ -342,7 +342,7 @@ struct wire_cublasAxpyEx {
 _Static_assert(sizeof(struct wire_cublasAxpyEx) == 96, "");
 #define KEY_cublasAxpyEx 60u
 
-/* cublas.api:123: learned 1301 */
+/* learned 1301 */
 struct wire_cublasSaxpy_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -356,7 +356,7 @@ struct wire_cublasSaxpy_v2 {
 _Static_assert(sizeof(struct wire_cublasSaxpy_v2) == 80, "");
 #define KEY_cublasSaxpy_v2 44u
 
-/* cublas.api:125: learned 1302 */
+/* learned 1302 */
 struct wire_cublasDaxpy_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -370,7 +370,7 @@ struct wire_cublasDaxpy_v2 {
 _Static_assert(sizeof(struct wire_cublasDaxpy_v2) == 80, "");
 #define KEY_cublasDaxpy_v2 44u
 
-/* cublas.api:127: learned 1303 */
+/* learned 1303 */
 struct wire_cublasCaxpy_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -384,7 +384,7 @@ struct wire_cublasCaxpy_v2 {
 _Static_assert(sizeof(struct wire_cublasCaxpy_v2) == 80, "");
 #define KEY_cublasCaxpy_v2 44u
 
-/* cublas.api:129: learned 1304 */
+/* learned 1304 */
 struct wire_cublasZaxpy_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -398,7 +398,7 @@ struct wire_cublasZaxpy_v2 {
 _Static_assert(sizeof(struct wire_cublasZaxpy_v2) == 80, "");
 #define KEY_cublasZaxpy_v2 44u
 
-/* cublas.api:131: learned 1305 */
+/* learned 1305 */
 struct wire_cublasCopyEx {
 	struct cublas_state state;
 	int32_t n;
@@ -413,7 +413,7 @@ struct wire_cublasCopyEx {
 _Static_assert(sizeof(struct wire_cublasCopyEx) == 72, "");
 #define KEY_cublasCopyEx 52u
 
-/* cublas.api:133: learned 1306 */
+/* learned 1306 */
 struct wire_cublasScopy_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -426,7 +426,7 @@ struct wire_cublasScopy_v2 {
 _Static_assert(sizeof(struct wire_cublasScopy_v2) == 64, "");
 #define KEY_cublasScopy_v2 44u
 
-/* cublas.api:135: learned 1307 */
+/* learned 1307 */
 struct wire_cublasDcopy_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -439,7 +439,7 @@ struct wire_cublasDcopy_v2 {
 _Static_assert(sizeof(struct wire_cublasDcopy_v2) == 64, "");
 #define KEY_cublasDcopy_v2 44u
 
-/* cublas.api:137: learned 1308 */
+/* learned 1308 */
 struct wire_cublasCcopy_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -452,7 +452,7 @@ struct wire_cublasCcopy_v2 {
 _Static_assert(sizeof(struct wire_cublasCcopy_v2) == 64, "");
 #define KEY_cublasCcopy_v2 44u
 
-/* cublas.api:139: learned 1309 */
+/* learned 1309 */
 struct wire_cublasZcopy_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -465,7 +465,7 @@ struct wire_cublasZcopy_v2 {
 _Static_assert(sizeof(struct wire_cublasZcopy_v2) == 64, "");
 #define KEY_cublasZcopy_v2 44u
 
-/* cublas.api:141: learned 1310 */
+/* learned 1310 */
 struct wire_cublasSswap_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -478,7 +478,7 @@ struct wire_cublasSswap_v2 {
 _Static_assert(sizeof(struct wire_cublasSswap_v2) == 64, "");
 #define KEY_cublasSswap_v2 44u
 
-/* cublas.api:143: learned 1311 */
+/* learned 1311 */
 struct wire_cublasDswap_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -491,7 +491,7 @@ struct wire_cublasDswap_v2 {
 _Static_assert(sizeof(struct wire_cublasDswap_v2) == 64, "");
 #define KEY_cublasDswap_v2 44u
 
-/* cublas.api:145: learned 1312 */
+/* learned 1312 */
 struct wire_cublasCswap_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -504,7 +504,7 @@ struct wire_cublasCswap_v2 {
 _Static_assert(sizeof(struct wire_cublasCswap_v2) == 64, "");
 #define KEY_cublasCswap_v2 44u
 
-/* cublas.api:147: learned 1313 */
+/* learned 1313 */
 struct wire_cublasZswap_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -517,7 +517,7 @@ struct wire_cublasZswap_v2 {
 _Static_assert(sizeof(struct wire_cublasZswap_v2) == 64, "");
 #define KEY_cublasZswap_v2 44u
 
-/* cublas.api:149: learned 1314 */
+/* learned 1314 */
 struct wire_cublasSwapEx {
 	struct cublas_state state;
 	int32_t n;
@@ -532,7 +532,7 @@ struct wire_cublasSwapEx {
 _Static_assert(sizeof(struct wire_cublasSwapEx) == 72, "");
 #define KEY_cublasSwapEx 52u
 
-/* cublas.api:151: learned 1315 */
+/* learned 1315 */
 struct wire_cublasIsamax_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -547,7 +547,7 @@ struct wire_cublasIsamax_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIsamax_v2_reply) == 16, "");
 
-/* cublas.api:153: learned 1316 */
+/* learned 1316 */
 struct wire_cublasIdamax_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -562,7 +562,7 @@ struct wire_cublasIdamax_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIdamax_v2_reply) == 16, "");
 
-/* cublas.api:155: learned 1317 */
+/* learned 1317 */
 struct wire_cublasIcamax_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -577,7 +577,7 @@ struct wire_cublasIcamax_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIcamax_v2_reply) == 16, "");
 
-/* cublas.api:157: learned 1318 */
+/* learned 1318 */
 struct wire_cublasIzamax_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -592,7 +592,7 @@ struct wire_cublasIzamax_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIzamax_v2_reply) == 16, "");
 
-/* cublas.api:159: learned 1319 */
+/* learned 1319 */
 struct wire_cublasIamaxEx {
 	struct cublas_state state;
 	int32_t n;
@@ -609,7 +609,7 @@ struct wire_cublasIamaxEx_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIamaxEx_reply) == 16, "");
 
-/* cublas.api:161: learned 1320 */
+/* learned 1320 */
 struct wire_cublasIsamin_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -624,7 +624,7 @@ struct wire_cublasIsamin_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIsamin_v2_reply) == 16, "");
 
-/* cublas.api:163: learned 1321 */
+/* learned 1321 */
 struct wire_cublasIdamin_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -639,7 +639,7 @@ struct wire_cublasIdamin_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIdamin_v2_reply) == 16, "");
 
-/* cublas.api:165: learned 1322 */
+/* learned 1322 */
 struct wire_cublasIcamin_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -654,7 +654,7 @@ struct wire_cublasIcamin_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIcamin_v2_reply) == 16, "");
 
-/* cublas.api:167: learned 1323 */
+/* learned 1323 */
 struct wire_cublasIzamin_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -669,7 +669,7 @@ struct wire_cublasIzamin_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIzamin_v2_reply) == 16, "");
 
-/* cublas.api:169: learned 1324 */
+/* learned 1324 */
 struct wire_cublasIaminEx {
 	struct cublas_state state;
 	int32_t n;
@@ -686,7 +686,7 @@ struct wire_cublasIaminEx_reply {
 };
 _Static_assert(sizeof(struct wire_cublasIaminEx_reply) == 16, "");
 
-/* cublas.api:171: learned 1325 */
+/* learned 1325 */
 struct wire_cublasAsumEx {
 	struct cublas_state state;
 	int32_t n;
@@ -705,7 +705,7 @@ struct wire_cublasAsumEx_reply {
 };
 _Static_assert(sizeof(struct wire_cublasAsumEx_reply) == 16, "");
 
-/* cublas.api:174: learned 1326 */
+/* learned 1326 */
 struct wire_cublasSasum_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -720,7 +720,7 @@ struct wire_cublasSasum_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSasum_v2_reply) == 16, "");
 
-/* cublas.api:176: learned 1327 */
+/* learned 1327 */
 struct wire_cublasDasum_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -735,7 +735,7 @@ struct wire_cublasDasum_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDasum_v2_reply) == 16, "");
 
-/* cublas.api:178: learned 1328 */
+/* learned 1328 */
 struct wire_cublasScasum_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -750,7 +750,7 @@ struct wire_cublasScasum_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasScasum_v2_reply) == 16, "");
 
-/* cublas.api:180: learned 1329 */
+/* learned 1329 */
 struct wire_cublasDzasum_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -765,7 +765,7 @@ struct wire_cublasDzasum_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDzasum_v2_reply) == 16, "");
 
-/* cublas.api:182: learned 1330 */
+/* learned 1330 */
 struct wire_cublasSrot_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -780,7 +780,7 @@ struct wire_cublasSrot_v2 {
 _Static_assert(sizeof(struct wire_cublasSrot_v2) == 96, "");
 #define KEY_cublasSrot_v2 44u
 
-/* cublas.api:184: learned 1331 */
+/* learned 1331 */
 struct wire_cublasDrot_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -795,7 +795,7 @@ struct wire_cublasDrot_v2 {
 _Static_assert(sizeof(struct wire_cublasDrot_v2) == 96, "");
 #define KEY_cublasDrot_v2 44u
 
-/* cublas.api:186: learned 1332 */
+/* learned 1332 */
 struct wire_cublasCrot_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -810,7 +810,7 @@ struct wire_cublasCrot_v2 {
 _Static_assert(sizeof(struct wire_cublasCrot_v2) == 96, "");
 #define KEY_cublasCrot_v2 44u
 
-/* cublas.api:188: learned 1333 */
+/* learned 1333 */
 struct wire_cublasCsrot_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -825,7 +825,7 @@ struct wire_cublasCsrot_v2 {
 _Static_assert(sizeof(struct wire_cublasCsrot_v2) == 96, "");
 #define KEY_cublasCsrot_v2 44u
 
-/* cublas.api:190: learned 1334 */
+/* learned 1334 */
 struct wire_cublasZrot_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -840,7 +840,7 @@ struct wire_cublasZrot_v2 {
 _Static_assert(sizeof(struct wire_cublasZrot_v2) == 96, "");
 #define KEY_cublasZrot_v2 44u
 
-/* cublas.api:193: learned 1335 */
+/* learned 1335 */
 struct wire_cublasZdrot_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -855,7 +855,7 @@ struct wire_cublasZdrot_v2 {
 _Static_assert(sizeof(struct wire_cublasZdrot_v2) == 96, "");
 #define KEY_cublasZdrot_v2 44u
 
-/* cublas.api:196: learned 1336 */
+/* learned 1336 */
 struct wire_cublasRotEx {
 	struct cublas_state state;
 	int32_t n;
@@ -874,7 +874,7 @@ struct wire_cublasRotEx {
 _Static_assert(sizeof(struct wire_cublasRotEx) == 112, "");
 #define KEY_cublasRotEx 60u
 
-/* cublas.api:200: learned 1337 */
+/* learned 1337 */
 struct wire_cublasSrotg_v2 {
 	struct cublas_state state;
 	uint64_t a[2]; /* inout, 4 bytes */
@@ -892,7 +892,7 @@ struct wire_cublasSrotg_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSrotg_v2_reply) == 64, "");
 
-/* cublas.api:202: learned 1338 */
+/* learned 1338 */
 struct wire_cublasDrotg_v2 {
 	struct cublas_state state;
 	uint64_t a[2]; /* inout, 8 bytes */
@@ -910,7 +910,7 @@ struct wire_cublasDrotg_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDrotg_v2_reply) == 64, "");
 
-/* cublas.api:204: learned 1339 */
+/* learned 1339 */
 struct wire_cublasCrotg_v2 {
 	struct cublas_state state;
 	uint64_t a[2]; /* inout, 8 bytes */
@@ -928,7 +928,7 @@ struct wire_cublasCrotg_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasCrotg_v2_reply) == 64, "");
 
-/* cublas.api:206: learned 1340 */
+/* learned 1340 */
 struct wire_cublasZrotg_v2 {
 	struct cublas_state state;
 	uint64_t a[2]; /* inout, 16 bytes */
@@ -946,7 +946,7 @@ struct wire_cublasZrotg_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasZrotg_v2_reply) == 64, "");
 
-/* cublas.api:208: learned 1341 */
+/* learned 1341 */
 struct wire_cublasRotgEx {
 	struct cublas_state state;
 	uint32_t abType;
@@ -968,7 +968,7 @@ struct wire_cublasRotgEx_reply {
 };
 _Static_assert(sizeof(struct wire_cublasRotgEx_reply) == 64, "");
 
-/* cublas.api:212: learned 1342 */
+/* learned 1342 */
 struct wire_cublasSrotm_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -982,7 +982,7 @@ struct wire_cublasSrotm_v2 {
 _Static_assert(sizeof(struct wire_cublasSrotm_v2) == 104, "");
 #define KEY_cublasSrotm_v2 44u
 
-/* cublas.api:214: learned 1343 */
+/* learned 1343 */
 struct wire_cublasDrotm_v2 {
 	struct cublas_state state;
 	int32_t n;
@@ -996,7 +996,7 @@ struct wire_cublasDrotm_v2 {
 _Static_assert(sizeof(struct wire_cublasDrotm_v2) == 104, "");
 #define KEY_cublasDrotm_v2 44u
 
-/* cublas.api:216: learned 1344 */
+/* learned 1344 */
 struct wire_cublasRotmEx {
 	struct cublas_state state;
 	int32_t n;
@@ -1014,7 +1014,7 @@ struct wire_cublasRotmEx {
 _Static_assert(sizeof(struct wire_cublasRotmEx) == 120, "");
 #define KEY_cublasRotmEx 60u
 
-/* cublas.api:219: learned 1345 */
+/* learned 1345 */
 struct wire_cublasSrotmg_v2 {
 	struct cublas_state state;
 	uint64_t d1[2]; /* inout, 4 bytes */
@@ -1033,7 +1033,7 @@ struct wire_cublasSrotmg_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSrotmg_v2_reply) == 88, "");
 
-/* cublas.api:221: learned 1346 */
+/* learned 1346 */
 struct wire_cublasDrotmg_v2 {
 	struct cublas_state state;
 	uint64_t d1[2]; /* inout, 8 bytes */
@@ -1052,7 +1052,7 @@ struct wire_cublasDrotmg_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDrotmg_v2_reply) == 88, "");
 
-/* cublas.api:223: learned 1347 */
+/* learned 1347 */
 struct wire_cublasRotmgEx {
 	struct cublas_state state;
 	uint32_t d1Type;
@@ -1077,7 +1077,7 @@ struct wire_cublasRotmgEx_reply {
 };
 _Static_assert(sizeof(struct wire_cublasRotmgEx_reply) == 88, "");
 
-/* cublas.api:229: learned 1348 */
+/* learned 1348 */
 struct wire_cublasSgemv_v2 {
 	struct cublas_state state;
 	uint32_t trans;
@@ -1095,7 +1095,7 @@ struct wire_cublasSgemv_v2 {
 _Static_assert(sizeof(struct wire_cublasSgemv_v2) == 112, "");
 #define KEY_cublasSgemv_v2 56u
 
-/* cublas.api:232: learned 1349 */
+/* learned 1349 */
 struct wire_cublasDgemv_v2 {
 	struct cublas_state state;
 	uint32_t trans;
@@ -1113,7 +1113,7 @@ struct wire_cublasDgemv_v2 {
 _Static_assert(sizeof(struct wire_cublasDgemv_v2) == 112, "");
 #define KEY_cublasDgemv_v2 56u
 
-/* cublas.api:235: learned 1350 */
+/* learned 1350 */
 struct wire_cublasCgemv_v2 {
 	struct cublas_state state;
 	uint32_t trans;
@@ -1131,7 +1131,7 @@ struct wire_cublasCgemv_v2 {
 _Static_assert(sizeof(struct wire_cublasCgemv_v2) == 112, "");
 #define KEY_cublasCgemv_v2 56u
 
-/* cublas.api:238: learned 1351 */
+/* learned 1351 */
 struct wire_cublasZgemv_v2 {
 	struct cublas_state state;
 	uint32_t trans;
@@ -1149,7 +1149,7 @@ struct wire_cublasZgemv_v2 {
 _Static_assert(sizeof(struct wire_cublasZgemv_v2) == 112, "");
 #define KEY_cublasZgemv_v2 56u
 
-/* cublas.api:242: learned 1352 */
+/* learned 1352 */
 struct wire_cublasSgbmv_v2 {
 	struct cublas_state state;
 	uint32_t trans;
@@ -1169,7 +1169,7 @@ struct wire_cublasSgbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasSgbmv_v2) == 120, "");
 #define KEY_cublasSgbmv_v2 64u
 
-/* cublas.api:245: learned 1353 */
+/* learned 1353 */
 struct wire_cublasDgbmv_v2 {
 	struct cublas_state state;
 	uint32_t trans;
@@ -1189,7 +1189,7 @@ struct wire_cublasDgbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasDgbmv_v2) == 120, "");
 #define KEY_cublasDgbmv_v2 64u
 
-/* cublas.api:248: learned 1354 */
+/* learned 1354 */
 struct wire_cublasCgbmv_v2 {
 	struct cublas_state state;
 	uint32_t trans;
@@ -1209,7 +1209,7 @@ struct wire_cublasCgbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasCgbmv_v2) == 120, "");
 #define KEY_cublasCgbmv_v2 64u
 
-/* cublas.api:251: learned 1355 */
+/* learned 1355 */
 struct wire_cublasZgbmv_v2 {
 	struct cublas_state state;
 	uint32_t trans;
@@ -1229,7 +1229,7 @@ struct wire_cublasZgbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasZgbmv_v2) == 120, "");
 #define KEY_cublasZgbmv_v2 64u
 
-/* cublas.api:255: learned 1356 */
+/* learned 1356 */
 struct wire_cublasStrmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1244,7 +1244,7 @@ struct wire_cublasStrmv_v2 {
 _Static_assert(sizeof(struct wire_cublasStrmv_v2) == 72, "");
 #define KEY_cublasStrmv_v2 56u
 
-/* cublas.api:258: learned 1357 */
+/* learned 1357 */
 struct wire_cublasDtrmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1259,7 +1259,7 @@ struct wire_cublasDtrmv_v2 {
 _Static_assert(sizeof(struct wire_cublasDtrmv_v2) == 72, "");
 #define KEY_cublasDtrmv_v2 56u
 
-/* cublas.api:261: learned 1358 */
+/* learned 1358 */
 struct wire_cublasCtrmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1274,7 +1274,7 @@ struct wire_cublasCtrmv_v2 {
 _Static_assert(sizeof(struct wire_cublasCtrmv_v2) == 72, "");
 #define KEY_cublasCtrmv_v2 56u
 
-/* cublas.api:264: learned 1359 */
+/* learned 1359 */
 struct wire_cublasZtrmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1289,7 +1289,7 @@ struct wire_cublasZtrmv_v2 {
 _Static_assert(sizeof(struct wire_cublasZtrmv_v2) == 72, "");
 #define KEY_cublasZtrmv_v2 56u
 
-/* cublas.api:267: learned 1360 */
+/* learned 1360 */
 struct wire_cublasStbmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1306,7 +1306,7 @@ struct wire_cublasStbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasStbmv_v2) == 80, "");
 #define KEY_cublasStbmv_v2 60u
 
-/* cublas.api:270: learned 1361 */
+/* learned 1361 */
 struct wire_cublasDtbmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1323,7 +1323,7 @@ struct wire_cublasDtbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasDtbmv_v2) == 80, "");
 #define KEY_cublasDtbmv_v2 60u
 
-/* cublas.api:273: learned 1362 */
+/* learned 1362 */
 struct wire_cublasCtbmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1340,7 +1340,7 @@ struct wire_cublasCtbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasCtbmv_v2) == 80, "");
 #define KEY_cublasCtbmv_v2 60u
 
-/* cublas.api:276: learned 1363 */
+/* learned 1363 */
 struct wire_cublasZtbmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1357,7 +1357,7 @@ struct wire_cublasZtbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasZtbmv_v2) == 80, "");
 #define KEY_cublasZtbmv_v2 60u
 
-/* cublas.api:279: learned 1364 */
+/* learned 1364 */
 struct wire_cublasStpmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1372,7 +1372,7 @@ struct wire_cublasStpmv_v2 {
 _Static_assert(sizeof(struct wire_cublasStpmv_v2) == 72, "");
 #define KEY_cublasStpmv_v2 52u
 
-/* cublas.api:281: learned 1365 */
+/* learned 1365 */
 struct wire_cublasDtpmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1387,7 +1387,7 @@ struct wire_cublasDtpmv_v2 {
 _Static_assert(sizeof(struct wire_cublasDtpmv_v2) == 72, "");
 #define KEY_cublasDtpmv_v2 52u
 
-/* cublas.api:283: learned 1366 */
+/* learned 1366 */
 struct wire_cublasCtpmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1402,7 +1402,7 @@ struct wire_cublasCtpmv_v2 {
 _Static_assert(sizeof(struct wire_cublasCtpmv_v2) == 72, "");
 #define KEY_cublasCtpmv_v2 52u
 
-/* cublas.api:286: learned 1367 */
+/* learned 1367 */
 struct wire_cublasZtpmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1417,7 +1417,7 @@ struct wire_cublasZtpmv_v2 {
 _Static_assert(sizeof(struct wire_cublasZtpmv_v2) == 72, "");
 #define KEY_cublasZtpmv_v2 52u
 
-/* cublas.api:289: learned 1368 */
+/* learned 1368 */
 struct wire_cublasStrsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1432,7 +1432,7 @@ struct wire_cublasStrsv_v2 {
 _Static_assert(sizeof(struct wire_cublasStrsv_v2) == 72, "");
 #define KEY_cublasStrsv_v2 56u
 
-/* cublas.api:292: learned 1369 */
+/* learned 1369 */
 struct wire_cublasDtrsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1447,7 +1447,7 @@ struct wire_cublasDtrsv_v2 {
 _Static_assert(sizeof(struct wire_cublasDtrsv_v2) == 72, "");
 #define KEY_cublasDtrsv_v2 56u
 
-/* cublas.api:295: learned 1370 */
+/* learned 1370 */
 struct wire_cublasCtrsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1462,7 +1462,7 @@ struct wire_cublasCtrsv_v2 {
 _Static_assert(sizeof(struct wire_cublasCtrsv_v2) == 72, "");
 #define KEY_cublasCtrsv_v2 56u
 
-/* cublas.api:298: learned 1371 */
+/* learned 1371 */
 struct wire_cublasZtrsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1477,7 +1477,7 @@ struct wire_cublasZtrsv_v2 {
 _Static_assert(sizeof(struct wire_cublasZtrsv_v2) == 72, "");
 #define KEY_cublasZtrsv_v2 56u
 
-/* cublas.api:301: learned 1372 */
+/* learned 1372 */
 struct wire_cublasStpsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1492,7 +1492,7 @@ struct wire_cublasStpsv_v2 {
 _Static_assert(sizeof(struct wire_cublasStpsv_v2) == 72, "");
 #define KEY_cublasStpsv_v2 52u
 
-/* cublas.api:303: learned 1373 */
+/* learned 1373 */
 struct wire_cublasDtpsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1507,7 +1507,7 @@ struct wire_cublasDtpsv_v2 {
 _Static_assert(sizeof(struct wire_cublasDtpsv_v2) == 72, "");
 #define KEY_cublasDtpsv_v2 52u
 
-/* cublas.api:305: learned 1374 */
+/* learned 1374 */
 struct wire_cublasCtpsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1522,7 +1522,7 @@ struct wire_cublasCtpsv_v2 {
 _Static_assert(sizeof(struct wire_cublasCtpsv_v2) == 72, "");
 #define KEY_cublasCtpsv_v2 52u
 
-/* cublas.api:308: learned 1375 */
+/* learned 1375 */
 struct wire_cublasZtpsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1537,7 +1537,7 @@ struct wire_cublasZtpsv_v2 {
 _Static_assert(sizeof(struct wire_cublasZtpsv_v2) == 72, "");
 #define KEY_cublasZtpsv_v2 52u
 
-/* cublas.api:311: learned 1376 */
+/* learned 1376 */
 struct wire_cublasStbsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1554,7 +1554,7 @@ struct wire_cublasStbsv_v2 {
 _Static_assert(sizeof(struct wire_cublasStbsv_v2) == 80, "");
 #define KEY_cublasStbsv_v2 60u
 
-/* cublas.api:314: learned 1377 */
+/* learned 1377 */
 struct wire_cublasDtbsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1571,7 +1571,7 @@ struct wire_cublasDtbsv_v2 {
 _Static_assert(sizeof(struct wire_cublasDtbsv_v2) == 80, "");
 #define KEY_cublasDtbsv_v2 60u
 
-/* cublas.api:317: learned 1378 */
+/* learned 1378 */
 struct wire_cublasCtbsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1588,7 +1588,7 @@ struct wire_cublasCtbsv_v2 {
 _Static_assert(sizeof(struct wire_cublasCtbsv_v2) == 80, "");
 #define KEY_cublasCtbsv_v2 60u
 
-/* cublas.api:320: learned 1379 */
+/* learned 1379 */
 struct wire_cublasZtbsv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1605,7 +1605,7 @@ struct wire_cublasZtbsv_v2 {
 _Static_assert(sizeof(struct wire_cublasZtbsv_v2) == 80, "");
 #define KEY_cublasZtbsv_v2 60u
 
-/* cublas.api:323: learned 1380 */
+/* learned 1380 */
 struct wire_cublasSsymv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1623,7 +1623,7 @@ struct wire_cublasSsymv_v2 {
 _Static_assert(sizeof(struct wire_cublasSsymv_v2) == 112, "");
 #define KEY_cublasSsymv_v2 52u
 
-/* cublas.api:326: learned 1381 */
+/* learned 1381 */
 struct wire_cublasDsymv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1641,7 +1641,7 @@ struct wire_cublasDsymv_v2 {
 _Static_assert(sizeof(struct wire_cublasDsymv_v2) == 112, "");
 #define KEY_cublasDsymv_v2 52u
 
-/* cublas.api:329: learned 1382 */
+/* learned 1382 */
 struct wire_cublasCsymv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1659,7 +1659,7 @@ struct wire_cublasCsymv_v2 {
 _Static_assert(sizeof(struct wire_cublasCsymv_v2) == 112, "");
 #define KEY_cublasCsymv_v2 52u
 
-/* cublas.api:332: learned 1383 */
+/* learned 1383 */
 struct wire_cublasZsymv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1677,7 +1677,7 @@ struct wire_cublasZsymv_v2 {
 _Static_assert(sizeof(struct wire_cublasZsymv_v2) == 112, "");
 #define KEY_cublasZsymv_v2 52u
 
-/* cublas.api:336: learned 1384 */
+/* learned 1384 */
 struct wire_cublasChemv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1695,7 +1695,7 @@ struct wire_cublasChemv_v2 {
 _Static_assert(sizeof(struct wire_cublasChemv_v2) == 112, "");
 #define KEY_cublasChemv_v2 52u
 
-/* cublas.api:339: learned 1385 */
+/* learned 1385 */
 struct wire_cublasZhemv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1713,7 +1713,7 @@ struct wire_cublasZhemv_v2 {
 _Static_assert(sizeof(struct wire_cublasZhemv_v2) == 112, "");
 #define KEY_cublasZhemv_v2 52u
 
-/* cublas.api:343: learned 1386 */
+/* learned 1386 */
 struct wire_cublasSsbmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1731,7 +1731,7 @@ struct wire_cublasSsbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasSsbmv_v2) == 112, "");
 #define KEY_cublasSsbmv_v2 56u
 
-/* cublas.api:346: learned 1387 */
+/* learned 1387 */
 struct wire_cublasDsbmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1749,7 +1749,7 @@ struct wire_cublasDsbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasDsbmv_v2) == 112, "");
 #define KEY_cublasDsbmv_v2 56u
 
-/* cublas.api:349: learned 1388 */
+/* learned 1388 */
 struct wire_cublasChbmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1767,7 +1767,7 @@ struct wire_cublasChbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasChbmv_v2) == 112, "");
 #define KEY_cublasChbmv_v2 56u
 
-/* cublas.api:352: learned 1389 */
+/* learned 1389 */
 struct wire_cublasZhbmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1785,7 +1785,7 @@ struct wire_cublasZhbmv_v2 {
 _Static_assert(sizeof(struct wire_cublasZhbmv_v2) == 112, "");
 #define KEY_cublasZhbmv_v2 56u
 
-/* cublas.api:356: learned 1390 */
+/* learned 1390 */
 struct wire_cublasSspmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1801,7 +1801,7 @@ struct wire_cublasSspmv_v2 {
 _Static_assert(sizeof(struct wire_cublasSspmv_v2) == 104, "");
 #define KEY_cublasSspmv_v2 48u
 
-/* cublas.api:359: learned 1391 */
+/* learned 1391 */
 struct wire_cublasDspmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1817,7 +1817,7 @@ struct wire_cublasDspmv_v2 {
 _Static_assert(sizeof(struct wire_cublasDspmv_v2) == 104, "");
 #define KEY_cublasDspmv_v2 48u
 
-/* cublas.api:362: learned 1392 */
+/* learned 1392 */
 struct wire_cublasChpmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1833,7 +1833,7 @@ struct wire_cublasChpmv_v2 {
 _Static_assert(sizeof(struct wire_cublasChpmv_v2) == 104, "");
 #define KEY_cublasChpmv_v2 48u
 
-/* cublas.api:365: learned 1393 */
+/* learned 1393 */
 struct wire_cublasZhpmv_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1849,7 +1849,7 @@ struct wire_cublasZhpmv_v2 {
 _Static_assert(sizeof(struct wire_cublasZhpmv_v2) == 104, "");
 #define KEY_cublasZhpmv_v2 48u
 
-/* cublas.api:369: learned 1394 */
+/* learned 1394 */
 struct wire_cublasSger_v2 {
 	struct cublas_state state;
 	int32_t m;
@@ -1866,7 +1866,7 @@ struct wire_cublasSger_v2 {
 _Static_assert(sizeof(struct wire_cublasSger_v2) == 96, "");
 #define KEY_cublasSger_v2 52u
 
-/* cublas.api:372: learned 1395 */
+/* learned 1395 */
 struct wire_cublasDger_v2 {
 	struct cublas_state state;
 	int32_t m;
@@ -1883,7 +1883,7 @@ struct wire_cublasDger_v2 {
 _Static_assert(sizeof(struct wire_cublasDger_v2) == 96, "");
 #define KEY_cublasDger_v2 52u
 
-/* cublas.api:375: learned 1396 */
+/* learned 1396 */
 struct wire_cublasCgeru_v2 {
 	struct cublas_state state;
 	int32_t m;
@@ -1900,7 +1900,7 @@ struct wire_cublasCgeru_v2 {
 _Static_assert(sizeof(struct wire_cublasCgeru_v2) == 96, "");
 #define KEY_cublasCgeru_v2 52u
 
-/* cublas.api:378: learned 1397 */
+/* learned 1397 */
 struct wire_cublasCgerc_v2 {
 	struct cublas_state state;
 	int32_t m;
@@ -1917,7 +1917,7 @@ struct wire_cublasCgerc_v2 {
 _Static_assert(sizeof(struct wire_cublasCgerc_v2) == 96, "");
 #define KEY_cublasCgerc_v2 52u
 
-/* cublas.api:381: learned 1398 */
+/* learned 1398 */
 struct wire_cublasZgeru_v2 {
 	struct cublas_state state;
 	int32_t m;
@@ -1934,7 +1934,7 @@ struct wire_cublasZgeru_v2 {
 _Static_assert(sizeof(struct wire_cublasZgeru_v2) == 96, "");
 #define KEY_cublasZgeru_v2 52u
 
-/* cublas.api:384: learned 1399 */
+/* learned 1399 */
 struct wire_cublasZgerc_v2 {
 	struct cublas_state state;
 	int32_t m;
@@ -1951,7 +1951,7 @@ struct wire_cublasZgerc_v2 {
 _Static_assert(sizeof(struct wire_cublasZgerc_v2) == 96, "");
 #define KEY_cublasZgerc_v2 52u
 
-/* cublas.api:387: learned 1400 */
+/* learned 1400 */
 struct wire_cublasSsyr_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1965,7 +1965,7 @@ struct wire_cublasSsyr_v2 {
 _Static_assert(sizeof(struct wire_cublasSsyr_v2) == 80, "");
 #define KEY_cublasSsyr_v2 48u
 
-/* cublas.api:389: learned 1401 */
+/* learned 1401 */
 struct wire_cublasDsyr_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1979,7 +1979,7 @@ struct wire_cublasDsyr_v2 {
 _Static_assert(sizeof(struct wire_cublasDsyr_v2) == 80, "");
 #define KEY_cublasDsyr_v2 48u
 
-/* cublas.api:391: learned 1402 */
+/* learned 1402 */
 struct wire_cublasCsyr_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -1993,7 +1993,7 @@ struct wire_cublasCsyr_v2 {
 _Static_assert(sizeof(struct wire_cublasCsyr_v2) == 80, "");
 #define KEY_cublasCsyr_v2 48u
 
-/* cublas.api:393: learned 1403 */
+/* learned 1403 */
 struct wire_cublasZsyr_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2007,7 +2007,7 @@ struct wire_cublasZsyr_v2 {
 _Static_assert(sizeof(struct wire_cublasZsyr_v2) == 80, "");
 #define KEY_cublasZsyr_v2 48u
 
-/* cublas.api:396: learned 1404 */
+/* learned 1404 */
 struct wire_cublasCher_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2021,7 +2021,7 @@ struct wire_cublasCher_v2 {
 _Static_assert(sizeof(struct wire_cublasCher_v2) == 80, "");
 #define KEY_cublasCher_v2 48u
 
-/* cublas.api:398: learned 1405 */
+/* learned 1405 */
 struct wire_cublasZher_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2035,7 +2035,7 @@ struct wire_cublasZher_v2 {
 _Static_assert(sizeof(struct wire_cublasZher_v2) == 80, "");
 #define KEY_cublasZher_v2 48u
 
-/* cublas.api:401: learned 1406 */
+/* learned 1406 */
 struct wire_cublasSspr_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2049,7 +2049,7 @@ struct wire_cublasSspr_v2 {
 _Static_assert(sizeof(struct wire_cublasSspr_v2) == 80, "");
 #define KEY_cublasSspr_v2 44u
 
-/* cublas.api:403: learned 1407 */
+/* learned 1407 */
 struct wire_cublasDspr_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2063,7 +2063,7 @@ struct wire_cublasDspr_v2 {
 _Static_assert(sizeof(struct wire_cublasDspr_v2) == 80, "");
 #define KEY_cublasDspr_v2 44u
 
-/* cublas.api:405: learned 1408 */
+/* learned 1408 */
 struct wire_cublasChpr_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2077,7 +2077,7 @@ struct wire_cublasChpr_v2 {
 _Static_assert(sizeof(struct wire_cublasChpr_v2) == 80, "");
 #define KEY_cublasChpr_v2 44u
 
-/* cublas.api:407: learned 1409 */
+/* learned 1409 */
 struct wire_cublasZhpr_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2091,7 +2091,7 @@ struct wire_cublasZhpr_v2 {
 _Static_assert(sizeof(struct wire_cublasZhpr_v2) == 80, "");
 #define KEY_cublasZhpr_v2 44u
 
-/* cublas.api:409: learned 1410 */
+/* learned 1410 */
 struct wire_cublasSsyr2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2108,7 +2108,7 @@ struct wire_cublasSsyr2_v2 {
 _Static_assert(sizeof(struct wire_cublasSsyr2_v2) == 96, "");
 #define KEY_cublasSsyr2_v2 52u
 
-/* cublas.api:412: learned 1411 */
+/* learned 1411 */
 struct wire_cublasDsyr2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2125,7 +2125,7 @@ struct wire_cublasDsyr2_v2 {
 _Static_assert(sizeof(struct wire_cublasDsyr2_v2) == 96, "");
 #define KEY_cublasDsyr2_v2 52u
 
-/* cublas.api:415: learned 1412 */
+/* learned 1412 */
 struct wire_cublasCsyr2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2142,7 +2142,7 @@ struct wire_cublasCsyr2_v2 {
 _Static_assert(sizeof(struct wire_cublasCsyr2_v2) == 96, "");
 #define KEY_cublasCsyr2_v2 52u
 
-/* cublas.api:418: learned 1413 */
+/* learned 1413 */
 struct wire_cublasZsyr2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2159,7 +2159,7 @@ struct wire_cublasZsyr2_v2 {
 _Static_assert(sizeof(struct wire_cublasZsyr2_v2) == 96, "");
 #define KEY_cublasZsyr2_v2 52u
 
-/* cublas.api:421: learned 1414 */
+/* learned 1414 */
 struct wire_cublasCher2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2176,7 +2176,7 @@ struct wire_cublasCher2_v2 {
 _Static_assert(sizeof(struct wire_cublasCher2_v2) == 96, "");
 #define KEY_cublasCher2_v2 52u
 
-/* cublas.api:424: learned 1415 */
+/* learned 1415 */
 struct wire_cublasZher2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2193,7 +2193,7 @@ struct wire_cublasZher2_v2 {
 _Static_assert(sizeof(struct wire_cublasZher2_v2) == 96, "");
 #define KEY_cublasZher2_v2 52u
 
-/* cublas.api:427: learned 1416 */
+/* learned 1416 */
 struct wire_cublasSspr2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2208,7 +2208,7 @@ struct wire_cublasSspr2_v2 {
 _Static_assert(sizeof(struct wire_cublasSspr2_v2) == 88, "");
 #define KEY_cublasSspr2_v2 48u
 
-/* cublas.api:430: learned 1417 */
+/* learned 1417 */
 struct wire_cublasDspr2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2223,7 +2223,7 @@ struct wire_cublasDspr2_v2 {
 _Static_assert(sizeof(struct wire_cublasDspr2_v2) == 88, "");
 #define KEY_cublasDspr2_v2 48u
 
-/* cublas.api:433: learned 1418 */
+/* learned 1418 */
 struct wire_cublasChpr2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2238,7 +2238,7 @@ struct wire_cublasChpr2_v2 {
 _Static_assert(sizeof(struct wire_cublasChpr2_v2) == 88, "");
 #define KEY_cublasChpr2_v2 48u
 
-/* cublas.api:436: learned 1419 */
+/* learned 1419 */
 struct wire_cublasZhpr2_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2253,7 +2253,7 @@ struct wire_cublasZhpr2_v2 {
 _Static_assert(sizeof(struct wire_cublasZhpr2_v2) == 88, "");
 #define KEY_cublasZhpr2_v2 48u
 
-/* cublas.api:439: learned 1420 */
+/* learned 1420 */
 struct wire_cublasSgemvBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -2273,7 +2273,7 @@ struct wire_cublasSgemvBatched {
 _Static_assert(sizeof(struct wire_cublasSgemvBatched) == 120, "");
 #define KEY_cublasSgemvBatched 60u
 
-/* cublas.api:443: learned 1421 */
+/* learned 1421 */
 struct wire_cublasDgemvBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -2293,7 +2293,7 @@ struct wire_cublasDgemvBatched {
 _Static_assert(sizeof(struct wire_cublasDgemvBatched) == 120, "");
 #define KEY_cublasDgemvBatched 60u
 
-/* cublas.api:447: learned 1422 */
+/* learned 1422 */
 struct wire_cublasCgemvBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -2313,7 +2313,7 @@ struct wire_cublasCgemvBatched {
 _Static_assert(sizeof(struct wire_cublasCgemvBatched) == 120, "");
 #define KEY_cublasCgemvBatched 60u
 
-/* cublas.api:451: learned 1423 */
+/* learned 1423 */
 struct wire_cublasZgemvBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -2333,7 +2333,7 @@ struct wire_cublasZgemvBatched {
 _Static_assert(sizeof(struct wire_cublasZgemvBatched) == 120, "");
 #define KEY_cublasZgemvBatched 60u
 
-/* cublas.api:455: learned 1424 */
+/* learned 1424 */
 struct wire_cublasHSHgemvBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -2353,7 +2353,7 @@ struct wire_cublasHSHgemvBatched {
 _Static_assert(sizeof(struct wire_cublasHSHgemvBatched) == 120, "");
 #define KEY_cublasHSHgemvBatched 60u
 
-/* cublas.api:459: learned 1425 */
+/* learned 1425 */
 struct wire_cublasHSSgemvBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -2373,7 +2373,7 @@ struct wire_cublasHSSgemvBatched {
 _Static_assert(sizeof(struct wire_cublasHSSgemvBatched) == 120, "");
 #define KEY_cublasHSSgemvBatched 60u
 
-/* cublas.api:463: learned 1426 */
+/* learned 1426 */
 struct wire_cublasTSTgemvBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -2393,7 +2393,7 @@ struct wire_cublasTSTgemvBatched {
 _Static_assert(sizeof(struct wire_cublasTSTgemvBatched) == 120, "");
 #define KEY_cublasTSTgemvBatched 60u
 
-/* cublas.api:467: learned 1427 */
+/* learned 1427 */
 struct wire_cublasTSSgemvBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -2413,7 +2413,7 @@ struct wire_cublasTSSgemvBatched {
 _Static_assert(sizeof(struct wire_cublasTSSgemvBatched) == 120, "");
 #define KEY_cublasTSSgemvBatched 60u
 
-/* cublas.api:471: learned 1428 */
+/* learned 1428 */
 struct wire_cublasSgemvStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -2436,7 +2436,7 @@ struct wire_cublasSgemvStridedBatched {
 _Static_assert(sizeof(struct wire_cublasSgemvStridedBatched) == 144, "");
 #define KEY_cublasSgemvStridedBatched 84u
 
-/* cublas.api:475: learned 1429 */
+/* learned 1429 */
 struct wire_cublasDgemvStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -2459,7 +2459,7 @@ struct wire_cublasDgemvStridedBatched {
 _Static_assert(sizeof(struct wire_cublasDgemvStridedBatched) == 144, "");
 #define KEY_cublasDgemvStridedBatched 84u
 
-/* cublas.api:479: learned 1430 */
+/* learned 1430 */
 struct wire_cublasCgemvStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -2482,7 +2482,7 @@ struct wire_cublasCgemvStridedBatched {
 _Static_assert(sizeof(struct wire_cublasCgemvStridedBatched) == 144, "");
 #define KEY_cublasCgemvStridedBatched 84u
 
-/* cublas.api:483: learned 1431 */
+/* learned 1431 */
 struct wire_cublasZgemvStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -2505,7 +2505,7 @@ struct wire_cublasZgemvStridedBatched {
 _Static_assert(sizeof(struct wire_cublasZgemvStridedBatched) == 144, "");
 #define KEY_cublasZgemvStridedBatched 84u
 
-/* cublas.api:488: learned 1432 */
+/* learned 1432 */
 struct wire_cublasHSHgemvStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -2528,7 +2528,7 @@ struct wire_cublasHSHgemvStridedBatched {
 _Static_assert(sizeof(struct wire_cublasHSHgemvStridedBatched) == 144, "");
 #define KEY_cublasHSHgemvStridedBatched 84u
 
-/* cublas.api:492: learned 1433 */
+/* learned 1433 */
 struct wire_cublasHSSgemvStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -2551,7 +2551,7 @@ struct wire_cublasHSSgemvStridedBatched {
 _Static_assert(sizeof(struct wire_cublasHSSgemvStridedBatched) == 144, "");
 #define KEY_cublasHSSgemvStridedBatched 84u
 
-/* cublas.api:496: learned 1434 */
+/* learned 1434 */
 struct wire_cublasTSTgemvStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -2574,7 +2574,7 @@ struct wire_cublasTSTgemvStridedBatched {
 _Static_assert(sizeof(struct wire_cublasTSTgemvStridedBatched) == 144, "");
 #define KEY_cublasTSTgemvStridedBatched 84u
 
-/* cublas.api:500: learned 1435 */
+/* learned 1435 */
 struct wire_cublasTSSgemvStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -2597,7 +2597,7 @@ struct wire_cublasTSSgemvStridedBatched {
 _Static_assert(sizeof(struct wire_cublasTSSgemvStridedBatched) == 144, "");
 #define KEY_cublasTSSgemvStridedBatched 84u
 
-/* cublas.api:504: learned 1436 */
+/* learned 1436 */
 struct wire_cublasSgemm_v2 {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2617,7 +2617,7 @@ struct wire_cublasSgemm_v2 {
 _Static_assert(sizeof(struct wire_cublasSgemm_v2) == 120, "");
 #define KEY_cublasSgemm_v2 64u
 
-/* cublas.api:507: learned 1437 */
+/* learned 1437 */
 struct wire_cublasDgemm_v2 {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2637,7 +2637,7 @@ struct wire_cublasDgemm_v2 {
 _Static_assert(sizeof(struct wire_cublasDgemm_v2) == 120, "");
 #define KEY_cublasDgemm_v2 64u
 
-/* cublas.api:510: learned 1438 */
+/* learned 1438 */
 struct wire_cublasCgemm_v2 {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2657,7 +2657,7 @@ struct wire_cublasCgemm_v2 {
 _Static_assert(sizeof(struct wire_cublasCgemm_v2) == 120, "");
 #define KEY_cublasCgemm_v2 64u
 
-/* cublas.api:514: learned 1439 */
+/* learned 1439 */
 struct wire_cublasCgemm3m {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2677,7 +2677,7 @@ struct wire_cublasCgemm3m {
 _Static_assert(sizeof(struct wire_cublasCgemm3m) == 120, "");
 #define KEY_cublasCgemm3m 64u
 
-/* cublas.api:518: learned 1440 */
+/* learned 1440 */
 struct wire_cublasCgemm3mEx {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2701,7 +2701,7 @@ struct wire_cublasCgemm3mEx {
 _Static_assert(sizeof(struct wire_cublasCgemm3mEx) == 136, "");
 #define KEY_cublasCgemm3mEx 76u
 
-/* cublas.api:522: learned 1441 */
+/* learned 1441 */
 struct wire_cublasZgemm_v2 {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2721,7 +2721,7 @@ struct wire_cublasZgemm_v2 {
 _Static_assert(sizeof(struct wire_cublasZgemm_v2) == 120, "");
 #define KEY_cublasZgemm_v2 64u
 
-/* cublas.api:526: learned 1442 */
+/* learned 1442 */
 struct wire_cublasZgemm3m {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2741,7 +2741,7 @@ struct wire_cublasZgemm3m {
 _Static_assert(sizeof(struct wire_cublasZgemm3m) == 120, "");
 #define KEY_cublasZgemm3m 64u
 
-/* cublas.api:530: learned 1443 */
+/* learned 1443 */
 struct wire_cublasHgemm {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2761,7 +2761,7 @@ struct wire_cublasHgemm {
 _Static_assert(sizeof(struct wire_cublasHgemm) == 120, "");
 #define KEY_cublasHgemm 64u
 
-/* cublas.api:533: learned 1444 */
+/* learned 1444 */
 struct wire_cublasSgemmEx {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2785,7 +2785,7 @@ struct wire_cublasSgemmEx {
 _Static_assert(sizeof(struct wire_cublasSgemmEx) == 136, "");
 #define KEY_cublasSgemmEx 76u
 
-/* cublas.api:537: learned 1445 */
+/* learned 1445 */
 struct wire_cublasGemmEx {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2811,7 +2811,7 @@ struct wire_cublasGemmEx {
 _Static_assert(sizeof(struct wire_cublasGemmEx) == 144, "");
 #define KEY_cublasGemmEx 84u
 
-/* cublas.api:542: learned 1446 */
+/* learned 1446 */
 struct wire_cublasCgemmEx {
 	struct cublas_state state;
 	uint32_t transa;
@@ -2835,7 +2835,7 @@ struct wire_cublasCgemmEx {
 _Static_assert(sizeof(struct wire_cublasCgemmEx) == 136, "");
 #define KEY_cublasCgemmEx 76u
 
-/* cublas.api:546: learned 1447 */
+/* learned 1447 */
 struct wire_cublasSsyrk_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2852,7 +2852,7 @@ struct wire_cublasSsyrk_v2 {
 _Static_assert(sizeof(struct wire_cublasSsyrk_v2) == 104, "");
 #define KEY_cublasSsyrk_v2 56u
 
-/* cublas.api:549: learned 1448 */
+/* learned 1448 */
 struct wire_cublasDsyrk_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2869,7 +2869,7 @@ struct wire_cublasDsyrk_v2 {
 _Static_assert(sizeof(struct wire_cublasDsyrk_v2) == 104, "");
 #define KEY_cublasDsyrk_v2 56u
 
-/* cublas.api:552: learned 1449 */
+/* learned 1449 */
 struct wire_cublasCsyrk_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2886,7 +2886,7 @@ struct wire_cublasCsyrk_v2 {
 _Static_assert(sizeof(struct wire_cublasCsyrk_v2) == 104, "");
 #define KEY_cublasCsyrk_v2 56u
 
-/* cublas.api:555: learned 1450 */
+/* learned 1450 */
 struct wire_cublasZsyrk_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2903,7 +2903,7 @@ struct wire_cublasZsyrk_v2 {
 _Static_assert(sizeof(struct wire_cublasZsyrk_v2) == 104, "");
 #define KEY_cublasZsyrk_v2 56u
 
-/* cublas.api:558: learned 1451 */
+/* learned 1451 */
 struct wire_cublasCsyrkEx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2922,7 +2922,7 @@ struct wire_cublasCsyrkEx {
 _Static_assert(sizeof(struct wire_cublasCsyrkEx) == 112, "");
 #define KEY_cublasCsyrkEx 64u
 
-/* cublas.api:562: learned 1452 */
+/* learned 1452 */
 struct wire_cublasCsyrk3mEx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2941,7 +2941,7 @@ struct wire_cublasCsyrk3mEx {
 _Static_assert(sizeof(struct wire_cublasCsyrk3mEx) == 112, "");
 #define KEY_cublasCsyrk3mEx 64u
 
-/* cublas.api:566: learned 1453 */
+/* learned 1453 */
 struct wire_cublasCherk_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2958,7 +2958,7 @@ struct wire_cublasCherk_v2 {
 _Static_assert(sizeof(struct wire_cublasCherk_v2) == 104, "");
 #define KEY_cublasCherk_v2 56u
 
-/* cublas.api:569: learned 1454 */
+/* learned 1454 */
 struct wire_cublasZherk_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2975,7 +2975,7 @@ struct wire_cublasZherk_v2 {
 _Static_assert(sizeof(struct wire_cublasZherk_v2) == 104, "");
 #define KEY_cublasZherk_v2 56u
 
-/* cublas.api:572: learned 1455 */
+/* learned 1455 */
 struct wire_cublasCherkEx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -2994,7 +2994,7 @@ struct wire_cublasCherkEx {
 _Static_assert(sizeof(struct wire_cublasCherkEx) == 112, "");
 #define KEY_cublasCherkEx 64u
 
-/* cublas.api:575: learned 1456 */
+/* learned 1456 */
 struct wire_cublasCherk3mEx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3013,7 +3013,7 @@ struct wire_cublasCherk3mEx {
 _Static_assert(sizeof(struct wire_cublasCherk3mEx) == 112, "");
 #define KEY_cublasCherk3mEx 64u
 
-/* cublas.api:578: learned 1457 */
+/* learned 1457 */
 struct wire_cublasSsyr2k_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3033,7 +3033,7 @@ struct wire_cublasSsyr2k_v2 {
 _Static_assert(sizeof(struct wire_cublasSsyr2k_v2) == 120, "");
 #define KEY_cublasSsyr2k_v2 60u
 
-/* cublas.api:581: learned 1458 */
+/* learned 1458 */
 struct wire_cublasDsyr2k_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3053,7 +3053,7 @@ struct wire_cublasDsyr2k_v2 {
 _Static_assert(sizeof(struct wire_cublasDsyr2k_v2) == 120, "");
 #define KEY_cublasDsyr2k_v2 60u
 
-/* cublas.api:584: learned 1459 */
+/* learned 1459 */
 struct wire_cublasCsyr2k_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3073,7 +3073,7 @@ struct wire_cublasCsyr2k_v2 {
 _Static_assert(sizeof(struct wire_cublasCsyr2k_v2) == 120, "");
 #define KEY_cublasCsyr2k_v2 60u
 
-/* cublas.api:588: learned 1460 */
+/* learned 1460 */
 struct wire_cublasZsyr2k_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3093,7 +3093,7 @@ struct wire_cublasZsyr2k_v2 {
 _Static_assert(sizeof(struct wire_cublasZsyr2k_v2) == 120, "");
 #define KEY_cublasZsyr2k_v2 60u
 
-/* cublas.api:592: learned 1461 */
+/* learned 1461 */
 struct wire_cublasCher2k_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3113,7 +3113,7 @@ struct wire_cublasCher2k_v2 {
 _Static_assert(sizeof(struct wire_cublasCher2k_v2) == 120, "");
 #define KEY_cublasCher2k_v2 60u
 
-/* cublas.api:596: learned 1462 */
+/* learned 1462 */
 struct wire_cublasZher2k_v2 {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3133,7 +3133,7 @@ struct wire_cublasZher2k_v2 {
 _Static_assert(sizeof(struct wire_cublasZher2k_v2) == 120, "");
 #define KEY_cublasZher2k_v2 60u
 
-/* cublas.api:600: learned 1463 */
+/* learned 1463 */
 struct wire_cublasSsyrkx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3153,7 +3153,7 @@ struct wire_cublasSsyrkx {
 _Static_assert(sizeof(struct wire_cublasSsyrkx) == 120, "");
 #define KEY_cublasSsyrkx 60u
 
-/* cublas.api:603: learned 1464 */
+/* learned 1464 */
 struct wire_cublasDsyrkx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3173,7 +3173,7 @@ struct wire_cublasDsyrkx {
 _Static_assert(sizeof(struct wire_cublasDsyrkx) == 120, "");
 #define KEY_cublasDsyrkx 60u
 
-/* cublas.api:606: learned 1465 */
+/* learned 1465 */
 struct wire_cublasCsyrkx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3193,7 +3193,7 @@ struct wire_cublasCsyrkx {
 _Static_assert(sizeof(struct wire_cublasCsyrkx) == 120, "");
 #define KEY_cublasCsyrkx 60u
 
-/* cublas.api:610: learned 1466 */
+/* learned 1466 */
 struct wire_cublasZsyrkx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3213,7 +3213,7 @@ struct wire_cublasZsyrkx {
 _Static_assert(sizeof(struct wire_cublasZsyrkx) == 120, "");
 #define KEY_cublasZsyrkx 60u
 
-/* cublas.api:614: learned 1467 */
+/* learned 1467 */
 struct wire_cublasCherkx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3233,7 +3233,7 @@ struct wire_cublasCherkx {
 _Static_assert(sizeof(struct wire_cublasCherkx) == 120, "");
 #define KEY_cublasCherkx 60u
 
-/* cublas.api:617: learned 1468 */
+/* learned 1468 */
 struct wire_cublasZherkx {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -3253,7 +3253,7 @@ struct wire_cublasZherkx {
 _Static_assert(sizeof(struct wire_cublasZherkx) == 120, "");
 #define KEY_cublasZherkx 60u
 
-/* cublas.api:621: learned 1469 */
+/* learned 1469 */
 struct wire_cublasSsymm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3273,7 +3273,7 @@ struct wire_cublasSsymm_v2 {
 _Static_assert(sizeof(struct wire_cublasSsymm_v2) == 120, "");
 #define KEY_cublasSsymm_v2 60u
 
-/* cublas.api:624: learned 1470 */
+/* learned 1470 */
 struct wire_cublasDsymm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3293,7 +3293,7 @@ struct wire_cublasDsymm_v2 {
 _Static_assert(sizeof(struct wire_cublasDsymm_v2) == 120, "");
 #define KEY_cublasDsymm_v2 60u
 
-/* cublas.api:627: learned 1471 */
+/* learned 1471 */
 struct wire_cublasCsymm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3313,7 +3313,7 @@ struct wire_cublasCsymm_v2 {
 _Static_assert(sizeof(struct wire_cublasCsymm_v2) == 120, "");
 #define KEY_cublasCsymm_v2 60u
 
-/* cublas.api:631: learned 1472 */
+/* learned 1472 */
 struct wire_cublasZsymm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3333,7 +3333,7 @@ struct wire_cublasZsymm_v2 {
 _Static_assert(sizeof(struct wire_cublasZsymm_v2) == 120, "");
 #define KEY_cublasZsymm_v2 60u
 
-/* cublas.api:635: learned 1473 */
+/* learned 1473 */
 struct wire_cublasChemm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3353,7 +3353,7 @@ struct wire_cublasChemm_v2 {
 _Static_assert(sizeof(struct wire_cublasChemm_v2) == 120, "");
 #define KEY_cublasChemm_v2 60u
 
-/* cublas.api:639: learned 1474 */
+/* learned 1474 */
 struct wire_cublasZhemm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3373,7 +3373,7 @@ struct wire_cublasZhemm_v2 {
 _Static_assert(sizeof(struct wire_cublasZhemm_v2) == 120, "");
 #define KEY_cublasZhemm_v2 60u
 
-/* cublas.api:643: learned 1475 */
+/* learned 1475 */
 struct wire_cublasStrsm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3391,7 +3391,7 @@ struct wire_cublasStrsm_v2 {
 _Static_assert(sizeof(struct wire_cublasStrsm_v2) == 96, "");
 #define KEY_cublasStrsm_v2 64u
 
-/* cublas.api:646: learned 1476 */
+/* learned 1476 */
 struct wire_cublasDtrsm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3409,7 +3409,7 @@ struct wire_cublasDtrsm_v2 {
 _Static_assert(sizeof(struct wire_cublasDtrsm_v2) == 96, "");
 #define KEY_cublasDtrsm_v2 64u
 
-/* cublas.api:649: learned 1477 */
+/* learned 1477 */
 struct wire_cublasCtrsm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3427,7 +3427,7 @@ struct wire_cublasCtrsm_v2 {
 _Static_assert(sizeof(struct wire_cublasCtrsm_v2) == 96, "");
 #define KEY_cublasCtrsm_v2 64u
 
-/* cublas.api:652: learned 1478 */
+/* learned 1478 */
 struct wire_cublasZtrsm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3445,7 +3445,7 @@ struct wire_cublasZtrsm_v2 {
 _Static_assert(sizeof(struct wire_cublasZtrsm_v2) == 96, "");
 #define KEY_cublasZtrsm_v2 64u
 
-/* cublas.api:655: learned 1479 */
+/* learned 1479 */
 struct wire_cublasStrmm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3466,7 +3466,7 @@ struct wire_cublasStrmm_v2 {
 _Static_assert(sizeof(struct wire_cublasStrmm_v2) == 112, "");
 #define KEY_cublasStrmm_v2 68u
 
-/* cublas.api:658: learned 1480 */
+/* learned 1480 */
 struct wire_cublasDtrmm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3487,7 +3487,7 @@ struct wire_cublasDtrmm_v2 {
 _Static_assert(sizeof(struct wire_cublasDtrmm_v2) == 112, "");
 #define KEY_cublasDtrmm_v2 68u
 
-/* cublas.api:662: learned 1481 */
+/* learned 1481 */
 struct wire_cublasCtrmm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3508,7 +3508,7 @@ struct wire_cublasCtrmm_v2 {
 _Static_assert(sizeof(struct wire_cublasCtrmm_v2) == 112, "");
 #define KEY_cublasCtrmm_v2 68u
 
-/* cublas.api:666: learned 1482 */
+/* learned 1482 */
 struct wire_cublasZtrmm_v2 {
 	struct cublas_state state;
 	uint32_t side;
@@ -3529,7 +3529,7 @@ struct wire_cublasZtrmm_v2 {
 _Static_assert(sizeof(struct wire_cublasZtrmm_v2) == 112, "");
 #define KEY_cublasZtrmm_v2 68u
 
-/* cublas.api:670: learned 1483 */
+/* learned 1483 */
 struct wire_cublasHgemmBatched {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3551,7 +3551,7 @@ struct wire_cublasHgemmBatched {
 _Static_assert(sizeof(struct wire_cublasHgemmBatched) == 128, "");
 #define KEY_cublasHgemmBatched 68u
 
-/* cublas.api:674: learned 1484 */
+/* learned 1484 */
 struct wire_cublasSgemmBatched {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3573,7 +3573,7 @@ struct wire_cublasSgemmBatched {
 _Static_assert(sizeof(struct wire_cublasSgemmBatched) == 128, "");
 #define KEY_cublasSgemmBatched 68u
 
-/* cublas.api:678: learned 1485 */
+/* learned 1485 */
 struct wire_cublasDgemmBatched {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3595,7 +3595,7 @@ struct wire_cublasDgemmBatched {
 _Static_assert(sizeof(struct wire_cublasDgemmBatched) == 128, "");
 #define KEY_cublasDgemmBatched 68u
 
-/* cublas.api:682: learned 1486 */
+/* learned 1486 */
 struct wire_cublasCgemmBatched {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3617,7 +3617,7 @@ struct wire_cublasCgemmBatched {
 _Static_assert(sizeof(struct wire_cublasCgemmBatched) == 128, "");
 #define KEY_cublasCgemmBatched 68u
 
-/* cublas.api:686: learned 1487 */
+/* learned 1487 */
 struct wire_cublasCgemm3mBatched {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3639,7 +3639,7 @@ struct wire_cublasCgemm3mBatched {
 _Static_assert(sizeof(struct wire_cublasCgemm3mBatched) == 128, "");
 #define KEY_cublasCgemm3mBatched 68u
 
-/* cublas.api:690: learned 1488 */
+/* learned 1488 */
 struct wire_cublasZgemmBatched {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3661,7 +3661,7 @@ struct wire_cublasZgemmBatched {
 _Static_assert(sizeof(struct wire_cublasZgemmBatched) == 128, "");
 #define KEY_cublasZgemmBatched 68u
 
-/* cublas.api:695: learned 1489 */
+/* learned 1489 */
 struct wire_cublasHgemmStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -3686,7 +3686,7 @@ struct wire_cublasHgemmStridedBatched {
 _Static_assert(sizeof(struct wire_cublasHgemmStridedBatched) == 152, "");
 #define KEY_cublasHgemmStridedBatched 92u
 
-/* cublas.api:700: learned 1490 */
+/* learned 1490 */
 struct wire_cublasSgemmStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -3711,7 +3711,7 @@ struct wire_cublasSgemmStridedBatched {
 _Static_assert(sizeof(struct wire_cublasSgemmStridedBatched) == 152, "");
 #define KEY_cublasSgemmStridedBatched 92u
 
-/* cublas.api:705: learned 1491 */
+/* learned 1491 */
 struct wire_cublasDgemmStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -3736,7 +3736,7 @@ struct wire_cublasDgemmStridedBatched {
 _Static_assert(sizeof(struct wire_cublasDgemmStridedBatched) == 152, "");
 #define KEY_cublasDgemmStridedBatched 92u
 
-/* cublas.api:710: learned 1492 */
+/* learned 1492 */
 struct wire_cublasCgemmStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -3761,7 +3761,7 @@ struct wire_cublasCgemmStridedBatched {
 _Static_assert(sizeof(struct wire_cublasCgemmStridedBatched) == 152, "");
 #define KEY_cublasCgemmStridedBatched 92u
 
-/* cublas.api:715: learned 1493 */
+/* learned 1493 */
 struct wire_cublasCgemm3mStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -3786,7 +3786,7 @@ struct wire_cublasCgemm3mStridedBatched {
 _Static_assert(sizeof(struct wire_cublasCgemm3mStridedBatched) == 152, "");
 #define KEY_cublasCgemm3mStridedBatched 92u
 
-/* cublas.api:720: learned 1494 */
+/* learned 1494 */
 struct wire_cublasZgemmStridedBatched {
 	struct cublas_state state;
 	int64_t strideA;
@@ -3811,7 +3811,7 @@ struct wire_cublasZgemmStridedBatched {
 _Static_assert(sizeof(struct wire_cublasZgemmStridedBatched) == 152, "");
 #define KEY_cublasZgemmStridedBatched 92u
 
-/* cublas.api:725: learned 1495 */
+/* learned 1495 */
 struct wire_cublasGemmBatchedEx {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3837,7 +3837,7 @@ struct wire_cublasGemmBatchedEx {
 _Static_assert(sizeof(struct wire_cublasGemmBatchedEx) == 144, "");
 #define KEY_cublasGemmBatchedEx 88u
 
-/* cublas.api:731: learned 1496 */
+/* learned 1496 */
 struct wire_cublasGemmStridedBatchedEx {
 	struct cublas_state state;
 	int64_t strideA;
@@ -3866,7 +3866,7 @@ struct wire_cublasGemmStridedBatchedEx {
 _Static_assert(sizeof(struct wire_cublasGemmStridedBatchedEx) == 168, "");
 #define KEY_cublasGemmStridedBatchedEx 112u
 
-/* cublas.api:777: learned 1497 */
+/* learned 1497 */
 struct wire_cublasSgeam {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3886,7 +3886,7 @@ struct wire_cublasSgeam {
 _Static_assert(sizeof(struct wire_cublasSgeam) == 120, "");
 #define KEY_cublasSgeam 60u
 
-/* cublas.api:780: learned 1498 */
+/* learned 1498 */
 struct wire_cublasDgeam {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3906,7 +3906,7 @@ struct wire_cublasDgeam {
 _Static_assert(sizeof(struct wire_cublasDgeam) == 120, "");
 #define KEY_cublasDgeam 60u
 
-/* cublas.api:783: learned 1499 */
+/* learned 1499 */
 struct wire_cublasCgeam {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3926,7 +3926,7 @@ struct wire_cublasCgeam {
 _Static_assert(sizeof(struct wire_cublasCgeam) == 120, "");
 #define KEY_cublasCgeam 60u
 
-/* cublas.api:787: learned 1500 */
+/* learned 1500 */
 struct wire_cublasZgeam {
 	struct cublas_state state;
 	uint32_t transa;
@@ -3946,7 +3946,7 @@ struct wire_cublasZgeam {
 _Static_assert(sizeof(struct wire_cublasZgeam) == 120, "");
 #define KEY_cublasZgeam 60u
 
-/* cublas.api:791: learned 1501 */
+/* learned 1501 */
 struct wire_cublasStrsmBatched {
 	struct cublas_state state;
 	uint32_t side;
@@ -3966,7 +3966,7 @@ struct wire_cublasStrsmBatched {
 _Static_assert(sizeof(struct wire_cublasStrsmBatched) == 104, "");
 #define KEY_cublasStrsmBatched 68u
 
-/* cublas.api:795: learned 1502 */
+/* learned 1502 */
 struct wire_cublasDtrsmBatched {
 	struct cublas_state state;
 	uint32_t side;
@@ -3986,7 +3986,7 @@ struct wire_cublasDtrsmBatched {
 _Static_assert(sizeof(struct wire_cublasDtrsmBatched) == 104, "");
 #define KEY_cublasDtrsmBatched 68u
 
-/* cublas.api:799: learned 1503 */
+/* learned 1503 */
 struct wire_cublasCtrsmBatched {
 	struct cublas_state state;
 	uint32_t side;
@@ -4006,7 +4006,7 @@ struct wire_cublasCtrsmBatched {
 _Static_assert(sizeof(struct wire_cublasCtrsmBatched) == 104, "");
 #define KEY_cublasCtrsmBatched 68u
 
-/* cublas.api:803: learned 1504 */
+/* learned 1504 */
 struct wire_cublasZtrsmBatched {
 	struct cublas_state state;
 	uint32_t side;
@@ -4026,7 +4026,7 @@ struct wire_cublasZtrsmBatched {
 _Static_assert(sizeof(struct wire_cublasZtrsmBatched) == 104, "");
 #define KEY_cublasZtrsmBatched 68u
 
-/* cublas.api:807: learned 1505 */
+/* learned 1505 */
 struct wire_cublasSdgmm {
 	struct cublas_state state;
 	uint32_t mode;
@@ -4042,7 +4042,7 @@ struct wire_cublasSdgmm {
 _Static_assert(sizeof(struct wire_cublasSdgmm) == 80, "");
 #define KEY_cublasSdgmm 56u
 
-/* cublas.api:809: learned 1506 */
+/* learned 1506 */
 struct wire_cublasDdgmm {
 	struct cublas_state state;
 	uint32_t mode;
@@ -4058,7 +4058,7 @@ struct wire_cublasDdgmm {
 _Static_assert(sizeof(struct wire_cublasDdgmm) == 80, "");
 #define KEY_cublasDdgmm 56u
 
-/* cublas.api:811: learned 1507 */
+/* learned 1507 */
 struct wire_cublasCdgmm {
 	struct cublas_state state;
 	uint32_t mode;
@@ -4074,7 +4074,7 @@ struct wire_cublasCdgmm {
 _Static_assert(sizeof(struct wire_cublasCdgmm) == 80, "");
 #define KEY_cublasCdgmm 56u
 
-/* cublas.api:814: learned 1508 */
+/* learned 1508 */
 struct wire_cublasZdgmm {
 	struct cublas_state state;
 	uint32_t mode;
@@ -4090,7 +4090,7 @@ struct wire_cublasZdgmm {
 _Static_assert(sizeof(struct wire_cublasZdgmm) == 80, "");
 #define KEY_cublasZdgmm 56u
 
-/* cublas.api:817: learned 1509 */
+/* learned 1509 */
 struct wire_cublasSmatinvBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4104,7 +4104,7 @@ struct wire_cublasSmatinvBatched {
 _Static_assert(sizeof(struct wire_cublasSmatinvBatched) == 72, "");
 #define KEY_cublasSmatinvBatched 48u
 
-/* cublas.api:819: learned 1510 */
+/* learned 1510 */
 struct wire_cublasDmatinvBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4118,7 +4118,7 @@ struct wire_cublasDmatinvBatched {
 _Static_assert(sizeof(struct wire_cublasDmatinvBatched) == 72, "");
 #define KEY_cublasDmatinvBatched 48u
 
-/* cublas.api:821: learned 1511 */
+/* learned 1511 */
 struct wire_cublasCmatinvBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4132,7 +4132,7 @@ struct wire_cublasCmatinvBatched {
 _Static_assert(sizeof(struct wire_cublasCmatinvBatched) == 72, "");
 #define KEY_cublasCmatinvBatched 48u
 
-/* cublas.api:823: learned 1512 */
+/* learned 1512 */
 struct wire_cublasZmatinvBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4146,7 +4146,7 @@ struct wire_cublasZmatinvBatched {
 _Static_assert(sizeof(struct wire_cublasZmatinvBatched) == 72, "");
 #define KEY_cublasZmatinvBatched 48u
 
-/* cublas.api:826: learned 1513 */
+/* learned 1513 */
 struct wire_cublasSgeqrfBatched {
 	struct cublas_state state;
 	int32_t m;
@@ -4164,7 +4164,7 @@ struct wire_cublasSgeqrfBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSgeqrfBatched_reply) == 8, "");
 
-/* cublas.api:828: learned 1514 */
+/* learned 1514 */
 struct wire_cublasDgeqrfBatched {
 	struct cublas_state state;
 	int32_t m;
@@ -4182,7 +4182,7 @@ struct wire_cublasDgeqrfBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDgeqrfBatched_reply) == 8, "");
 
-/* cublas.api:830: learned 1515 */
+/* learned 1515 */
 struct wire_cublasCgeqrfBatched {
 	struct cublas_state state;
 	int32_t m;
@@ -4200,7 +4200,7 @@ struct wire_cublasCgeqrfBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasCgeqrfBatched_reply) == 8, "");
 
-/* cublas.api:832: learned 1516 */
+/* learned 1516 */
 struct wire_cublasZgeqrfBatched {
 	struct cublas_state state;
 	int32_t m;
@@ -4218,7 +4218,7 @@ struct wire_cublasZgeqrfBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasZgeqrfBatched_reply) == 8, "");
 
-/* cublas.api:835: learned 1517 */
+/* learned 1517 */
 struct wire_cublasSgelsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4241,7 +4241,7 @@ struct wire_cublasSgelsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSgelsBatched_reply) == 8, "");
 
-/* cublas.api:838: learned 1518 */
+/* learned 1518 */
 struct wire_cublasDgelsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4264,7 +4264,7 @@ struct wire_cublasDgelsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDgelsBatched_reply) == 8, "");
 
-/* cublas.api:841: learned 1519 */
+/* learned 1519 */
 struct wire_cublasCgelsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4287,7 +4287,7 @@ struct wire_cublasCgelsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasCgelsBatched_reply) == 8, "");
 
-/* cublas.api:844: learned 1520 */
+/* learned 1520 */
 struct wire_cublasZgelsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4310,7 +4310,7 @@ struct wire_cublasZgelsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasZgelsBatched_reply) == 8, "");
 
-/* cublas.api:847: learned 1521 */
+/* learned 1521 */
 struct wire_cublasStpttr {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4323,7 +4323,7 @@ struct wire_cublasStpttr {
 _Static_assert(sizeof(struct wire_cublasStpttr) == 64, "");
 #define KEY_cublasStpttr 44u
 
-/* cublas.api:849: learned 1522 */
+/* learned 1522 */
 struct wire_cublasDtpttr {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4336,7 +4336,7 @@ struct wire_cublasDtpttr {
 _Static_assert(sizeof(struct wire_cublasDtpttr) == 64, "");
 #define KEY_cublasDtpttr 44u
 
-/* cublas.api:851: learned 1523 */
+/* learned 1523 */
 struct wire_cublasCtpttr {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4349,7 +4349,7 @@ struct wire_cublasCtpttr {
 _Static_assert(sizeof(struct wire_cublasCtpttr) == 64, "");
 #define KEY_cublasCtpttr 44u
 
-/* cublas.api:853: learned 1524 */
+/* learned 1524 */
 struct wire_cublasZtpttr {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4362,7 +4362,7 @@ struct wire_cublasZtpttr {
 _Static_assert(sizeof(struct wire_cublasZtpttr) == 64, "");
 #define KEY_cublasZtpttr 44u
 
-/* cublas.api:855: learned 1525 */
+/* learned 1525 */
 struct wire_cublasStrttp {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4375,7 +4375,7 @@ struct wire_cublasStrttp {
 _Static_assert(sizeof(struct wire_cublasStrttp) == 64, "");
 #define KEY_cublasStrttp 44u
 
-/* cublas.api:857: learned 1526 */
+/* learned 1526 */
 struct wire_cublasDtrttp {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4388,7 +4388,7 @@ struct wire_cublasDtrttp {
 _Static_assert(sizeof(struct wire_cublasDtrttp) == 64, "");
 #define KEY_cublasDtrttp 44u
 
-/* cublas.api:859: learned 1527 */
+/* learned 1527 */
 struct wire_cublasCtrttp {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4401,7 +4401,7 @@ struct wire_cublasCtrttp {
 _Static_assert(sizeof(struct wire_cublasCtrttp) == 64, "");
 #define KEY_cublasCtrttp 44u
 
-/* cublas.api:861: learned 1528 */
+/* learned 1528 */
 struct wire_cublasZtrttp {
 	struct cublas_state state;
 	uint32_t uplo;
@@ -4414,7 +4414,7 @@ struct wire_cublasZtrttp {
 _Static_assert(sizeof(struct wire_cublasZtrttp) == 64, "");
 #define KEY_cublasZtrttp 44u
 
-/* cublas.api:863: learned 1529 */
+/* learned 1529 */
 struct wire_cublasSgetrfBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4428,7 +4428,7 @@ struct wire_cublasSgetrfBatched {
 _Static_assert(sizeof(struct wire_cublasSgetrfBatched) == 72, "");
 #define KEY_cublasSgetrfBatched 44u
 
-/* cublas.api:865: learned 1530 */
+/* learned 1530 */
 struct wire_cublasDgetrfBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4442,7 +4442,7 @@ struct wire_cublasDgetrfBatched {
 _Static_assert(sizeof(struct wire_cublasDgetrfBatched) == 72, "");
 #define KEY_cublasDgetrfBatched 44u
 
-/* cublas.api:867: learned 1531 */
+/* learned 1531 */
 struct wire_cublasCgetrfBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4456,7 +4456,7 @@ struct wire_cublasCgetrfBatched {
 _Static_assert(sizeof(struct wire_cublasCgetrfBatched) == 72, "");
 #define KEY_cublasCgetrfBatched 44u
 
-/* cublas.api:869: learned 1532 */
+/* learned 1532 */
 struct wire_cublasZgetrfBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4470,7 +4470,7 @@ struct wire_cublasZgetrfBatched {
 _Static_assert(sizeof(struct wire_cublasZgetrfBatched) == 72, "");
 #define KEY_cublasZgetrfBatched 44u
 
-/* cublas.api:871: learned 1533 */
+/* learned 1533 */
 struct wire_cublasSgetriBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4485,7 +4485,7 @@ struct wire_cublasSgetriBatched {
 _Static_assert(sizeof(struct wire_cublasSgetriBatched) == 80, "");
 #define KEY_cublasSgetriBatched 48u
 
-/* cublas.api:874: learned 1534 */
+/* learned 1534 */
 struct wire_cublasDgetriBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4500,7 +4500,7 @@ struct wire_cublasDgetriBatched {
 _Static_assert(sizeof(struct wire_cublasDgetriBatched) == 80, "");
 #define KEY_cublasDgetriBatched 48u
 
-/* cublas.api:877: learned 1535 */
+/* learned 1535 */
 struct wire_cublasCgetriBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4515,7 +4515,7 @@ struct wire_cublasCgetriBatched {
 _Static_assert(sizeof(struct wire_cublasCgetriBatched) == 80, "");
 #define KEY_cublasCgetriBatched 48u
 
-/* cublas.api:880: learned 1536 */
+/* learned 1536 */
 struct wire_cublasZgetriBatched {
 	struct cublas_state state;
 	int32_t n;
@@ -4530,7 +4530,7 @@ struct wire_cublasZgetriBatched {
 _Static_assert(sizeof(struct wire_cublasZgetriBatched) == 80, "");
 #define KEY_cublasZgetriBatched 48u
 
-/* cublas.api:883: learned 1537 */
+/* learned 1537 */
 struct wire_cublasSgetrsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4551,7 +4551,7 @@ struct wire_cublasSgetrsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasSgetrsBatched_reply) == 8, "");
 
-/* cublas.api:886: learned 1538 */
+/* learned 1538 */
 struct wire_cublasDgetrsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4572,7 +4572,7 @@ struct wire_cublasDgetrsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasDgetrsBatched_reply) == 8, "");
 
-/* cublas.api:889: learned 1539 */
+/* learned 1539 */
 struct wire_cublasCgetrsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4593,7 +4593,7 @@ struct wire_cublasCgetrsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasCgetrsBatched_reply) == 8, "");
 
-/* cublas.api:892: learned 1540 */
+/* learned 1540 */
 struct wire_cublasZgetrsBatched {
 	struct cublas_state state;
 	uint32_t trans;
@@ -4614,7 +4614,7 @@ struct wire_cublasZgetrsBatched_reply {
 };
 _Static_assert(sizeof(struct wire_cublasZgetrsBatched_reply) == 8, "");
 
-/* cublas.api:895: learned 1541 */
+/* learned 1541 */
 struct wire_cublasUint8gemmBias {
 	struct cublas_state state;
 	uint32_t transa;

@@ -17,7 +17,7 @@
 _Static_assert(sizeof(CUstreamAttrValue) == 64, "");
 _Static_assert(sizeof(CUtensorMap) == 128, "");
 
-/* cuda.api:53: learned 256 */
+/* learned 256 */
 struct wire_cuCtxSetLimit {
 	uint32_t limit;
 	uint32_t pad_0;
@@ -25,7 +25,7 @@ struct wire_cuCtxSetLimit {
 };
 _Static_assert(sizeof(struct wire_cuCtxSetLimit) == 16, "");
 
-/* cuda.api:54: cached 257 */
+/* cached 257 */
 struct wire_cuCtxGetLimit {
 	uint32_t limit;
 	uint32_t pad_0;
@@ -36,7 +36,7 @@ struct wire_cuCtxGetLimit_reply {
 };
 _Static_assert(sizeof(struct wire_cuCtxGetLimit_reply) == 8, "");
 
-/* cuda.api:55: cached 258 */
+/* cached 258 */
 struct wire_cuCtxGetCacheConfig {
 	uint64_t reserved;
 };
@@ -47,20 +47,20 @@ struct wire_cuCtxGetCacheConfig_reply {
 };
 _Static_assert(sizeof(struct wire_cuCtxGetCacheConfig_reply) == 8, "");
 
-/* cuda.api:56: learned 259 */
+/* learned 259 */
 struct wire_cuCtxSetCacheConfig {
 	uint32_t config;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_cuCtxSetCacheConfig) == 8, "");
 
-/* cuda.api:59: post 260 */
+/* post 260 */
 struct wire_cuCtxResetPersistingL2Cache {
 	uint64_t reserved;
 };
 _Static_assert(sizeof(struct wire_cuCtxResetPersistingL2Cache) == 8, "");
 
-/* cuda.api:68: cached 261 */
+/* cached 261 */
 struct wire_cuCtxGetSharedMemConfig {
 	uint64_t reserved;
 };
@@ -71,14 +71,14 @@ struct wire_cuCtxGetSharedMemConfig_reply {
 };
 _Static_assert(sizeof(struct wire_cuCtxGetSharedMemConfig_reply) == 8, "");
 
-/* cuda.api:69: learned 262 */
+/* learned 262 */
 struct wire_cuCtxSetSharedMemConfig {
 	uint32_t config;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_cuCtxSetSharedMemConfig) == 8, "");
 
-/* cuda.api:131: call 263 */
+/* call 263 */
 struct wire_cuMemGetInfo_v2 {
 	uint64_t reserved;
 };
@@ -89,7 +89,7 @@ struct wire_cuMemGetInfo_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cuMemGetInfo_v2_reply) == 16, "");
 
-/* cuda.api:321: call 264 */
+/* call 264 */
 struct wire_cuEventElapsedTime_v2 {
 	uint64_t hStart; /* KIND_KIND_CUevent */
 	uint64_t hEnd; /* KIND_KIND_CUevent */
@@ -101,7 +101,7 @@ struct wire_cuEventElapsedTime_v2_reply {
 };
 _Static_assert(sizeof(struct wire_cuEventElapsedTime_v2_reply) == 8, "");
 
-/* cuda.api:340: post 265 */
+/* post 265 */
 struct wire_cuFuncSetAttribute {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t attrib;
@@ -109,7 +109,7 @@ struct wire_cuFuncSetAttribute {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetAttribute) == 16, "");
 
-/* cuda.api:342: learned 266 */
+/* learned 266 */
 struct wire_cuFuncSetCacheConfig {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t config;
@@ -117,7 +117,7 @@ struct wire_cuFuncSetCacheConfig {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetCacheConfig) == 16, "");
 
-/* cuda.api:373: learned 267 */
+/* learned 267 */
 struct wire_cuFuncSetSharedMemConfig {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t config;
@@ -125,7 +125,7 @@ struct wire_cuFuncSetSharedMemConfig {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetSharedMemConfig) == 16, "");
 
-/* cuda.api:568: cached 268 */
+/* cached 268 */
 struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor {
 	uint64_t func; /* KIND_CUfunction */
 	int32_t blockSize;
@@ -139,7 +139,7 @@ struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply {
 };
 _Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessor_reply) == 8, "");
 
-/* cuda.api:570: cached 269 */
+/* cached 269 */
 struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags {
 	uint64_t func; /* KIND_CUfunction */
 	int32_t blockSize;
@@ -157,7 +157,7 @@ struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply {
 _Static_assert(sizeof(struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply) ==
 		8, "");
 
-/* cuda.api:579: cached 270 */
+/* cached 270 */
 struct wire_cuOccupancyAvailableDynamicSMemPerBlock {
 	uint64_t func; /* KIND_CUfunction */
 	int32_t numBlocks;
@@ -169,7 +169,7 @@ struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply {
 };
 _Static_assert(sizeof(struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply) == 8, "");
 
-/* cuda.api:659: call 271 */
+/* call 271 */
 struct wire_cuTensorMapEncodeTiled {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -189,7 +189,7 @@ struct wire_cuTensorMapEncodeTiled_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeTiled_reply) == 128, "");
 
-/* cuda.api:667: call 272 */
+/* call 272 */
 struct wire_cuTensorMapEncodeIm2col {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -212,7 +212,7 @@ struct wire_cuTensorMapEncodeIm2col_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeIm2col_reply) == 128, "");
 
-/* cuda.api:677: call 273 */
+/* call 273 */
 struct wire_cuTensorMapEncodeIm2colWide {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -237,7 +237,7 @@ struct wire_cuTensorMapEncodeIm2colWide_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeIm2colWide_reply) == 128, "");
 
-/* cuda.api:686: call 274 */
+/* call 274 */
 struct wire_cuTensorMapReplaceAddress {
 	unsigned char tensorMap[128];
 	uint64_t globalAddress;
@@ -248,7 +248,7 @@ struct wire_cuTensorMapReplaceAddress_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapReplaceAddress_reply) == 128, "");
 
-/* cuda.api:991: post 277 */
+/* post 277 */
 struct wire_cuStreamWaitEvent {
 	uint64_t hStream; /* KIND_CUstream */
 	uint64_t hEvent; /* KIND_KIND_CUevent */
@@ -257,14 +257,14 @@ struct wire_cuStreamWaitEvent {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitEvent) == 24, "");
 
-/* cuda.api:999: post 278 */
+/* post 278 */
 struct wire_cuEventRecord {
 	uint64_t hEvent; /* KIND_KIND_CUevent */
 	uint64_t hStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuEventRecord) == 16, "");
 
-/* cuda.api:1000: post 279 */
+/* post 279 */
 struct wire_cuEventRecordWithFlags {
 	uint64_t hEvent; /* KIND_KIND_CUevent */
 	uint64_t hStream; /* KIND_CUstream */
@@ -273,7 +273,7 @@ struct wire_cuEventRecordWithFlags {
 };
 _Static_assert(sizeof(struct wire_cuEventRecordWithFlags) == 24, "");
 
-/* cuda.api:1027: post 280 */
+/* post 280 */
 struct wire_cuStreamWriteValue32_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -282,7 +282,7 @@ struct wire_cuStreamWriteValue32_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWriteValue32_v2) == 24, "");
 
-/* cuda.api:1029: post 281 */
+/* post 281 */
 struct wire_cuStreamWaitValue32_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -291,7 +291,7 @@ struct wire_cuStreamWaitValue32_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitValue32_v2) == 24, "");
 
-/* cuda.api:1031: post 282 */
+/* post 282 */
 struct wire_cuStreamWriteValue64_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -301,7 +301,7 @@ struct wire_cuStreamWriteValue64_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWriteValue64_v2) == 32, "");
 
-/* cuda.api:1033: post 283 */
+/* post 283 */
 struct wire_cuStreamWaitValue64_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t addr;
@@ -311,7 +311,7 @@ struct wire_cuStreamWaitValue64_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamWaitValue64_v2) == 32, "");
 
-/* cuda.api:1035: post 284 */
+/* post 284 */
 struct wire_cuStreamBatchMemOp_v2 {
 	uint64_t stream; /* KIND_CUstream */
 	uint32_t count;
@@ -320,14 +320,14 @@ struct wire_cuStreamBatchMemOp_v2 {
 };
 _Static_assert(sizeof(struct wire_cuStreamBatchMemOp_v2) == 24, "");
 
-/* cuda.api:1117: post 285 */
+/* post 285 */
 struct wire_cuStreamCopyAttributes {
 	uint64_t dstStream; /* KIND_CUstream */
 	uint64_t srcStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuStreamCopyAttributes) == 16, "");
 
-/* cuda.api:1118: call 286 */
+/* call 286 */
 struct wire_cuStreamGetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -339,7 +339,7 @@ struct wire_cuStreamGetAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_cuStreamGetAttribute_reply) == 64, "");
 
-/* cuda.api:1120: learned 287 */
+/* learned 287 */
 struct wire_cuStreamSetAttribute {
 	uint64_t hStream; /* KIND_CUstream */
 	uint32_t attr;
@@ -348,7 +348,7 @@ struct wire_cuStreamSetAttribute {
 };
 _Static_assert(sizeof(struct wire_cuStreamSetAttribute) == 80, "");
 
-/* cuda.api:16: cached 288 */
+/* cached 288 */
 struct wire_cuDeviceGetTexture1DLinearMaxWidth {
 	uint32_t format;
 	uint32_t numChannels;
@@ -361,7 +361,7 @@ struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply) == 8, "");
 
-/* cuda.api:19: cached 289 */
+/* cached 289 */
 struct wire_cuDeviceGetHostAtomicCapabilities {
 	struct wire_run operations; /* count x CUatomicOperation */
 	uint32_t count;
@@ -373,14 +373,14 @@ struct wire_cuDeviceGetHostAtomicCapabilities_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply) == 8, "");
 
-/* cuda.api:1104: post 900 */
+/* post 900 */
 struct wire_cuGraphLaunch {
 	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
 	uint64_t hStream; /* KIND_CUstream */
 };
 _Static_assert(sizeof(struct wire_cuGraphLaunch) == 16, "");
 
-/* cuda.api:1103: post 901 */
+/* post 901 */
 struct wire_cuGraphUpload {
 	uint64_t hGraph; /* KIND_KIND_CUgraphExec */
 	uint64_t hStream; /* KIND_CUstream */

@@ -18,7 +18,7 @@ _Static_assert(sizeof(struct frame_landing) == 16, "");
 _Static_assert(sizeof(struct function_info) == 144, "");
 _Static_assert(sizeof(struct nvml_facts) == 520, "");
 
-/* vcuda.api:7: call 1 */
+/* call 1 */
 struct wire_vcudaOpen {
 	uint32_t version;
 	uint32_t pad_0;
@@ -32,7 +32,7 @@ struct wire_vcudaOpen_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaOpen_reply) == 8, "");
 
-/* vcuda.api:12: call 2 */
+/* call 2 */
 struct wire_vcudaLease {
 	int32_t device;
 	uint32_t pad_0;
@@ -44,7 +44,7 @@ struct wire_vcudaLease_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLease_reply) == 8, "");
 
-/* vcuda.api:15: post 3 */
+/* post 3 */
 struct wire_vcudaMemMap {
 	int32_t device;
 	uint32_t pad_0;
@@ -53,7 +53,7 @@ struct wire_vcudaMemMap {
 };
 _Static_assert(sizeof(struct wire_vcudaMemMap) == 24, "");
 
-/* vcuda.api:18: post 4 */
+/* post 4 */
 struct wire_vcudaMemUnmap {
 	int32_t device;
 	uint32_t pad_0;
@@ -63,7 +63,7 @@ struct wire_vcudaMemUnmap {
 };
 _Static_assert(sizeof(struct wire_vcudaMemUnmap) == 32, "");
 
-/* vcuda.api:32: call 5 */
+/* call 5 */
 struct wire_vcudaModuleLoad {
 	uint64_t module; /* KIND_CUmodule, minted by the shim */
 	struct wire_run digest; /* 32 x byte */
@@ -80,7 +80,7 @@ struct wire_vcudaModuleLoad_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaModuleLoad_reply) == 16, "");
 
-/* vcuda.api:37: post 6 */
+/* post 6 */
 struct wire_vcudaModuleData {
 	struct wire_run digest; /* 32 x byte */
 	uint64_t size;
@@ -88,13 +88,13 @@ struct wire_vcudaModuleData {
 };
 _Static_assert(sizeof(struct wire_vcudaModuleData) == 24, "");
 
-/* vcuda.api:39: post 7 */
+/* post 7 */
 struct wire_vcudaModuleUnload {
 	uint64_t module; /* KIND_CUmodule, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaModuleUnload) == 8, "");
 
-/* vcuda.api:43: call 8 */
+/* call 8 */
 struct wire_vcudaFunctionGet {
 	uint64_t module; /* KIND_KIND_CUmodule */
 	uint64_t function; /* KIND_CUfunction, minted by the shim */
@@ -107,7 +107,7 @@ struct wire_vcudaFunctionGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaFunctionGet_reply) == 152, "");
 
-/* vcuda.api:46: call 9 */
+/* call 9 */
 struct wire_vcudaGlobalGet {
 	uint64_t module; /* KIND_KIND_CUmodule */
 	struct wire_run name; /* NUL-terminated */
@@ -119,7 +119,7 @@ struct wire_vcudaGlobalGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGlobalGet_reply) == 16, "");
 
-/* vcuda.api:50: call 10 */
+/* call 10 */
 struct wire_vcudaModuleNames {
 	uint64_t module; /* KIND_KIND_CUmodule */
 	uint32_t first;
@@ -133,7 +133,7 @@ struct wire_vcudaModuleNames_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaModuleNames_reply) == 16, "");
 
-/* vcuda.api:55: post 16 */
+/* post 16 */
 struct wire_vcudaLaunch {
 	uint64_t function; /* KIND_CUfunction */
 	uint32_t gridX;
@@ -154,7 +154,7 @@ struct wire_vcudaLaunch {
 };
 _Static_assert(sizeof(struct wire_vcudaLaunch) == 80, "");
 
-/* vcuda.api:61: post 17 */
+/* post 17 */
 struct wire_vcudaCopyIn {
 	uint64_t dst;
 	uint64_t pitch;
@@ -166,7 +166,7 @@ struct wire_vcudaCopyIn {
 };
 _Static_assert(sizeof(struct wire_vcudaCopyIn) == 56, "");
 
-/* vcuda.api:66: both 18 */
+/* both 18 */
 struct wire_vcudaCopyOut {
 	struct frame_landing landing;
 	uint64_t src;
@@ -179,7 +179,7 @@ struct wire_vcudaCopyOut {
 };
 _Static_assert(sizeof(struct wire_vcudaCopyOut) == 72, "");
 
-/* vcuda.api:70: post 19 */
+/* post 19 */
 struct wire_vcudaCopy {
 	uint64_t dst;
 	uint64_t dstPitch;
@@ -196,7 +196,7 @@ struct wire_vcudaCopy {
 };
 _Static_assert(sizeof(struct wire_vcudaCopy) == 88, "");
 
-/* vcuda.api:75: post 20 */
+/* post 20 */
 struct wire_vcudaFill {
 	uint64_t dst;
 	uint64_t pitch;
@@ -208,7 +208,7 @@ struct wire_vcudaFill {
 };
 _Static_assert(sizeof(struct wire_vcudaFill) == 48, "");
 
-/* vcuda.api:79: call 24 */
+/* call 24 */
 struct wire_vcudaSync {
 	uint32_t scope;
 	uint32_t pad_0;
@@ -216,7 +216,7 @@ struct wire_vcudaSync {
 };
 _Static_assert(sizeof(struct wire_vcudaSync) == 16, "");
 
-/* vcuda.api:83: call 25 */
+/* call 25 */
 struct wire_vcudaQuery {
 	uint32_t scope;
 	uint32_t pad_0;
@@ -227,20 +227,20 @@ struct wire_vcudaQuery {
 };
 _Static_assert(sizeof(struct wire_vcudaQuery) == 32, "");
 
-/* vcuda.api:87: post 26 */
+/* post 26 */
 struct wire_vcudaHostFunc {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t ticket;
 };
 _Static_assert(sizeof(struct wire_vcudaHostFunc) == 16, "");
 
-/* vcuda.api:88: post 27 */
+/* post 27 */
 struct wire_vcudaHostFuncDone {
 	uint64_t ticket;
 };
 _Static_assert(sizeof(struct wire_vcudaHostFuncDone) == 8, "");
 
-/* vcuda.api:92: call 28 */
+/* call 28 */
 struct wire_vcudaOutput {
 	uint32_t which;
 	uint32_t pad_0;
@@ -253,7 +253,7 @@ struct wire_vcudaOutput_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaOutput_reply) == 16, "");
 
-/* vcuda.api:96: call 32 */
+/* call 32 */
 struct wire_vcudaContextCreate {
 	uint32_t number;
 	int32_t device;
@@ -262,21 +262,21 @@ struct wire_vcudaContextCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaContextCreate) == 16, "");
 
-/* vcuda.api:97: post 33 */
+/* post 33 */
 struct wire_vcudaContextDestroy {
 	uint32_t number;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaContextDestroy) == 8, "");
 
-/* vcuda.api:101: call 34 */
+/* call 34 */
 struct wire_vcudaPrimaryReset {
 	int32_t device;
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaPrimaryReset) == 8, "");
 
-/* vcuda.api:104: post 40 */
+/* post 40 */
 struct wire_vcudaStreamCreate {
 	uint64_t stream; /* KIND_CUstream, minted by the shim */
 	uint32_t flags;
@@ -284,13 +284,13 @@ struct wire_vcudaStreamCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaStreamCreate) == 16, "");
 
-/* vcuda.api:105: post 41 */
+/* post 41 */
 struct wire_vcudaStreamDestroy {
 	uint64_t stream; /* KIND_CUstream, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaStreamDestroy) == 8, "");
 
-/* vcuda.api:106: post 42 */
+/* post 42 */
 struct wire_vcudaEventCreate {
 	uint64_t event; /* KIND_CUevent, minted by the shim */
 	uint32_t flags;
@@ -298,13 +298,13 @@ struct wire_vcudaEventCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaEventCreate) == 16, "");
 
-/* vcuda.api:107: post 43 */
+/* post 43 */
 struct wire_vcudaEventDestroy {
 	uint64_t event; /* KIND_CUevent, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaEventDestroy) == 8, "");
 
-/* vcuda.api:111: call 48 */
+/* call 48 */
 struct wire_vcudaNvmlFacts {
 	int32_t device;
 	uint32_t pad_0;
@@ -316,7 +316,7 @@ struct wire_vcudaNvmlFacts_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaNvmlFacts_reply) == 520, "");
 
-/* vcuda.api:113: call 49 */
+/* call 49 */
 struct wire_vcudaNvmlText {
 	int32_t device;
 	uint32_t which;
@@ -327,7 +327,7 @@ struct wire_vcudaNvmlText_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaNvmlText_reply) == 8, "");
 
-/* vcuda.api:117: call 50 */
+/* call 50 */
 struct wire_vcudaCublasOpen {
 	uint64_t handle; /* KIND_cublasHandle, minted by the shim */
 	uint32_t major;
@@ -340,13 +340,13 @@ struct wire_vcudaCublasOpen_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCublasOpen_reply) == 8, "");
 
-/* vcuda.api:119: post 51 */
+/* post 51 */
 struct wire_vcudaCublasClose {
 	uint64_t handle; /* KIND_cublasHandle, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCublasClose) == 8, "");
 
-/* vcuda.api:23: post 56 */
+/* post 56 */
 struct wire_vcudaVmmCreate {
 	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, minted by the shim */
 	int32_t device;
@@ -355,7 +355,7 @@ struct wire_vcudaVmmCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaVmmCreate) == 24, "");
 
-/* vcuda.api:25: post 57 */
+/* post 57 */
 struct wire_vcudaVmmMap {
 	uint64_t memory;
 	uint64_t address;
@@ -363,13 +363,13 @@ struct wire_vcudaVmmMap {
 };
 _Static_assert(sizeof(struct wire_vcudaVmmMap) == 24, "");
 
-/* vcuda.api:27: post 58 */
+/* post 58 */
 struct wire_vcudaVmmRelease {
 	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaVmmRelease) == 8, "");
 
-/* vcuda.api:28: post 59 */
+/* post 59 */
 struct wire_vcudaVmmUnmap {
 	int32_t device;
 	uint32_t pad_0;
@@ -378,7 +378,7 @@ struct wire_vcudaVmmUnmap {
 };
 _Static_assert(sizeof(struct wire_vcudaVmmUnmap) == 24, "");
 
-/* vcuda.api:121: call 60 */
+/* call 60 */
 struct wire_vcudaCublasEmulation {
 	uint64_t handle;
 	uint32_t which;
@@ -392,7 +392,7 @@ struct wire_vcudaCublasEmulation_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCublasEmulation_reply) == 8, "");
 
-/* vcuda.api:125: call 65 */
+/* call 65 */
 struct wire_vcudaCudnnOpen {
 	uint64_t handle; /* KIND_cudnnHandle, minted by the shim */
 	uint32_t major;
@@ -407,13 +407,13 @@ struct wire_vcudaCudnnOpen_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnOpen_reply) == 16, "");
 
-/* vcuda.api:127: post 66 */
+/* post 66 */
 struct wire_vcudaCudnnClose {
 	uint64_t handle; /* KIND_cudnnHandle, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnClose) == 8, "");
 
-/* vcuda.api:129: call 67 */
+/* call 67 */
 struct wire_vcudaCudnnVersion {
 	uint32_t major;
 	uint32_t pad_0;
@@ -427,7 +427,7 @@ struct wire_vcudaCudnnVersion_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnVersion_reply) == 16, "");
 
-/* vcuda.api:135: call 68 */
+/* call 68 */
 struct wire_vcudaCudnnAsk {
 	uint64_t handle;
 	uint64_t plan;
@@ -449,13 +449,13 @@ struct wire_vcudaCudnnAsk_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnAsk_reply) == 24, "");
 
-/* vcuda.api:138: post 69 */
+/* post 69 */
 struct wire_vcudaCudnnPlanClose {
 	uint64_t plan; /* KIND_cudnnPlan, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnPlanClose) == 8, "");
 
-/* vcuda.api:142: call 70 */
+/* call 70 */
 struct wire_vcudaCudnnFind {
 	uint64_t handle;
 	struct wire_run digest; /* 32 x byte */
@@ -474,7 +474,7 @@ struct wire_vcudaCudnnFind_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnFind_reply) == 24, "");
 
-/* vcuda.api:151: post 75 */
+/* post 75 */
 struct wire_vcudaCaptureBegin {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -484,7 +484,7 @@ struct wire_vcudaCaptureBegin {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
 
-/* vcuda.api:154: call 76 */
+/* call 76 */
 struct wire_vcudaCaptureEnd {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -496,7 +496,7 @@ struct wire_vcudaCaptureEnd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEnd_reply) == 8, "");
 
-/* vcuda.api:156: call 77 */
+/* call 77 */
 struct wire_vcudaCaptureTail {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -513,7 +513,7 @@ struct wire_vcudaCaptureTail_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureTail_reply) == 24, "");
 
-/* vcuda.api:159: post 78 */
+/* post 78 */
 struct wire_vcudaCaptureUpdate {
 	uint64_t stream; /* KIND_CUstream */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -523,7 +523,7 @@ struct wire_vcudaCaptureUpdate {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
 
-/* vcuda.api:164: call 79 */
+/* call 79 */
 struct wire_vcudaGraphInstantiate {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint64_t exec; /* KIND_CUgraphExec, minted by the shim */
@@ -538,7 +538,7 @@ struct wire_vcudaGraphInstantiate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphInstantiate_reply) == 16, "");
 
-/* vcuda.api:167: call 80 */
+/* call 80 */
 struct wire_vcudaGraphUpdate {
 	uint64_t exec; /* KIND_KIND_CUgraphExec */
 	uint64_t graph; /* KIND_KIND_CUgraph */
@@ -552,7 +552,7 @@ struct wire_vcudaGraphUpdate_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphUpdate_reply) == 16, "");
 
-/* vcuda.api:170: both 81 */
+/* both 81 */
 struct wire_vcudaGraphMake {
 	uint64_t graph; /* KIND_CUgraph, minted by the shim */
 	uint32_t what;
@@ -568,13 +568,13 @@ struct wire_vcudaGraphMake_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphMake_reply) == 8, "");
 
-/* vcuda.api:173: post 82 */
+/* post 82 */
 struct wire_vcudaGraphGone {
 	uint64_t handle;
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
 
-/* vcuda.api:175: post 83 */
+/* post 83 */
 struct wire_vcudaGraphAdd {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -586,7 +586,7 @@ struct wire_vcudaGraphAdd {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphAdd) == 40, "");
 
-/* vcuda.api:178: both 84 */
+/* both 84 */
 struct wire_vcudaGraphSet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -598,7 +598,7 @@ struct wire_vcudaGraphSet {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
 
-/* vcuda.api:180: call 85 */
+/* call 85 */
 struct wire_vcudaGraphGet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -612,7 +612,7 @@ struct wire_vcudaGraphGet_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
 
-/* vcuda.api:183: call 86 */
+/* call 86 */
 struct wire_vcudaGraphList {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t what;
@@ -626,7 +626,7 @@ struct wire_vcudaGraphList_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphList_reply) == 16, "");
 
-/* vcuda.api:186: post 87 */
+/* post 87 */
 struct wire_vcudaGraphEdges {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t remove;
@@ -635,7 +635,7 @@ struct wire_vcudaGraphEdges {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphEdges) == 24, "");
 
-/* vcuda.api:188: post 88 */
+/* post 88 */
 struct wire_vcudaGraphRemove {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -643,7 +643,7 @@ struct wire_vcudaGraphRemove {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphRemove) == 16, "");
 
-/* vcuda.api:190: call 89 */
+/* call 89 */
 struct wire_vcudaGraphDot {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t flags;
@@ -659,7 +659,7 @@ struct wire_vcudaGraphDot_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphDot_reply) == 24, "");
 
-/* vcuda.api:195: call 90 */
+/* call 90 */
 struct wire_vcudaLinkCreate {
 	uint64_t state; /* KIND_CUlinkState, minted by the shim */
 	struct wire_run jit; /* jit_bytes x byte */
@@ -668,7 +668,7 @@ struct wire_vcudaLinkCreate {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkCreate) == 24, "");
 
-/* vcuda.api:197: call 91 */
+/* call 91 */
 struct wire_vcudaLinkAdd {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	struct wire_run digest; /* 32 x byte */
@@ -686,7 +686,7 @@ struct wire_vcudaLinkAdd_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkAdd_reply) == 16, "");
 
-/* vcuda.api:200: call 92 */
+/* call 92 */
 struct wire_vcudaLinkComplete {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 };
@@ -697,7 +697,7 @@ struct wire_vcudaLinkComplete_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkComplete_reply) == 16, "");
 
-/* vcuda.api:202: call 93 */
+/* call 93 */
 struct wire_vcudaLinkRead {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	uint64_t offset;
@@ -706,13 +706,13 @@ struct wire_vcudaLinkRead {
 };
 _Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
 
-/* vcuda.api:204: post 94 */
+/* post 94 */
 struct wire_vcudaLinkDestroy {
 	uint64_t state; /* KIND_CUlinkState, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaLinkDestroy) == 8, "");
 
-/* vcuda.api:209: call 95 */
+/* call 95 */
 struct wire_vcudaIpcExport {
 	int32_t device;
 	uint32_t pad_0;
@@ -726,7 +726,7 @@ struct wire_vcudaIpcExport_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaIpcExport_reply) == 24, "");
 
-/* vcuda.api:211: call 96 */
+/* call 96 */
 struct wire_vcudaIpcImport {
 	int32_t device;
 	struct wire_run name; /* 16 x byte */

@@ -187,7 +187,7 @@ class Serve:
 
 def serve_one(api, entry):
     serve = Serve(api, entry)
-    out = f"/* {entry.origin}: {entry.verb} */\n"
+    out = f"/* {entry.verb} {entry.op} */\n"
     out += text.prototype("static CUresult", f"run_{entry.name}",
                           ["struct worker *w", "struct request *r"], "\n{\n")
     if request_fields(api, entry):

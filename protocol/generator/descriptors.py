@@ -220,7 +220,7 @@ def take_lines(api, entry):
 
 def serve_one(api, entry):
     lines, args = take_lines(api, entry)
-    out = f"/* {entry.origin}: {entry.verb} */\n"
+    out = f"/* {entry.verb} {entry.op} */\n"
     out += text.prototype(f"static {F}Status_t", f"run_{entry.name}",
                           [f"struct {F}_frame *f"], "\n{\n")
     out += "\n".join(lines) + "\n\n"

@@ -124,7 +124,7 @@ def wire_header(api, family):
         if by_hand(e):
             continue
         key, rest = request_fields(api, e)
-        out += f"\n/* {e.origin}: {e.verb} {e.op} */\n"
+        out += f"\n/* {e.verb} {e.op} */\n"
         state = Field("state", f"struct {family}_state", 32, 8)
         out += struct(f"wire_{e.name}", [state] + key + rest)
         out += f"#define KEY_{e.name} {key_bytes(e, key)}u\n"
@@ -349,7 +349,7 @@ def serve_one(api, entry):
             before.append(f"{f}_check(w, r, &body->state, body->{p.name});")
             if p.mark != "scalar":
                 after.append(f"memcpy(answer->{p.name}, {p.name}, sizeof(answer->{p.name}));")
-    out = f"/* {entry.origin}: {entry.verb} */\n"
+    out = f"/* {entry.verb} {entry.op} */\n"
     out += text.prototype("static CUresult", f"run_{name}",
                           ["struct worker *w", "struct request *r"], "\n{\n")
     out += text.wrap(f"\tconst struct wire_{name} *body =", ["(const void *)r->body"], ";") + "\n"

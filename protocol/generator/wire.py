@@ -140,7 +140,7 @@ def wire_header(api, family):
             out += "\n" + asserted(kind.name, kind.size)
     out += "\n"
     for e in crossing(api, family):
-        out += f"\n/* {e.origin}: {e.verb} {e.op} */\n"
+        out += f"\n/* {e.verb} {e.op} */\n"
         out += struct(f"wire_{e.name}", request_fields(api, e))
         reply = reply_fields(api, e)
         if reply:

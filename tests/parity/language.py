@@ -86,9 +86,24 @@ def stable():
     yield "no line is wider than 96 columns", not wide, "\n".join(wide[:5])
 
 
+def insensitive():
+    """A line on top of a description changes nothing that is generated."""
+    first = generate.outputs(generate.load())
+    for name in generate.FILES:
+        with tempfile.TemporaryDirectory() as folder:
+            for other in generate.FILES:
+                with open(os.path.join(HERE, "..", "..", "protocol", "api", other)) as file:
+                    content = file.read()
+                with open(os.path.join(folder, other), "w") as file:
+                    file.write(("# one line more\n" if other == name else "") + content)
+            second = generate.outputs(generate.load(folder))
+        changed = sorted(path for path in first if first[path] != second.get(path))
+        yield f"a line on top of {name} changes no generated file", not changed, "\n  ".join(changed)
+
+
 def main():
     passed = failed = 0
-    for group in (refusals, layout, stable):
+    for group in (refusals, layout, stable, insensitive):
         for what, good, detail in group():
             print(f"{'ok' if good else 'not ok'} - {what}" + ("" if good else f"\n  {detail}"))
             passed, failed = passed + bool(good), failed + (not good)
