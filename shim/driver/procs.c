@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The stubs under names that only this library has (shim/engine/stub.h). What they take does not
- * matter here. */
+/* The stubs under names that only this library has (shim/engine/stub.h). What they take does
+ * not matter here. */
 #define LOCAL(name) extern __attribute__((visibility("hidden"))) void local_##name(void);
 #define PROC(asked, name, since) LOCAL(name)
 #define PROC_TWIN(asked, name, since, twin, twin_since) LOCAL(name) LOCAL(twin)
