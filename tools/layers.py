@@ -33,7 +33,7 @@ ALLOWED = {
     "shim/libraries/cublas":
         "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
     "shim/libraries/cublaslt":
-        "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
+        "protocol/wire protocol/libraries protocol/generated shim/libraries/common",
     "shim/libraries/cudnn":
         "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
     "shim/libraries/unserved": "",
