@@ -1,0 +1,23 @@
+# tests/curand: programs with cuRAND and the runtime, for both ABIs.  build/curand/13/NAME needs
+# libcudart.so.13 and libcurand.so.10, natively NVIDIA's.
+
+CURAND_TEST_NAMES := $(patsubst tests/curand/%.c,%,$(wildcard tests/curand/*.c))
+CURAND_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/curand/$(abi)/,$(CURAND_TEST_NAMES)))
+CURAND_INCLUDE := $(CACHE)/pip-12.9/nvidia/curand/include
+
+define curand_test
+$$(BUILD)/curand/$(1)/%: tests/curand/%.c $$(OBJ)/link/libcurand.so.10
+	$$(call say,CC,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
+		-isystem $$(CUDA$(1))/include -isystem $$(CURAND_INCLUDE) -o $$@ $$< \
+		-L$$(CUDA$(1))/lib -l:libcudart.so.$(1) $$(OBJ)/link/libcurand.so.10 \
+		-Wl,--allow-shlib-undefined -lm
+endef
+$(foreach abi,12 13,$(eval $(call curand_test,$(abi))))
+
+.PHONY: curand-programs
+curand-programs: $(CURAND_TESTS)
+
+# By hand, on a machine with a GPU: tests/gpu/curand.sh.
+$(call add_test,curand-record,tests/curand/record.c,curand-programs,tests/gpu/curand.sh)
