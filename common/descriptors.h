@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#define DESCRIPTORS_MOST 2u
+#define DESCRIPTORS_MOST 8u
 
 /* Sends N bytes with the COUNT descriptors at FDS, which stay the caller's; FLAGS as sendmsg's,
  * and no SIGPIPE.  0 or -errno. */

@@ -29,7 +29,7 @@ enum handoff_what {
 	HANDOFF_WANT = 8,    /* what has the name in `session`, for GPU `device` */
 	HANDOFF_ALIVE = 9,   /* each second, instead of STATS, while the loop is in a call */
 	/* front -> worker */
-	/* fds: [0] commands, [1] replies; session, text = transport; device_count GPUs: gpus[]
+	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
 	 * 0 = none. From here on both number them as the session does. */
 	HANDOFF_SESSION = 16,

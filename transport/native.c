@@ -246,5 +246,6 @@ const struct transport transport_native = {
 	.accept = native_accept,
 	.dial = native_dial,
 	.link = stream_link,
+	.handoff = stream_handoff,
 	.open_stripe = native_open_stripe,
 };

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
+
 /* One chunk of a copy is 512 KiB; eight of them in flight keep a 25 Gb/s wire busy for 1 ms.
  * A size that is set ends the kernel's own tuning, so where it would be capped below that
  * (net.core.[rw]mem_max, 208 KiB by default) the kernel's tuning is the better one. */
@@ -195,6 +197,13 @@ int stream_link(const int *fds, unsigned count, enum transport_end end, struct l
 	if (!ret && commands != replies)
 		stream_set(replies, IPPROTO_TCP, TCP_USER_TIMEOUT, STREAM_GONE_MS);
 	return ret;
+}
+
+int stream_handoff(int socket, const void *message, size_t n, const int *fds, unsigned count)
+{
+	_Static_assert(
+		TRANSPORT_FDS <= DESCRIPTORS_MOST, "a link's connections in one message");
+	return descriptors_send(socket, message, n, fds, count, MSG_DONTWAIT);
 }
 
 ssize_t stream_read(int fd, void *bytes, size_t n)

@@ -16,6 +16,9 @@ int stream_open(int receive_fd, int send_fd, struct link **link, struct error *e
 int stream_link(const int *fds, unsigned count, enum transport_end end, struct link **link,
 	struct error *error);
 
+/* For transport.handoff: the descriptors themselves. */
+int stream_handoff(int socket, const void *message, size_t n, const int *fds, unsigned count);
+
 /* Large buffers and, where it is TCP, keepalive and no delay. */
 void stream_tune(int fd);
 

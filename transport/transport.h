@@ -140,6 +140,10 @@ struct transport {
 	 * Owns them once it returns 0. */
 	int (*link)(const int *fds, unsigned count, enum transport_end end, struct link **link,
 		struct error *error);
+	/* Front: passes connections, which stay the caller's, to the worker behind SOCKET
+	 * together with MESSAGE. 0; -EAGAIN where it has no room, or another -errno. */
+	int (*handoff)(
+		int socket, const void *message, size_t n, const int *fds, unsigned count);
 	/* Client side: one more connection of a running session. HELLO has session and secret.
 	 * 0, *number as the agent gave it and *stripe; or -errno with *error. */
 	int (*open_stripe)(const struct transport_place *place,

@@ -45,7 +45,7 @@ enum refusal {
 	REFUSAL_VERSION,
 	REFUSAL_ROLE,
 	REFUSAL_TOKEN,
-	REFUSAL_SECRET, /* second connection without a session */
+	REFUSAL_SECRET, /* a further connection without a session */
 	REFUSAL_LATE,	/* for a session that was there, and is over */
 	REFUSAL_QUOTA,
 	REFUSAL_DRAINING,
@@ -79,8 +79,8 @@ struct hello_from {
 enum session_state {
 	SESSION_FREE,
 	SESSION_WAITING, /* for a worker */
-	SESSION_JOINING, /* WELCOME sent; for the second connection */
-	SESSION_RUNNING, /* the worker has both connections */
+	SESSION_JOINING, /* WELCOME sent; for the link's other connections */
+	SESSION_RUNNING, /* the worker has all connections */
 	SESSION_ENDING,	 /* for the worker's exit */
 };
 const char *session_state_name(enum session_state state);
@@ -107,7 +107,10 @@ struct session {
 	enum session_state state;
 	uint8_t id[16], secret[16];
 	struct watch commands; /* from the hand-over on: a copy, to see that the client goes */
-	uint32_t lanes;	       /* handed over */
+	const struct transport *transport;
+	int joined[TRANSPORT_FDS]; /* JOINING: the connections behind the first, … */
+	unsigned joined_count;	   /* … and how many have come */
+	uint32_t lanes;		   /* handed over */
 	uint64_t features;
 	uint64_t number;   /* in the order of coming, never reused */
 	uint32_t pid, uid; /* as the client says */
@@ -242,7 +245,7 @@ int session_open_table(struct front *front, struct error *error);
  * 0; else a CUresult to refuse with, *refusal and text filled in. */
 uint32_t session_begin(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
-/* The second connection: the same rules. */
+/* A further connection of it: the same rules. */
 uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 /* One more connection of a running session: the same rules. */
@@ -269,9 +272,10 @@ void pool_balance(struct front *front, uint64_t now);
 void pool_started(struct front *front, const struct control *control, int fd);
 void pool_refused(struct front *front, const struct control *control);
 void pool_exited(struct front *front, const struct control *control);
-/* Hands the session's two connections (fds[0] commands, fds[1] replies) to its worker; the
+/* Hands the session's connections, in the order in which they were made, to its worker; the
  * caller still owns them. -errno where the worker does not take them. */
-int pool_hand_over(struct front *front, struct session *session, const int fds[2]);
+int pool_hand_over(
+	struct front *front, struct session *session, const int *fds, unsigned count);
 int pool_hand_over_lane(struct session *session, uint32_t lane, int fd);
 /* A TAKEN worker whose session did not come about is READY again. */
 void pool_untake(struct front *front, struct pool_worker *worker);

@@ -522,7 +522,7 @@ void pool_balance(struct front *front, uint64_t now)
 			break;
 }
 
-int pool_hand_over(struct front *front, struct session *session, const int fds[2])
+int pool_hand_over(struct front *front, struct session *session, const int *fds, unsigned count)
 {
 	struct pool_worker *worker = session->worker;
 	struct handoff h = {
@@ -530,11 +530,11 @@ int pool_hand_over(struct front *front, struct session *session, const int fds[2
 		.what = HANDOFF_SESSION,
 		.device_count = pods_gpu_count(front, session),
 		.bytes = pods_limit(session),
-		.text = "native",
 	};
 	struct control tenant = {.what = CONTROL_TENANT, .pid = worker->pid};
 	int ret;
 
+	snprintf(h.text, sizeof(h.text), "%s", session->transport->name);
 	memcpy(h.session, session->id, sizeof(h.session));
 	for (uint32_t i = 0; i < h.device_count; i++) {
 		h.gpus[i] = (uint8_t)pods_gpu(front, session, i);
@@ -546,7 +546,7 @@ int pool_hand_over(struct front *front, struct session *session, const int fds[2
 	/* First: so that it has them before the client's first call. */
 	snprintf(tenant.text, sizeof(tenant.text), "%s", session->tenant->name);
 	front_tell(front, &tenant);
-	ret = send_worker(worker, &h, fds, 2);
+	ret = session->transport->handoff(worker->handoff.fd, &h, sizeof(h), fds, count);
 	if (!ret)
 		set_state(front, worker, WORKER_BUSY);
 	return ret;
@@ -562,7 +562,7 @@ int pool_hand_over_lane(struct session *session, uint32_t lane, int fd)
 
 	if (!session->worker || session->worker->handoff.fd < 0)
 		return -EPIPE;
-	return send_worker(session->worker, &h, &fd, 1);
+	return session->transport->handoff(session->worker->handoff.fd, &h, sizeof(h), &fd, 1);
 }
 
 void pool_untake(struct front *front, struct pool_worker *worker)

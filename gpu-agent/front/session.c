@@ -2,8 +2,8 @@
  *
  * Sessions, as the front sees them: from the HELLO that brought the token to the exit of the
  * worker.  A session waits for a worker before it is welcomed, so that a client that got its
- * WELCOME is served at once; when the second connection is there both go to the worker, and the
- * front keeps only the account, and a copy of the first connection, never read, by which it
+ * WELCOME is served at once; when the link's last connection is there all go to the worker, and
+ * the front keeps only the account, and a copy of the first connection, never read, by which it
  * sees that the client is gone though its worker may not.
  */
 #include <errno.h>
@@ -46,6 +46,12 @@ int session_open_table(struct front *front, struct error *error)
 	return 0;
 }
 
+static void close_joined(struct session *session)
+{
+	while (session->joined_count)
+		close(session->joined[--session->joined_count]);
+}
+
 static void set_free(struct front *front, struct session *session)
 {
 	struct session_late *late = &front->late[front->late_count++ % SESSIONS_LATE];
@@ -53,6 +59,7 @@ static void set_free(struct front *front, struct session *session)
 
 	if (fd >= 0)
 		close(fd);
+	close_joined(session);
 	memcpy(late->id, session->id, sizeof(late->id));
 	memcpy(late->secret, session->secret, sizeof(late->secret));
 	session->tenant->sessions--;
@@ -169,6 +176,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 		sizeof(hello->program));
 	front_clean(session->pod, sizeof(session->pod), hello->pod, sizeof(hello->pod));
 	session->peer = *from->peer;
+	session->transport = from->transport;
 	session->tenant = from->tenant;
 	session->tenant->sessions++;
 	session->limits = pods_enter(front, from);
@@ -189,6 +197,55 @@ struct session *session_next_waiting(struct front *front)
 			first = session;
 	}
 	return first;
+}
+
+/* The end of the client's side, or a broken connection; the worker reads it too, if it can. */
+static void client_gone(struct watch *watch, uint32_t mask)
+{
+	struct session *session = events_owner(watch, struct session, commands);
+
+	(void)mask;
+	close(events_forget(&session_front->events, watch));
+	session->deadline = wait_now() + GONE_NS;
+}
+
+/* All connections have come: they are the worker's. */
+static void hand_over(struct front *front, struct session *session)
+{
+	int fds[1 + TRANSPORT_FDS], ret;
+	unsigned count = 1 + session->joined_count;
+
+	fds[0] = events_forget(&front->events, &session->commands);
+	memcpy(fds + 1, session->joined, session->joined_count * sizeof(fds[0]));
+	ret = pool_hand_over(front, session, fds, count);
+	close_joined(session);
+	if (ret || events_watch(
+			   &front->events, &session->commands, fds[0], EPOLLRDHUP, client_gone))
+		close(fds[0]);
+	if (ret) {
+		/* The worker is on its way out, and session_ended comes with its exit: the
+		 * client sees its connections close. */
+		log_error("session.handoff", "session=%llu worker=%d text=\"%s\"",
+			(unsigned long long)session->number, session->worker->pid,
+			strerror(-ret));
+		session->state = SESSION_ENDING;
+		pool_stop(front, session->worker, STATUS_NOT_READY, "it took no session");
+		return;
+	}
+	session->state = SESSION_RUNNING;
+	session->deadline = 0;
+	front->counters.sessions++;
+	log_info("session.open",
+		"session=%llu worker=%d peer=%s pod=\"%s\" program=\"%s\" client=%u",
+		(unsigned long long)session->number, session->worker->pid, session->peer.text,
+		session->pod, session->program, session->pid);
+}
+
+/* One connection more. */
+static void joined(struct front *front, struct session *session)
+{
+	if (1 + session->joined_count == session->transport->connections)
+		hand_over(front, session);
 }
 
 void session_assign(struct front *front, struct session *session, struct pool_worker *worker)
@@ -217,6 +274,7 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 		give_up(front, session, "the client does not take its WELCOME");
 	} else {
 		metrics_wait(front, wait_now() - session->begun);
+		joined(front, session);
 	}
 	explicit_bzero(&welcome, sizeof(welcome));
 }
@@ -255,7 +313,9 @@ static struct session *find_session(
 		bool secret =
 			token_same(session->secret, hello->secret, sizeof(session->secret));
 
-		if (id && secret && session->state == state && session->tenant == from->tenant)
+		if (id && secret && session->state == state &&
+			session->tenant == from->tenant &&
+			session->transport == from->transport)
 			found = session;
 	}
 	return found;
@@ -282,16 +342,6 @@ static uint32_t refuse_unknown(struct front *front, const struct hello_from *fro
 	return STATUS_NOT_PERMITTED;
 }
 
-/* The end of the client's side, or a broken connection; the worker reads it too, if it can. */
-static void client_gone(struct watch *watch, uint32_t mask)
-{
-	struct session *session = events_owner(watch, struct session, commands);
-
-	(void)mask;
-	close(events_forget(&session_front->events, watch));
-	session->deadline = wait_now() + GONE_NS;
-}
-
 uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
@@ -301,7 +351,6 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 		.version = SESSION_VERSION,
 		.reply_port = front->config->bound[LISTEN_SEND],
 	};
-	int commands, ret;
 
 	if (!session)
 		return refuse_unknown(front, from, refusal, text);
@@ -313,29 +362,8 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 		give_up(front, session, text);
 		return STATUS_NOT_READY;
 	}
-	commands = events_forget(&front->events, &session->commands);
-	ret = pool_hand_over(front, session, (int[]){commands, fd});
-	close(fd);
-	if (ret || events_watch(&front->events, &session->commands, commands, EPOLLRDHUP,
-			   client_gone))
-		close(commands);
-	if (ret) {
-		/* The worker is on its way out, and session_ended comes with its exit: the
-		 * client sees its connections close. */
-		log_error("session.handoff", "session=%llu worker=%d text=\"%s\"",
-			(unsigned long long)session->number, session->worker->pid,
-			strerror(-ret));
-		session->state = SESSION_ENDING;
-		pool_stop(front, session->worker, STATUS_NOT_READY, "it took no session");
-		return 0;
-	}
-	session->state = SESSION_RUNNING;
-	session->deadline = 0;
-	front->counters.sessions++;
-	log_info("session.open",
-		"session=%llu worker=%d peer=%s pod=\"%s\" program=\"%s\" client=%u",
-		(unsigned long long)session->number, session->worker->pid, session->peer.text,
-		session->pod, session->program, session->pid);
+	session->joined[session->joined_count++] = fd;
+	joined(front, session);
 	return 0;
 }
 
@@ -456,7 +484,7 @@ uint64_t session_tick(struct front *front, uint64_t now)
 		}
 		give_up(front, session,
 			session->state == SESSION_WAITING ? "no worker in time"
-							  : "no second connection in time");
+							  : "not all connections in time");
 	}
 	return next;
 }

@@ -335,24 +335,28 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 static int worker_session(struct worker *w, struct handoff *message)
 {
 	struct error error = {0};
-	int fds[2];
+	int fds[TRANSPORT_FDS];
+	unsigned count = 0;
 
 	for (;;) {
-		ssize_t n =
-			descriptors_receive(w->handoff, message, sizeof(*message), fds, 2, 0);
+		ssize_t n = descriptors_receive(
+			w->handoff, message, sizeof(*message), fds, TRANSPORT_FDS, 0);
 
 		if (n == -EINTR)
 			continue;
 		if (n != sizeof(*message) || message->version != HANDOFF_VERSION ||
 			message->what == HANDOFF_STOP)
 			return -1;
-		if (message->what == HANDOFF_SESSION && fds[0] >= 0 && fds[1] >= 0)
+		if (message->what == HANDOFF_SESSION && fds[0] >= 0)
 			break;
 	}
 	compiled_wait(w->config);
 	message->text[sizeof(message->text) - 1] = 0;
 	w->transport = transport_named(message->text);
-	if (!w->transport || w->transport->link(fds, 2, TRANSPORT_AGENT, &w->link, &error)) {
+	while (count < TRANSPORT_FDS && fds[count] >= 0)
+		count++;
+	if (!w->transport ||
+		w->transport->link(fds, count, TRANSPORT_AGENT, &w->link, &error)) {
 		log_error("session.adopt", "error=\"%s\"",
 			w->transport ? error.text : "no such transport");
 		return -1;
