@@ -210,7 +210,6 @@ static void client_that_goes_before_joining_leaves_nothing(void **state)
 	bool opened;
 
 	(void)state;
-	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"ready\"}", 1));
 	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"busy\"}", 0));
 	assert_true(http_metric_becomes(&agent, LEASED, 0));
 	client_hello(&hello, SESSION_COMMANDS);
