@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "command/command.h"
-#include "command/keeper.h"
+#include "command/service_manager.h"
 #include "command/spawn.h"
 #include "common/cleanup.h"
 #include "protocol/wire/channel.h"

@@ -13,7 +13,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "sidecar/ask.h"
+#include "sidecar/control_client.h"
 #include "sidecar/install.h"
 #include "sidecar/options.h"
 #include "sidecar/server.h"

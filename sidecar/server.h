@@ -17,7 +17,7 @@
 #include "sidecar/agents.h"
 #include "sidecar/options.h"
 #include "sidecar/pending.h"
-#include "sidecar/pulse.h"
+#include "sidecar/heartbeat.h"
 #include "sidecar/segment.h"
 
 struct channel;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/pulse.h"
+#include "sidecar/heartbeat.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/ask.h"
+#include "sidecar/control_client.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "common/descriptors.h"
 #include "common/wait.h"
 #include "protocol/wire/channel.h"
-#include "sidecar/place.h"
+#include "sidecar/instance_lock.h"
 
 #define ASK_SECONDS 5
 #define ASK_MOST (64u << 20) /* more status than 16384 processes make */

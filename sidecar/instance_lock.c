@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/place.h"
+#include "sidecar/instance_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

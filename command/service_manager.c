@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "command/keeper.h"
+#include "command/service_manager.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
