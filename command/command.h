@@ -21,8 +21,8 @@ int command_smi(int argc, char **argv);
  * missing. */
 #define PRELOAD_MAX 16384
 int preload_list(char *list, size_t n, struct error *error);
-/* The seeds' forms: vcuda -n native …, vcuda -role server|client …. */
-int command_seeds(int argc, char **argv);
+/* The legacy' forms: vcuda -n native …, vcuda -role server|client …. */
+int command_legacy(int argc, char **argv);
 
 /* "vcuda: TEXT" on stderr; returns STATUS. */
 int command_complain(const struct error *error, int status);

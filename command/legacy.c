@@ -12,25 +12,25 @@
 #include "command/command.h"
 #include "command/spawn.h"
 
-struct seeds {
+struct legacy {
 	const char *role, *ip, *net, *send, *recv, *control;
 };
 
-static int parse(int argc, char **argv, struct seeds *seeds, struct error *error)
+static int parse(int argc, char **argv, struct legacy *legacy, struct error *error)
 {
 	const struct {
 		const char *flag;
 		const char **value;
 	} flags[] = {
-		{"-role", &seeds->role},
-		{"-ip", &seeds->ip},
-		{"-net", &seeds->net},
-		{"-n", &seeds->net},
-		{"-send_port", &seeds->send},
-		{"-s", &seeds->send},
-		{"-recv_port", &seeds->recv},
-		{"-r", &seeds->recv},
-		{"-p", &seeds->control},
+		{"-role", &legacy->role},
+		{"-ip", &legacy->ip},
+		{"-net", &legacy->net},
+		{"-n", &legacy->net},
+		{"-send_port", &legacy->send},
+		{"-s", &legacy->send},
+		{"-recv_port", &legacy->recv},
+		{"-r", &legacy->recv},
+		{"-p", &legacy->control},
 		{"-a", NULL},
 		{"-k", NULL},
 	};
@@ -49,10 +49,10 @@ static int parse(int argc, char **argv, struct seeds *seeds, struct error *error
 		else
 			fprintf(stderr, "vcuda: %s is obsolete: not used\n", argv[i]);
 	}
-	if (seeds->net && strcmp(seeds->net, "native"))
-		return error_set(error, 0, "'%s': the network served is native", seeds->net);
-	if (strcmp(seeds->role, "server") && strcmp(seeds->role, "client"))
-		return error_set(error, 0, "-role %s: it is server or client", seeds->role);
+	if (legacy->net && strcmp(legacy->net, "native"))
+		return error_set(error, 0, "'%s': the network served is native", legacy->net);
+	if (strcmp(legacy->role, "server") && strcmp(legacy->role, "client"))
+		return error_set(error, 0, "-role %s: it is server or client", legacy->role);
 	return 0;
 }
 
@@ -70,31 +70,31 @@ static int become(char **argv, const char *name, struct error *error)
 
 /* The ports are the server's in both roles: its send port is the client's receive port. A
  * client sends to the server's receive port, which it calls -send_port. */
-int command_seeds(int argc, char **argv)
+int command_legacy(int argc, char **argv)
 {
-	struct seeds seeds = {.role = "server"};
+	struct legacy legacy = {.role = "server"};
 	struct error error;
-	int ret = parse(argc, argv, &seeds, &error);
+	int ret = parse(argc, argv, &legacy, &error);
 
 	if (ret < 0)
 		return command_complain(&error, 2);
-	if (!strcmp(seeds.role, "client")) {
-		if (!seeds.ip) {
+	if (!strcmp(legacy.role, "client")) {
+		if (!legacy.ip) {
 			error_set(&error, 0, "-role client: where is the server? -ip HOST");
 			return command_complain(&error, 2);
 		}
 		ret = become(
-			(char *[]){NULL, "0", (char *)seeds.ip, "native",
-				(char *)(seeds.send ? seeds.send : "9998"),
-				(char *)(seeds.recv ? seeds.recv : "9997"),
-				(char *)(seeds.control ? seeds.control : "9999"), "0", NULL},
+			(char *[]){NULL, "0", (char *)legacy.ip, "native",
+				(char *)(legacy.send ? legacy.send : "9998"),
+				(char *)(legacy.recv ? legacy.recv : "9997"),
+				(char *)(legacy.control ? legacy.control : "9999"), "0", NULL},
 			"vcuda-client", &error);
 	} else {
 		ret = become((char *[]){NULL, "-n", "native", "-s",
-				     (char *)(seeds.send ? seeds.send : "9997"), "-r",
-				     (char *)(seeds.recv ? seeds.recv : "9998"), "-p",
-				     (char *)(seeds.control ? seeds.control : "9999"),
-				     seeds.ip ? "--address" : NULL, (char *)seeds.ip, NULL},
+				     (char *)(legacy.send ? legacy.send : "9997"), "-r",
+				     (char *)(legacy.recv ? legacy.recv : "9998"), "-p",
+				     (char *)(legacy.control ? legacy.control : "9999"),
+				     legacy.ip ? "--address" : NULL, (char *)legacy.ip, NULL},
 			"gpu-agent", &error);
 	}
 	return command_complain(&error, 1);

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 		if (!strcmp(verbs[i].name, argv[1]))
 			return verbs[i].run(argc - 1, argv + 1);
 	if (argv[1][0] == '-')
-		return command_seeds(argc, argv);
+		return command_legacy(argc, argv);
 	error_set(&error, 0, "unknown command '%s'; vcuda --help lists them", argv[1]);
 	return command_complain(&error, 2);
 }

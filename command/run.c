@@ -36,7 +36,7 @@ static const char usage[] =
 	"  neither            through the sidecar that is running ($VCUDA_SOCKET)\n";
 
 static int parse(
-	int argc, char **argv, struct keeper_wish *wish, int *program, struct error *error)
+	int argc, char **argv, struct service_wish *wish, int *program, struct error *error)
 {
 	char host[256];
 	uint16_t port;
@@ -153,8 +153,8 @@ int command_run(int argc, char **argv)
 {
 	static const int passed[] = {
 		SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGALRM};
-	struct keeper_wish wish = {0};
-	struct keeper keeper = {.pipe = -1};
+	struct service_wish wish = {0};
+	struct service_manager service_manager = {.pipe = -1};
 	struct error error;
 	char found[100];
 	const char *socket = found;
@@ -177,9 +177,9 @@ int command_run(int argc, char **argv)
 	signals = signalfd(-1, &set, SFD_CLOEXEC);
 
 	if (wish.software || wish.agent) {
-		if (keeper_start(&wish, signals, &keeper, &error) < 0)
+		if (service_manager_start(&wish, signals, &service_manager, &error) < 0)
 			return command_complain(&error, 1);
-		socket = keeper.socket;
+		socket = service_manager.socket;
 	} else if (find_sidecar(found, sizeof(found), &error) < 0) {
 		return command_complain(&error, 1);
 	}
@@ -190,6 +190,6 @@ int command_run(int argc, char **argv)
 		if (pid > 0)
 			status = attend(pid, signals);
 	}
-	keeper_end(&keeper);
+	service_manager_end(&service_manager);
 	return status;
 }

@@ -28,7 +28,7 @@
 #define PATIENCE_MS 3000
 #define PROBE_SECONDS 20 /* longer than it takes vcuda-client to give up */
 
-/* What the keeper says once, when all is ready or has failed. */
+/* What the service manager says once, when all is ready or has failed. */
 struct report {
 	int code; /* -errno, 0 = ready */
 	struct error error;
@@ -36,7 +36,7 @@ struct report {
 };
 
 struct services {
-	const struct keeper_wish *wish;
+	const struct service_wish *wish;
 	char folder[64];
 	pid_t agent, sidecar;
 	char address[256];
@@ -242,7 +242,7 @@ static int probe_agent(struct services *services, struct error *error)
 
 static int services_start(struct services *services, struct error *error)
 {
-	const struct keeper_wish *wish = services->wish;
+	const struct service_wish *wish = services->wish;
 	const char *temporary = getenv("TMPDIR");
 	int ret = 0;
 
@@ -282,8 +282,8 @@ static void services_end(struct services *services)
 	rmdir(services->folder);
 }
 
-/* The keeper's whole life. `life`: ends when its other end is closed. */
-static void keeper_live(const struct keeper_wish *wish, int life, int say)
+/* The service_manager's whole life. `life`: ends when its other end is closed. */
+static void service_manager_live(const struct service_wish *wish, int life, int say)
 {
 	struct services services = {.wish = wish};
 	struct report report = {0};
@@ -304,7 +304,7 @@ static void keeper_live(const struct keeper_wish *wish, int life, int say)
 	_exit(0);
 }
 
-/* The keeper's report; -EINTR where a signal that ends us came first. */
+/* The service_manager's report; -EINTR where a signal that ends us came first. */
 static int hear(int say, int signals, struct report *report, struct error *error)
 {
 	struct pollfd fds[2] = {
@@ -327,43 +327,43 @@ static int hear(int say, int signals, struct report *report, struct error *error
 	return report->code;
 }
 
-int keeper_start(
-	const struct keeper_wish *wish, int signals, struct keeper *keeper, struct error *error)
+int service_manager_start(const struct service_wish *wish, int signals,
+	struct service_manager *service_manager, struct error *error)
 {
 	int life[2], say[2];
 	struct report report;
 	int ret;
 
-	*keeper = (struct keeper){.pipe = -1};
+	*service_manager = (struct service_manager){.pipe = -1};
 	if (pipe2(life, O_CLOEXEC) || pipe2(say, O_CLOEXEC))
 		return error_set(error, errno, "pipe");
-	keeper->pid = fork();
-	if (keeper->pid < 0)
+	service_manager->pid = fork();
+	if (service_manager->pid < 0)
 		return error_set(error, errno, "fork");
-	if (!keeper->pid) {
+	if (!service_manager->pid) {
 		close(life[1]);
 		close(say[0]);
-		keeper_live(wish, life[0], say[1]);
+		service_manager_live(wish, life[0], say[1]);
 	}
 	close(life[0]);
 	close(say[1]);
-	keeper->pipe = life[1];
+	service_manager->pipe = life[1];
 	ret = hear(say[0], signals, &report, error);
 	close(say[0]);
 	if (ret < 0) {
-		keeper_end(keeper);
+		service_manager_end(service_manager);
 		return ret;
 	}
-	memcpy(keeper->socket, report.socket, sizeof(keeper->socket));
+	memcpy(service_manager->socket, report.socket, sizeof(service_manager->socket));
 	return 0;
 }
 
-void keeper_end(struct keeper *keeper)
+void service_manager_end(struct service_manager *service_manager)
 {
-	if (keeper->pipe >= 0)
-		close(keeper->pipe);
-	if (keeper->pid > 0)
-		while (waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR)
+	if (service_manager->pipe >= 0)
+		close(service_manager->pipe);
+	if (service_manager->pid > 0)
+		while (waitpid(service_manager->pid, NULL, 0) < 0 && errno == EINTR)
 			;
-	*keeper = (struct keeper){.pipe = -1};
+	*service_manager = (struct service_manager){.pipe = -1};
 }

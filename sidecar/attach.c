@@ -31,8 +31,8 @@ static uint64_t attach_layout(struct channel_page *page, const struct options *o
 
 	page->slots = at;
 	at += CHANNEL_SLOTS * sizeof(struct channel_slot);
-	page->words = at;
-	at += CHANNEL_WORDS * sizeof(uint64_t);
+	page->counters = at;
+	at += CHANNEL_COUNTERS * sizeof(uint64_t);
 	page->upcalls = at;
 	at += CHANNEL_UPCALLS * sizeof(struct channel_upcall);
 	page->ring = at;
@@ -41,9 +41,9 @@ static uint64_t attach_layout(struct channel_page *page, const struct options *o
 	page->arena = at;
 	page->arena_size = options->arena;
 	at += options->arena;
-	page->landing = at;
-	page->landing_size = options->landing;
-	at += options->landing;
+	page->bounce = at;
+	page->bounce_size = options->bounce;
+	at += options->bounce;
 	page->size = at;
 	return at;
 }
@@ -62,8 +62,8 @@ static int attach_memory(struct channel *channel, struct error *error)
 	attach_layout(&layout, options);
 	segments->arena = layout.arena;
 	segments->arena_size = layout.arena_size;
-	segments->landing = layout.landing;
-	segments->landing_size = layout.landing_size;
+	segments->bounce = layout.bounce;
+	segments->bounce_size = layout.bounce_size;
 	base = segments->at[0]->base;
 	channel->page = (struct channel_page *)base;
 	layout.magic = CHANNEL_MAGIC;
@@ -77,7 +77,7 @@ static int attach_memory(struct channel *channel, struct error *error)
 		return error_set(error, -ret, "ring");
 	channel->replies.page = channel->page;
 	channel->replies.slots = (struct channel_slot *)(base + layout.slots);
-	channel->replies.words = (_Atomic uint64_t *)(base + layout.words);
+	channel->replies.counters = (_Atomic uint64_t *)(base + layout.counters);
 	channel->replies.upcalls = (struct channel_upcall *)(base + layout.upcalls);
 	channel->replies.ring = &channel->ring;
 	channel->replies.segments = segments;
@@ -186,7 +186,7 @@ int attach_attach(struct channel *channel, const struct channel_request *request
 
 	answer = request_answer(request, 0, "");
 	answer.op = CHANNEL_PULSE;
-	if (answer_send(channel, &answer, &server->pulse.fd, 1) < 0)
+	if (answer_send(channel, &answer, &server->heartbeat.fd, 1) < 0)
 		return -ECONNRESET;
 	memcpy(channel->program, request->program, sizeof(channel->program));
 	log_quote(program, sizeof(program), channel->program);

@@ -160,7 +160,7 @@ static bool channel_backward(struct channel *channel, uint64_t now)
 static uint64_t channel_patience(const struct channel *channel)
 {
 	const struct options *options = &channel->server->options;
-	bool within = channel->replies.landing || channel->replies.at < channel->replies.n;
+	bool within = channel->replies.in_payload || channel->replies.at < channel->replies.n;
 
 	return (within ? options->busy_timeout : options->ping_timeout) * SECOND;
 }
@@ -322,7 +322,7 @@ static void channel_turn(struct channel *channel)
 	if (lanes_broken(&channel->lanes) && !channel->broken_at)
 		channel->broken_at = now;
 	if (channel->segments.closing && outbound_empty(&channel->out) &&
-		lanes_idle(&channel->lanes) && !channel->replies.landing)
+		lanes_idle(&channel->lanes) && !channel->replies.in_payload)
 		segments_reap(&channel->segments);
 	if (channel->gone)
 		channel_farewell(channel, now);

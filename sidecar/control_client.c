@@ -15,17 +15,17 @@
 #include "protocol/wire/channel.h"
 #include "sidecar/instance_lock.h"
 
-#define ASK_SECONDS 5
-#define ASK_MOST (64u << 20) /* more status than 16384 processes make */
+#define CONTROL_SECONDS 5
+#define CONTROL_MOST (64u << 20) /* more status than 16384 processes make */
 
 /* One request, one answer; *fd: the descriptor that came with it, or -1. */
-static int ask(const char *path, uint32_t op, struct channel_answer *answer, int *fd,
+static int control_ask(const char *path, uint32_t op, struct channel_answer *answer, int *fd,
 	struct error *error)
 {
-	cleanup_close int socket = place_connect(path, NULL, error);
+	cleanup_close int socket = instance_connect(path, NULL, error);
 	struct channel_request request = {
 		.magic = CHANNEL_MAGIC, .version = CHANNEL_VERSION, .op = op, .pid = getpid()};
-	struct timeval timeout = {.tv_sec = ASK_SECONDS};
+	struct timeval timeout = {.tv_sec = CONTROL_SECONDS};
 	ssize_t n;
 
 	*fd = -1;
@@ -55,16 +55,16 @@ static int ask(const char *path, uint32_t op, struct channel_answer *answer, int
 	return 0;
 }
 
-int ask_status(const char *path, char **json, struct error *error)
+int control_status(const char *path, char **json, struct error *error)
 {
 	struct channel_answer answer;
 	cleanup_close int fd = -1;
 	cleanup_free char *text = NULL;
-	int ret = ask(path, CHANNEL_STATUS, &answer, &fd, error);
+	int ret = control_ask(path, CHANNEL_STATUS, &answer, &fd, error);
 
 	if (ret < 0)
 		return ret;
-	if (fd < 0 || answer.size > ASK_MOST)
+	if (fd < 0 || answer.size > CONTROL_MOST)
 		return error_set(error, 0, "socket %s: an answer without a status", path);
 	text = malloc(answer.size + 1);
 	if (!text)
@@ -77,12 +77,12 @@ int ask_status(const char *path, char **json, struct error *error)
 	return 0;
 }
 
-int ask_drain(const char *path, struct error *error)
+int control_drain(const char *path, struct error *error)
 {
 	struct channel_answer answer;
 	cleanup_close int fd = -1;
 
-	return ask(path, CHANNEL_DRAIN, &answer, &fd, error);
+	return control_ask(path, CHANNEL_DRAIN, &answer, &fd, error);
 }
 
 static double number(const cJSON *object, const char *name)
@@ -99,7 +99,7 @@ static const char *text_of(const cJSON *object, const char *name)
 	return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-int ask_print(const char *json)
+int control_print(const char *json)
 {
 	cJSON *root = cJSON_Parse(json);
 	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(root, "channels"), *channel;
@@ -134,7 +134,7 @@ int ask_print(const char *json)
 	return 0;
 }
 
-int ask_probe(const struct options *options, struct agents *agents, char text[192],
+int control_probe(const struct options *options, struct agents *agents, char text[192],
 	uint64_t *took, struct error *error)
 {
 	struct session_hello hello = {.version = SESSION_VERSION,
@@ -153,7 +153,7 @@ int ask_probe(const struct options *options, struct agents *agents, char text[19
 	memcpy(hello.pod_uid, options->pod_uid, sizeof(hello.pod_uid));
 	memcpy(hello.token, options->token, sizeof(hello.token));
 	ret = agents_dial(agents, options->agent, &hello, &welcome,
-		start + ASK_SECONDS * 1000000000ull, &link, error);
+		start + CONTROL_SECONDS * 1000000000ull, &link, error);
 	link_close(link);
 	*took = wait_now() - start;
 	snprintf(text, 192, "%s", welcome.text);

@@ -3,25 +3,25 @@
  * Asking a running sidecar, from another process: `vcuda-client status|drain`, `vcuda status`,
  * `vcuda doctor`, `vcuda run`.
  */
-#ifndef VCUDA_SIDECAR_ASK_H
-#define VCUDA_SIDECAR_ASK_H
+#ifndef VCUDA_SIDECAR_CONTROL_CLIENT_H
+#define VCUDA_SIDECAR_CONTROL_CLIENT_H
 
 #include "common/error.h"
 #include "sidecar/agents.h"
 #include "sidecar/options.h"
 
 /* The sidecar's state as JSON text; free() it. 0, or -errno with *error. */
-int ask_status(const char *socket, char **json, struct error *error);
+int control_status(const char *socket, char **json, struct error *error);
 
 /* No more processes; it ends after the last one. */
-int ask_drain(const char *socket, struct error *error);
+int control_drain(const char *socket, struct error *error);
 
 /* Prints that JSON for people: one line for the sidecar, one for each process. 0 or -EINVAL. */
-int ask_print(const char *json);
+int control_print(const char *json);
 
 /* Asks the agents whether one would grant a session. 0, or -errno with *error; `agents` says
  * which, `text` what it said; *took: ns. */
-int ask_probe(const struct options *options, struct agents *agents, char text[192],
+int control_probe(const struct options *options, struct agents *agents, char text[192],
 	uint64_t *took, struct error *error);
 
 #endif

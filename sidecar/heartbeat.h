@@ -5,25 +5,25 @@
  * are busy with: memory that is hard to get, a log that nobody reads.  A program that waits for
  * an answer and sees it stand still stops waiting (shim/engine/heartbeat.c).
  */
-#ifndef VCUDA_SIDECAR_PULSE_H
-#define VCUDA_SIDECAR_PULSE_H
+#ifndef VCUDA_SIDECAR_HEARTBEAT_H
+#define VCUDA_SIDECAR_HEARTBEAT_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "common/error.h"
 
-struct channel_pulse;
+struct channel_heartbeat;
 
-struct pulse {
-	struct channel_pulse *page;
+struct heartbeat {
+	struct channel_heartbeat *page;
 	int fd;
 	_Atomic uint32_t watched; /* futex word: how many look; 0: it need not beat */
 };
 
 /* Once a process. 0, or -errno with *error. */
-int pulse_open(struct pulse *pulse, struct error *error);
+int heartbeat_open(struct heartbeat *heartbeat, struct error *error);
 /* So many may look from now on. */
-void pulse_watched(struct pulse *pulse, uint32_t count);
+void heartbeat_watched(struct heartbeat *heartbeat, uint32_t count);
 
 #endif

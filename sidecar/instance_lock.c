@@ -27,7 +27,7 @@ static int address_of(const char *path, struct sockaddr_un *address, struct erro
 	return 0;
 }
 
-int place_connect(const char *path, pid_t *holder, struct error *error)
+int instance_connect(const char *path, pid_t *holder, struct error *error)
 {
 	cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address;
@@ -81,59 +81,60 @@ static int lock_take(const char *path, struct error *error)
 	}
 }
 
-static int held(struct place *place, struct error *error)
+static int held(struct instance_lock *instance, struct error *error)
 {
 	error_set(error, 0,
 		"socket %s: another sidecar (pid %d) serves there; stop it or name another "
 		"--socket",
-		place->socket, (int)place->holder);
+		instance->socket, (int)instance->holder);
 	return -EEXIST;
 }
 
 /* Another one has the lock: it serves, is about to, or ends. */
-static int lock_wait(struct place *place, struct error *error)
+static int lock_wait(struct instance_lock *instance, struct error *error)
 {
 	uint64_t deadline = wait_now() + START_NS;
 	int fd;
 
 	for (;;) {
-		fd = lock_take(place->lock, error);
+		fd = lock_take(instance->lock, error);
 		if (fd != -EWOULDBLOCK)
 			return fd;
-		fd = place_connect(place->socket, &place->holder, NULL);
+		fd = instance_connect(instance->socket, &instance->holder, NULL);
 		if (fd >= 0) {
 			close(fd);
-			return held(place, error);
+			return held(instance, error);
 		}
 		if (wait_now() > deadline)
 			return error_set(error, 0,
 				"socket %s: another sidecar holds %s but does not serve",
-				place->socket, place->lock);
+				instance->socket, instance->lock);
 		usleep(10000);
 	}
 }
 
-static int place_listen(const struct place *place, unsigned mode, struct error *error)
+static int instance_listen(
+	const struct instance_lock *instance, unsigned mode, struct error *error)
 {
 	cleanup_close int fd =
 		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un address;
-	char path[sizeof(place->socket) + 8];
+	char path[sizeof(instance->socket) + 8];
 	struct stat st;
 	mode_t mask;
 	int ret;
 
 	if (fd < 0)
 		return error_set(error, errno, "socket");
-	snprintf(path, sizeof(path), "%s.new", place->socket);
+	snprintf(path, sizeof(path), "%s.new", instance->socket);
 	ret = address_of(path, &address, error);
 	if (ret < 0)
 		return ret;
-	if (!lstat(place->socket, &st)) {
+	if (!lstat(instance->socket, &st)) {
 		if (!S_ISSOCK(st.st_mode))
-			return error_set(error, EEXIST, "%s is not a socket", place->socket);
-		if (unlink(place->socket))
-			return error_set(error, errno, "stale socket %s", place->socket);
+			return error_set(error, EEXIST, "%s is not a socket", instance->socket);
+		if (unlink(instance->socket))
+			return error_set(error, errno, "stale socket %s", instance->socket);
 	}
 	/* It appears under its name once it listens: who finds it can connect. */
 	unlink(address.sun_path);
@@ -141,67 +142,68 @@ static int place_listen(const struct place *place, unsigned mode, struct error *
 	ret = bind(fd, (struct sockaddr *)&address, sizeof(address));
 	umask(mask);
 	if (ret || chmod(address.sun_path, mode) || listen(fd, 256) ||
-		rename(address.sun_path, place->socket)) {
-		ret = error_set(error, errno, "socket %s", place->socket);
+		rename(address.sun_path, instance->socket)) {
+		ret = error_set(error, errno, "socket %s", instance->socket);
 		unlink(address.sun_path);
 		return ret;
 	}
 	return take_fd(&fd);
 }
 
-int place_take(struct place *place, const char *path, unsigned mode, struct error *error)
+int instance_lock_acquire(
+	struct instance_lock *instance, const char *path, unsigned mode, struct error *error)
 {
 	cleanup_close int lock = -1;
 	int fd;
 
-	*place = (struct place){.listen_fd = -1, .lock_fd = -1};
-	if (strlen(path) >= sizeof(place->socket))
+	*instance = (struct instance_lock){.listen_fd = -1, .lock_fd = -1};
+	if (strlen(path) >= sizeof(instance->socket))
 		return error_set(error, ENAMETOOLONG, "socket %s", path);
-	snprintf(place->socket, sizeof(place->socket), "%s", path);
-	snprintf(place->lock, sizeof(place->lock), "%s.lock", path);
+	snprintf(instance->socket, sizeof(instance->socket), "%s", path);
+	snprintf(instance->lock, sizeof(instance->lock), "%s.lock", path);
 	fd = make_folders(path, error);
 	if (fd < 0)
 		return fd;
-	lock = lock_wait(place, error);
+	lock = lock_wait(instance, error);
 	if (lock < 0)
 		return lock;
-	fd = place_connect(path, &place->holder, NULL);
+	fd = instance_connect(path, &instance->holder, NULL);
 	if (fd >= 0) {
 		close(fd);
-		return held(place, error);
+		return held(instance, error);
 	}
-	place->listen_fd = place_listen(place, mode, error);
-	if (place->listen_fd < 0) {
-		unlink(place->lock);
-		return place->listen_fd;
+	instance->listen_fd = instance_listen(instance, mode, error);
+	if (instance->listen_fd < 0) {
+		unlink(instance->lock);
+		return instance->listen_fd;
 	}
-	place->lock_fd = take_fd(&lock);
+	instance->lock_fd = take_fd(&lock);
 	return 0;
 }
 
-int place_announce(const struct place *place, struct error *error)
+int instance_announce(const struct instance_lock *instance, struct error *error)
 {
 	cleanup_close int fd =
 		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t n = strlen(place->socket);
+	size_t n = strlen(instance->socket);
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 
 	if (fd < 0)
 		return error_set(error, errno, "socket");
 	if (n >= sizeof(address.sun_path))
-		return error_set(error, ENAMETOOLONG, "socket @%s", place->socket);
-	memcpy(address.sun_path + 1, place->socket, n);
+		return error_set(error, ENAMETOOLONG, "socket @%s", instance->socket);
+	memcpy(address.sun_path + 1, instance->socket, n);
 	if (bind(fd, (struct sockaddr *)&address, size) || listen(fd, 256))
-		return error_set(error, errno, "socket @%s", place->socket);
+		return error_set(error, errno, "socket @%s", instance->socket);
 	return take_fd(&fd);
 }
 
-void place_leave(struct place *place)
+void instance_lock_release(struct instance_lock *instance)
 {
-	unlink(place->socket);
-	close(place->listen_fd);
-	unlink(place->lock);
-	close(place->lock_fd);
-	place->listen_fd = place->lock_fd = -1;
+	unlink(instance->socket);
+	close(instance->listen_fd);
+	unlink(instance->lock);
+	close(instance->lock_fd);
+	instance->listen_fd = instance->lock_fd = -1;
 }

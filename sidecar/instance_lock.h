@@ -4,14 +4,14 @@
  * lives, so that of several that start at once one serves, and a stale socket is told from a
  * live one.
  */
-#ifndef VCUDA_SIDECAR_PLACE_H
-#define VCUDA_SIDECAR_PLACE_H
+#ifndef VCUDA_SIDECAR_INSTANCE_LOCK_H
+#define VCUDA_SIDECAR_INSTANCE_LOCK_H
 
 #include <sys/types.h>
 
 #include "common/error.h"
 
-struct place {
+struct instance_lock {
 	char socket[108];
 	char lock[112];
 	int listen_fd;
@@ -22,17 +22,18 @@ struct place {
 /* Makes the folder if it may, takes the lock, replaces a stale socket, listens. 0; -EEXIST
  * where a live one serves (it is waited for while it starts); another -errno; each with *error.
  */
-int place_take(struct place *place, const char *path, unsigned mode, struct error *error);
+int instance_lock_acquire(
+	struct instance_lock *instance, const char *path, unsigned mode, struct error *error);
 
 /* Listens also under the socket's path as a name of the network namespace, which the containers
  * of a pod share even where they share no volume. fd, or -errno with *error (-EADDRINUSE: with
  * hostNetwork another pod has it). */
-int place_announce(const struct place *place, struct error *error);
+int instance_announce(const struct instance_lock *instance, struct error *error);
 
 /* Removes socket and lock. */
-void place_leave(struct place *place);
+void instance_lock_release(struct instance_lock *instance);
 
 /* Connects to the sidecar at PATH. fd, or -errno with *error; *holder: its pid. */
-int place_connect(const char *path, pid_t *holder, struct error *error);
+int instance_connect(const char *path, pid_t *holder, struct error *error);
 
 #endif

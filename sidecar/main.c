@@ -29,12 +29,12 @@ static int do_status(const struct options *options)
 	struct error error;
 	char *json;
 
-	if (ask_status(options->socket, &json, &error) < 0)
+	if (control_status(options->socket, &json, &error) < 0)
 		return complain(&error, 1);
 	if (options->json)
 		puts(json);
 	else
-		ask_print(json);
+		control_print(json);
 	free(json);
 	return 0;
 }
@@ -46,7 +46,7 @@ static int probe_sidecar(const struct options *options, struct error *error)
 	cJSON *root;
 	bool draining;
 
-	if (ask_status(options->socket, &json, error) < 0)
+	if (control_status(options->socket, &json, error) < 0)
 		return -ENOENT;
 	root = cJSON_Parse(json);
 	draining = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "draining"));
@@ -69,7 +69,7 @@ static int do_probe(const struct options *options)
 			"--config FILE");
 		return complain(&error, 2);
 	}
-	if (ask_probe(options, &agents, text, &took, &error) < 0)
+	if (control_probe(options, &agents, text, &took, &error) < 0)
 		return complain(&error, 1);
 	agents_chosen(&agents, who);
 	printf(options->json ? "{\"agent\": \"%s\", \"granted\": true, \"text\": \"%s\", "
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 	case COMMAND_STATUS: return do_status(&options);
 	case COMMAND_PROBE: return do_probe(&options);
 	case COMMAND_DRAIN:
-		return ask_drain(options.socket, &error) < 0 ? complain(&error, 1) : 0;
+		return control_drain(options.socket, &error) < 0 ? complain(&error, 1) : 0;
 	default: return server_run(&options, &error) < 0 ? complain(&error, 1) : 0;
 	}
 }

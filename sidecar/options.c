@@ -67,7 +67,7 @@ void options_default(struct options *options)
 		.label = "host",
 		.ring = CHANNEL_RING,
 		.arena = CHANNEL_ARENA,
-		.landing = CHANNEL_LANDING,
+		.bounce = CHANNEL_BOUNCE,
 		.spin = UINT64_MAX,
 		.max_processes = 1024,
 		.attach_timeout = 30,
@@ -245,7 +245,7 @@ static int options_set(void *argument, const struct config_item *item, struct er
 	if (!strcmp(key, "arena"))
 		return set_power(item, 1u << 20, 1u << 30, &o->arena, error);
 	if (!strcmp(key, "landing"))
-		return set_power(item, 1u << 20, 1u << 30, &o->landing, error);
+		return set_power(item, 1u << 20, 1u << 30, &o->bounce, error);
 	if (!strcmp(key, "spin"))
 		return set_spin(o, item, error);
 	if (!strcmp(key, "max_processes"))

@@ -25,14 +25,14 @@ struct options {
 	uint64_t gpu_count;  /* GPUs that a process sees; 0 = all */
 	uint64_t shm_size;   /* shared memory of all processes together; 0 = no limit */
 	char label[16];	     /* in what /proc says of shared memory: the pod's UID, or "host" */
-	uint64_t ring, arena, landing; /* bytes, powers of two */
+	uint64_t ring, arena, bounce; /* bytes, powers of two */
 	uint64_t spin;	    /* ns before sleeping; UINT64_MAX = by the number of cores */
 	uint64_t idle_exit; /* s without a process until it ends; 0 = never */
 	uint64_t max_processes;
 	uint64_t attach_timeout; /* s for dialing and handshake */
 	uint64_t ping_timeout;	 /* s without an answer to a PING … */
 	uint64_t busy_timeout;	 /* … and in the middle of a frame */
-	bool announce;	   /* the positional form: also in the network namespace, see place.h */
+	bool announce; /* the positional form: also in the network namespace, see instance.h */
 	uint64_t dumpable; /* 1: its user may attach a debugger, and gets core dumps */
 	bool json;
 	bool remote; /* probe: --agent was given, only the agent is asked */

@@ -59,10 +59,10 @@ static int replies_check(
 	case FRAME_REPLY:
 		if (!ring_waits(replies->ring, header->tag))
 			return lie(error, header, "a reply that nobody waits for");
-		least = payload ? sizeof(struct frame_landing) : 0;
+		least = payload ? sizeof(struct frame_destination) : 0;
 		most = payload ? REPLIES_BODY_MAX : CHANNEL_SLOT_BODY;
 		break;
-	case FRAME_DATA: least = most = sizeof(struct frame_landing); break;
+	case FRAME_DATA: least = most = sizeof(struct frame_destination); break;
 	case FRAME_UPDATE: least = most = sizeof(struct frame_update); break;
 	case FRAME_UPCALL: least = most = sizeof(struct frame_upcall); break;
 	case FRAME_LOST: most = CHANNEL_SLOT_BODY; break;
@@ -107,10 +107,10 @@ static int take_update(struct replies *replies, struct error *error)
 	struct frame_update update;
 
 	memcpy(&update, replies->body, sizeof(update));
-	if (update.index >= CHANNEL_WORDS)
-		return error_set(error, EPROTO, "agent: an update of word %u", update.index);
+	if (update.index >= CHANNEL_COUNTERS)
+		return error_set(error, EPROTO, "agent: an update of counter %u", update.index);
 	atomic_store_explicit(
-		&replies->words[update.index], update.value, memory_order_release);
+		&replies->counters[update.index], update.value, memory_order_release);
 	replies_progress(replies->page);
 	return 0;
 }
@@ -135,7 +135,7 @@ static int replies_finish(struct replies *replies, struct error *error)
 {
 	const struct frame_header *header = &replies->header;
 	uint32_t payload = header->length - header->body;
-	uint32_t skip = payload ? (uint32_t)sizeof(struct frame_landing) : 0;
+	uint32_t skip = payload ? (uint32_t)sizeof(struct frame_destination) : 0;
 	int ret = 0;
 
 	switch (header->kind) {
@@ -159,18 +159,18 @@ static int replies_finish(struct replies *replies, struct error *error)
 
 static int replies_land(struct replies *replies, struct error *error)
 {
-	struct frame_landing landing;
+	struct frame_destination destination;
 	uint32_t payload = replies->header.length - replies->header.body;
 
-	memcpy(&landing, replies->body, sizeof(landing));
-	replies->land =
-		segments_in(replies->segments, landing.segment, landing.offset, payload);
+	memcpy(&destination, replies->body, sizeof(destination));
+	replies->land = segments_in(
+		replies->segments, destination.segment, destination.offset, payload);
 	if (!replies->land)
 		return error_set(error, EPROTO,
-			"agent: %u bytes for %llu of segment %u, which is no landing place",
-			payload, (unsigned long long)landing.offset, landing.segment);
+			"agent: %u bytes for %llu of segment %u, which is no bounce buffer",
+			payload, (unsigned long long)destination.offset, destination.segment);
 	replies->left = payload;
-	replies->landing = true;
+	replies->in_payload = true;
 	return 0;
 }
 
@@ -194,11 +194,11 @@ static int replies_parse(struct replies *replies, struct error *error)
 		size_t have;
 		int ret;
 
-		if (replies->landing) {
+		if (replies->in_payload) {
 			replies_drink(replies);
 			if (replies->left)
 				return 0;
-			replies->landing = false;
+			replies->in_payload = false;
 			ret = replies_finish(replies, error);
 			if (ret < 0)
 				return ret;
@@ -225,12 +225,13 @@ static int replies_parse(struct replies *replies, struct error *error)
 	}
 }
 
-/* Where the next bytes go: the landing place while a payload is on its way, else the buffer. */
+/* Where the next bytes go: the payload's destination while a payload is on its way, else the
+ * buffer. */
 static ssize_t replies_read(struct replies *replies, struct link *link)
 {
 	ssize_t got;
 
-	if (replies->landing && replies->at == replies->n) {
+	if (replies->in_payload && replies->at == replies->n) {
 		got = link_receive(link, replies->land, replies->left);
 		if (got > 0) {
 			replies->land += got;
@@ -275,7 +276,7 @@ ssize_t replies_receive(
 		if (ret < 0)
 			return ret;
 		/* Less than was asked for: the socket is empty, spare the call that says so. */
-		if (!replies->landing && replies->n < sizeof(replies->buffer) / 2)
+		if (!replies->in_payload && replies->n < sizeof(replies->buffer) / 2)
 			break;
 	}
 	return (ssize_t)total;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Frames from the agent into the segment.  A payload goes straight from the socket to its
- * landing place once that place was checked; the answer is published after it.  Whatever does
+ * destination once that place was checked; the answer is published after it.  Whatever does
  * not fit the rules ends the session: -EPROTO with a text.
  */
 #ifndef VCUDA_SIDECAR_REPLIES_H
@@ -17,13 +17,13 @@
 
 /* What is read ahead. Small: the payload bytes in it are copied once more. */
 #define REPLIES_BUFFER (16u * 1024)
-/* No frame of the agent has more body: a slot's data and the landing before it. */
-#define REPLIES_BODY_MAX (CHANNEL_SLOT_BODY + sizeof(struct frame_landing))
+/* No frame of the agent has more body: a slot's data and the destination before it. */
+#define REPLIES_BODY_MAX (CHANNEL_SLOT_BODY + sizeof(struct frame_destination))
 
 struct replies {
 	struct channel_page *page;	/* shared; only written */
 	struct channel_slot *slots;	/* shared; only written, but for `sleeping` */
-	_Atomic uint64_t *words;	/* shared; only written */
+	_Atomic uint64_t *counters;	/* shared; only written */
 	struct channel_upcall *upcalls; /* shared; only written */
 	struct ring *ring;
 	const struct segments *segments;
@@ -35,7 +35,7 @@ struct replies {
 	char text[200];
 	uint64_t frames, bytes; /* received */
 	/* The frame whose payload is on its way. */
-	bool landing;
+	bool in_payload;
 	struct frame_header header;
 	unsigned char *land;
 	uint32_t left;

@@ -208,7 +208,7 @@ void *segments_in(
 	const struct segments *segments, uint32_t number, uint64_t offset, uint64_t length)
 {
 	return segments_find(
-		segments, number, segments->landing, segments->landing_size, offset, length);
+		segments, number, segments->bounce, segments->bounce_size, offset, length);
 }
 
 int segments_add(struct segments *segments, struct segment *segment)

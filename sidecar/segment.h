@@ -47,7 +47,7 @@ void segment_empty(struct segment *segment);
 struct segments {
 	struct segment *at[SEGMENTS_MAX + 1]; /* [0]: the channel's own */
 	uint64_t arena, arena_size;	      /* in segment 0; private copies */
-	uint64_t landing, landing_size;
+	uint64_t bounce, bounce_size;
 	uint32_t pinned;
 	uint64_t pinned_bytes;
 	struct segment *closing; /* given back, but bytes may still be on their way */
@@ -57,7 +57,7 @@ struct segments {
  * memory. NULL where it does not lie inside. */
 void *segments_out(
 	const struct segments *segments, uint32_t number, uint64_t offset, uint64_t length);
-/* The same for where answers may land: the landing region, or pinned memory. */
+/* The same for where answers may land: the bounce buffer, or pinned memory. */
 void *segments_in(
 	const struct segments *segments, uint32_t number, uint64_t offset, uint64_t length);
 

@@ -37,9 +37,9 @@ void server_wake(struct server *server)
 static uint64_t segment_bytes(const struct options *options)
 {
 	return 4096 + CHANNEL_SLOTS * sizeof(struct channel_slot) +
-	       CHANNEL_WORDS * sizeof(uint64_t) +
+	       CHANNEL_COUNTERS * sizeof(uint64_t) +
 	       CHANNEL_UPCALLS * sizeof(struct channel_upcall) + options->ring +
-	       options->arena + options->landing;
+	       options->arena + options->bounce;
 }
 
 /* The spare segment, which is the caller's from then on, or NULL. */
@@ -148,7 +148,7 @@ static bool server_done(struct server *server, uint64_t now, uint64_t *at)
 	since = server->last_process;
 	pthread_mutex_unlock(&server->lock);
 	*at = now + 60 * SECOND;
-	pulse_watched(&server->pulse, count + server->pending.count);
+	heartbeat_watched(&server->heartbeat, count + server->pending.count);
 	if (server->pending.count)
 		*at = pending_deadline(&server->pending);
 	if (count || server->pending.count)
@@ -246,29 +246,30 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 	server->spin =
 		server->options.spin == UINT64_MAX ? wait_spin_budget() : server->options.spin;
 	server->started = server->last_process = wait_now();
-	return pulse_open(&server->pulse, error);
+	return heartbeat_open(&server->heartbeat, error);
 }
 
 int server_run(const struct options *options, struct error *error)
 {
 	/* Threads may outlive this function by a moment. */
 	static struct server server = {.agents = AGENTS_INIT};
-	struct place place;
+	struct instance_lock instance;
 	int signal_fd, ret;
 
 	server.options = *options;
 	segment_configure(options->shm_size, options->label);
 	pthread_mutex_init(&server.lock, NULL);
 	pthread_mutex_init(&server.making, NULL);
-	ret = place_take(&place, options->socket, (unsigned)options->socket_mode, error);
+	ret = instance_lock_acquire(
+		&instance, options->socket, (unsigned)options->socket_mode, error);
 	if (ret == -EEXIST && options->idle_exit) {
-		log_info("sidecar.served", "socket=%s by=%d", options->socket, place.holder);
+		log_info("sidecar.served", "socket=%s by=%d", options->socket, instance.holder);
 		return 0;
 	}
 	if (ret < 0)
 		return ret;
-	server.listen_fd = place.listen_fd;
-	server.announce_fd = options->announce ? place_announce(&place, error) : -1;
+	server.listen_fd = instance.listen_fd;
+	server.announce_fd = options->announce ? instance_announce(&instance, error) : -1;
 	if (options->announce && server.announce_fd < 0)
 		log_warn("sidecar.announce", "text=\"%s\"", error->text);
 	ret = server_open(&server, &signal_fd, error);
@@ -280,7 +281,7 @@ int server_run(const struct options *options, struct error *error)
 		log_info("sidecar.end", "attached=%llu lost=%llu",
 			(unsigned long long)server.attached, (unsigned long long)server.lost);
 	}
-	place_leave(&place);
+	instance_lock_release(&instance);
 	if (server.announce_fd >= 0)
 		close(server.announce_fd);
 	server_stop(&server);

@@ -25,7 +25,7 @@ struct channel;
 struct server {
 	struct options options;
 	struct agents agents;
-	struct pulse pulse;
+	struct heartbeat heartbeat;
 	struct pending pending; /* the main thread's */
 	uint64_t spin;		/* ns */
 	uint64_t started;	/* CLOCK_MONOTONIC ns */

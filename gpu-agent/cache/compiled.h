@@ -14,8 +14,8 @@
  * Nothing of what a worker leaves is believed: plain files only are copied, so many bytes at
  * most, and only a tenant's own driver reads them again.
  */
-#ifndef VCUDA_GPU_AGENT_COMPILED_H
-#define VCUDA_GPU_AGENT_COMPILED_H
+#ifndef VCUDA_GPU_AGENT_CACHE_COMPILED_H
+#define VCUDA_GPU_AGENT_CACHE_COMPILED_H
 
 #include <sys/types.h>
 

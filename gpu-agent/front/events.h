@@ -2,8 +2,8 @@
  *
  * The front's event loop: epoll over watches that live inside their owners.  One thread.
  */
-#ifndef VCUDA_GPU_AGENT_EVENTS_H
-#define VCUDA_GPU_AGENT_EVENTS_H
+#ifndef VCUDA_GPU_AGENT_FRONT_EVENTS_H
+#define VCUDA_GPU_AGENT_FRONT_EVENTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_H
-#define VCUDA_GPU_AGENT_FRONT_H
+#ifndef VCUDA_GPU_AGENT_FRONT_FRONT_H
+#define VCUDA_GPU_AGENT_FRONT_FRONT_H
 
 #include <stdbool.h>
 #include <stdint.h>

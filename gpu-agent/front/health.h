@@ -5,8 +5,8 @@
  * network can keep it busy, so a probe that asks it (`gpu-agent --healthy`) fails only where a
  * restart helps.
  */
-#ifndef VCUDA_GPU_AGENT_HEALTH_H
-#define VCUDA_GPU_AGENT_HEALTH_H
+#ifndef VCUDA_GPU_AGENT_FRONT_HEALTH_H
+#define VCUDA_GPU_AGENT_FRONT_HEALTH_H
 
 #include "gpu-agent/front/front.h"
 

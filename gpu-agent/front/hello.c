@@ -124,7 +124,7 @@ static void answer_probe(
 	/* Full is no fault: the agent answers, and what runs there goes on. The text says it,
 	 * and with nothing free it is the last that a client of several agents tries. */
 	full = welcome.status && refusal == REFUSAL_QUOTA &&
-	       !pods_may(front, &slot->hello, waste);
+	       !quota_may(front, &slot->hello, waste);
 	if (full)
 		welcome.status = 0;
 	if (!welcome.status && !front_is_ready(front, &why)) {

@@ -21,7 +21,7 @@ static bool lease_answer(struct front *front, struct pool_worker *worker, uint32
 	struct handoff grant = {
 		.version = HANDOFF_VERSION, .what = HANDOFF_GRANT, .device = device};
 	struct ledger_account *account = &worker->session->account;
-	uint32_t gpu = pods_gpu(front, worker->session, device);
+	uint32_t gpu = quota_gpu(front, worker->session, device);
 	uint64_t before = account->lease[gpu];
 
 	grant.bytes = ledger_grow(&front->ledger, account, gpu, bytes);
@@ -35,7 +35,7 @@ static bool lease_answer(struct front *front, struct pool_worker *worker, uint32
 	if (pool_say(worker, &grant))
 		pool_fault(front, worker, "the worker does not take its GRANT");
 	else if (grant.bytes != before)
-		pods_tell(front, worker->session);
+		quota_tell(front, worker->session);
 	return true;
 }
 
@@ -57,7 +57,7 @@ void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now)
 
 void lease_wanted(struct front *front, struct pool_worker *worker, const struct handoff *h)
 {
-	if (h->device >= pods_gpu_count(front, worker->session)) {
+	if (h->device >= quota_gpu_count(front, worker->session)) {
 		pool_fault(front, worker, "LEASE for a GPU that there is not");
 		return;
 	}

@@ -4,8 +4,8 @@
  * one; where the peer has his share, the oldest of his own; where all are taken, the
  * oldest.  Who asks at once needs his place for a moment, so silence is what loses it.
  */
-#ifndef VCUDA_GPU_AGENT_PEERS_H
-#define VCUDA_GPU_AGENT_PEERS_H
+#ifndef VCUDA_GPU_AGENT_FRONT_PEERS_H
+#define VCUDA_GPU_AGENT_FRONT_PEERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

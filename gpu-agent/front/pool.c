@@ -528,8 +528,8 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 	struct handoff h = {
 		.version = HANDOFF_VERSION,
 		.what = HANDOFF_SESSION,
-		.device_count = pods_gpu_count(front, session),
-		.bytes = pods_limit(session),
+		.device_count = quota_gpu_count(front, session),
+		.bytes = quota_limit(session),
 	};
 	struct control tenant = {.what = CONTROL_TENANT, .pid = worker->pid};
 	int ret;
@@ -537,10 +537,10 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 	snprintf(h.text, sizeof(h.text), "%s", session->transport->name);
 	memcpy(h.session, session->id, sizeof(h.session));
 	for (uint32_t i = 0; i < h.device_count; i++) {
-		h.gpus[i] = (uint8_t)pods_gpu(front, session, i);
+		h.gpus[i] = (uint8_t)quota_gpu(front, session, i);
 		h.devices[i].lease = session->account.lease[h.gpus[i]];
 	}
-	pods_fill_others(front, session, &h);
+	quota_fill_others(front, session, &h);
 	if (worker->handoff.fd < 0 || worker->state != WORKER_TAKEN)
 		return -EPIPE;
 	/* First: so that it has them before the client's first call. */

@@ -22,7 +22,7 @@ static void identity_of(const struct session_hello *hello, struct pod *pod)
 			pod->identity, sizeof(pod->identity), hello->pod, sizeof(hello->pod));
 }
 
-uint32_t pods_may(const struct front *front, const struct session_hello *hello, char text[192])
+uint32_t quota_may(const struct front *front, const struct session_hello *hello, char text[192])
 {
 	uint32_t there = front->ledger.device_count;
 
@@ -40,7 +40,7 @@ static bool same(const struct pod *a, const struct pod *b)
 	       !strcmp(a->identity, b->identity);
 }
 
-struct pod *pods_enter(struct front *front, const struct hello_from *from)
+struct pod *quota_enter(struct front *front, const struct hello_from *from)
 {
 	struct pod wanted = {
 		.wanted = from->hello->gpu_count,
@@ -69,7 +69,7 @@ struct pod *pods_enter(struct front *front, const struct hello_from *from)
 	return found;
 }
 
-static void pods_leave(struct pod *pod)
+static void quota_leave(struct pod *pod)
 {
 	if (pod)
 		pod->sessions--;
@@ -98,43 +98,43 @@ static bool choose(const struct ledger *ledger, struct pod *pod)
 	return true;
 }
 
-bool pods_open_account(struct front *front, struct session *session)
+bool quota_open_account(struct front *front, struct session *session)
 {
 	struct pod *pod = session->limits;
 	uint32_t devices = 0;
 
 	if (pod && !pod->gpu_count && !choose(&front->ledger, pod))
 		return false;
-	for (uint32_t i = 0; i < pods_gpu_count(front, session); i++)
-		devices |= 1u << pods_gpu(front, session, i);
+	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++)
+		devices |= 1u << quota_gpu(front, session, i);
 	ledger_open(&front->ledger, &session->account, devices,
 		pod ? &pod->budget : &session->tenant->budget, front->config->lease_initial);
 	return true;
 }
 
-void pods_close_account(struct front *front, struct session *session)
+void quota_close_account(struct front *front, struct session *session)
 {
 	ledger_close(&front->ledger, &session->account);
-	pods_tell(front, session);
+	quota_tell(front, session);
 	if (session->limits) {
-		pods_leave(session->limits);
+		quota_leave(session->limits);
 		session->limits = NULL;
 	}
 }
 
-uint32_t pods_gpu_count(const struct front *front, const struct session *session)
+uint32_t quota_gpu_count(const struct front *front, const struct session *session)
 {
 	return session->limits ? session->limits->gpu_count : front->ledger.device_count;
 }
 
-uint32_t pods_gpu(const struct front *front, const struct session *session, uint32_t index)
+uint32_t quota_gpu(const struct front *front, const struct session *session, uint32_t index)
 {
-	if (index >= pods_gpu_count(front, session))
+	if (index >= quota_gpu_count(front, session))
 		return UINT32_MAX;
 	return session->limits ? session->limits->gpus[index] : index;
 }
 
-uint64_t pods_limit(const struct session *session)
+uint64_t quota_limit(const struct session *session)
 {
 	uint64_t tenants = session->tenant->budget.limit;
 	uint64_t pods = session->limits ? session->limits->budget.limit : 0;
@@ -152,15 +152,15 @@ static uint64_t others_of(const struct ledger_budget *budget, uint64_t limit,
 	return budget->limit && left < limit ? limit - left : 0;
 }
 
-void pods_fill_others(
+void quota_fill_others(
 	const struct front *front, const struct session *session, struct handoff *h)
 {
 	const struct ledger_budget *budget =
 		session->limits ? &session->limits->budget : &session->tenant->budget;
-	uint64_t limit = pods_limit(session);
+	uint64_t limit = quota_limit(session);
 
-	for (uint32_t i = 0; limit && i < pods_gpu_count(front, session); i++) {
-		uint32_t d = pods_gpu(front, session, i);
+	for (uint32_t i = 0; limit && i < quota_gpu_count(front, session); i++) {
+		uint32_t d = quota_gpu(front, session, i);
 
 		for (const struct ledger_budget *b = budget; b; b = b->parent) {
 			uint64_t others = others_of(b, limit, session, d);
@@ -171,17 +171,17 @@ void pods_fill_others(
 	}
 }
 
-void pods_tell_one(struct front *front, struct session *session)
+void quota_tell_one(struct front *front, struct session *session)
 {
 	struct handoff h = {.version = HANDOFF_VERSION,
 		.what = HANDOFF_OTHERS,
-		.device_count = pods_gpu_count(front, session)};
+		.device_count = quota_gpu_count(front, session)};
 
-	pods_fill_others(front, session, &h);
+	quota_fill_others(front, session, &h);
 	pool_say(session->worker, &h);
 }
 
-void pods_tell(struct front *front, const struct session *session)
+void quota_tell(struct front *front, const struct session *session)
 {
 	const struct pod *pod = session->limits;
 
@@ -192,6 +192,6 @@ void pods_tell(struct front *front, const struct session *session)
 		struct session *other = &front->sessions[i];
 
 		if (other != session && other->limits == pod && other->state == SESSION_RUNNING)
-			pods_tell_one(front, other);
+			quota_tell_one(front, other);
 	}
 }

@@ -8,8 +8,8 @@
  * All of this is the client's word. It takes from the session that says it and from nobody
  * else: who says other limits, or says them elsewhere, is another pod.
  */
-#ifndef VCUDA_GPU_AGENT_PODS_H
-#define VCUDA_GPU_AGENT_PODS_H
+#ifndef VCUDA_GPU_AGENT_FRONT_QUOTA_H
+#define VCUDA_GPU_AGENT_FRONT_QUOTA_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,31 +28,32 @@ struct pod {
 };
 
 /* Whether the GPUs that it wants are there; 0, or a CUresult with text. */
-uint32_t pods_may(const struct front *front, const struct session_hello *hello, char text[192]);
+uint32_t quota_may(
+	const struct front *front, const struct session_hello *hello, char text[192]);
 
 /* The pod of a session that begins, counted; NULL: it asks for nothing. */
-struct pod *pods_enter(struct front *front, const struct hello_from *from);
+struct pod *quota_enter(struct front *front, const struct hello_from *from);
 
 /* Opens the session's account: on the pod's GPUs, which the first session chooses (those with
  * most left). false where there are not as many. */
-bool pods_open_account(struct front *front, struct session *session);
+bool quota_open_account(struct front *front, struct session *session);
 
 /* Closes it. */
-void pods_close_account(struct front *front, struct session *session);
+void quota_close_account(struct front *front, struct session *session);
 
 /* The ledger's number of a session's GPU; UINT32_MAX: it has no such. */
-uint32_t pods_gpu(const struct front *front, const struct session *session, uint32_t index);
-uint32_t pods_gpu_count(const struct front *front, const struct session *session);
+uint32_t quota_gpu(const struct front *front, const struct session *session, uint32_t index);
+uint32_t quota_gpu_count(const struct front *front, const struct session *session);
 
 /* Bytes of each GPU that the session may have at most: its pod's or its tenant's, 0 = no limit.
  */
-uint64_t pods_limit(const struct session *session);
+uint64_t quota_limit(const struct session *session);
 
 /* What of that limit others hold, for devices[] of a datagram to the worker. */
-void pods_fill_others(
+void quota_fill_others(
 	const struct front *front, const struct session *session, struct handoff *h);
 /* The session's lease changed: the workers of the pod's and the tenant's others hear of it. */
-void pods_tell(struct front *front, const struct session *session);
-void pods_tell_one(struct front *front, struct session *session);
+void quota_tell(struct front *front, const struct session *session);
+void quota_tell_one(struct front *front, struct session *session);
 
 #endif

@@ -75,7 +75,7 @@ static void give_up(struct front *front, struct session *session, const char *wh
 
 	log_info("session.dropped", "session=%llu peer=%s text=\"%s\"",
 		(unsigned long long)session->number, session->peer.text, why);
-	pods_close_account(front, session);
+	quota_close_account(front, session);
 	set_free(front, session);
 	if (worker)
 		pool_untake(front, worker);
@@ -127,7 +127,7 @@ uint32_t session_may(const struct front *front, const struct hello_from *from,
 	*refusal = REFUSAL_QUOTA;
 	if (tenants_may(front, from->tenant, text))
 		return STATUS_NOT_PERMITTED;
-	return pods_may(front, from->hello, text);
+	return quota_may(front, from->hello, text);
 }
 
 static struct session *take_free(struct front *front)
@@ -179,7 +179,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->transport = from->transport;
 	session->tenant = from->tenant;
 	session->tenant->sessions++;
-	session->limits = pods_enter(front, from);
+	session->limits = quota_enter(front, from);
 	front->session_count++;
 	pool_balance(front, now);
 	return 0;
@@ -262,7 +262,7 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 	session->worker = worker;
 	session->state = SESSION_JOINING;
 	session->deadline = wait_now() + SESSION_HELLO_MS * FRONT_MS;
-	if (!pods_open_account(front, session)) {
+	if (!quota_open_account(front, session)) {
 		welcome.status = STATUS_NOT_PERMITTED;
 		snprintf(welcome.text, sizeof(welcome.text),
 			"more GPUs are asked for than the %u "
@@ -295,7 +295,7 @@ void session_refuse_waiting(struct front *front, const char *text)
 			continue;
 		front->counters.refused[REFUSAL_NOT_READY]++;
 		hello_welcome(session->commands.fd, &welcome);
-		pods_close_account(front, session);
+		quota_close_account(front, session);
 		set_free(front, session);
 	}
 }
@@ -415,7 +415,7 @@ void session_ended(struct front *front, struct session *session)
 		(unsigned long long)session->stats.errors);
 	metrics_duration(front, wait_now() - session->begun);
 	sharing_forget(front, session);
-	pods_close_account(front, session);
+	quota_close_account(front, session);
 	set_free(front, session);
 }
 
@@ -441,8 +441,8 @@ void session_stats(struct front *front, struct session *session, const struct ha
 	count_up(&seen->copies_in_bytes, h->copies_in_bytes, &total->copies_in_bytes);
 	count_up(&seen->copies_out_bytes, h->copies_out_bytes, &total->copies_out_bytes);
 	count_up(&seen->errors, h->errors, &total->errors);
-	for (uint32_t i = 0; i < h->device_count && i < pods_gpu_count(front, session); i++)
-		seen->used[pods_gpu(front, session, i)] = h->devices[i].used;
+	for (uint32_t i = 0; i < h->device_count && i < quota_gpu_count(front, session); i++)
+		seen->used[quota_gpu(front, session, i)] = h->devices[i].used;
 }
 
 uint64_t session_tick(struct front *front, uint64_t now)

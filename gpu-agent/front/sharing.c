@@ -72,7 +72,7 @@ static void share(
 	struct front *front, struct pool_worker *worker, const struct handoff *h, int *fd)
 {
 	struct handoff answer = {.version = HANDOFF_VERSION, .what = HANDOFF_SHARED};
-	uint32_t gpu = pods_gpu(front, worker->session, h->device);
+	uint32_t gpu = quota_gpu(front, worker->session, h->device);
 	struct share *share;
 
 	if (*fd < 0 || gpu == UINT32_MAX) {
@@ -110,7 +110,7 @@ static void want(struct front *front, struct pool_worker *worker, const struct h
 
 	/* Who may not have it is told what is told of a name that nobody has. */
 	if (share && same_tenant(share->session, worker->session) &&
-		share->gpu == pods_gpu(front, worker->session, h->device)) {
+		share->gpu == quota_gpu(front, worker->session, h->device)) {
 		answer.status = 0;
 		answer.bytes = share->bytes;
 		ret = pool_say_with(worker, &answer, share->fd);

@@ -109,7 +109,7 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 		add_bytes(one, "used_bytes", s->stats.used[d]);
 		cJSON_AddItemToArray(memory, one);
 	}
-	add_bytes(object, "memory_limit_bytes", pods_limit(s));
+	add_bytes(object, "memory_limit_bytes", quota_limit(s));
 	add_bytes(object, "frames_received", s->stats.frames_received);
 	add_bytes(object, "frames_sent", s->stats.frames_sent);
 	add_bytes(object, "bytes_received", s->stats.bytes_received);

@@ -145,7 +145,7 @@ uint64_t tenants_tick(struct front *front, uint64_t now)
 		struct session *session = &front->sessions[i];
 
 		if (session->state == SESSION_RUNNING && session->tenant->changed)
-			pods_tell_one(front, session);
+			quota_tell_one(front, session);
 	}
 	for (unsigned i = 0; i < TENANTS; i++)
 		tenants->list[i].changed = false;

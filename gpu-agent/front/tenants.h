@@ -6,8 +6,8 @@
  *
  * A tenant whose token is gone from the file stays until its last session ends.
  */
-#ifndef VCUDA_GPU_AGENT_TENANTS_H
-#define VCUDA_GPU_AGENT_TENANTS_H
+#ifndef VCUDA_GPU_AGENT_FRONT_TENANTS_H
+#define VCUDA_GPU_AGENT_FRONT_TENANTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

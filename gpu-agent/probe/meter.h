@@ -4,8 +4,8 @@
  * on as the meter and says it every few seconds.  The front never opens a library of NVIDIA's,
  * and a worker knows its own session only.
  */
-#ifndef VCUDA_GPU_AGENT_METER_H
-#define VCUDA_GPU_AGENT_METER_H
+#ifndef VCUDA_GPU_AGENT_PROBE_METER_H
+#define VCUDA_GPU_AGENT_PROBE_METER_H
 
 #include "gpu-agent/agent.h"
 

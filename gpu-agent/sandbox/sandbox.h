@@ -10,8 +10,8 @@
  *
  * docs/SECURITY.md says what holds what, and what a kernel that lacks a part leaves open.
  */
-#ifndef VCUDA_GPU_AGENT_SANDBOX_H
-#define VCUDA_GPU_AGENT_SANDBOX_H
+#ifndef VCUDA_GPU_AGENT_SANDBOX_SANDBOX_H
+#define VCUDA_GPU_AGENT_SANDBOX_SANDBOX_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  *
  * The command line of gpu-agent, today's and the one of the project's first documents.
  */
-#ifndef VCUDA_GPU_AGENT_OPTIONS_H
-#define VCUDA_GPU_AGENT_OPTIONS_H
+#ifndef VCUDA_GPU_AGENT_SUPERVISOR_OPTIONS_H
+#define VCUDA_GPU_AGENT_SUPERVISOR_OPTIONS_H
 
 #include "gpu-agent/agent.h"
 

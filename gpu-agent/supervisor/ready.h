@@ -4,8 +4,8 @@
  * "recv", "control"}, "ready", "text"}.  It appears, whole, when the first worker got ready or
  * failed to; "ready" and "text" say which, and are kept up to date.
  */
-#ifndef VCUDA_GPU_AGENT_READY_H
-#define VCUDA_GPU_AGENT_READY_H
+#ifndef VCUDA_GPU_AGENT_SUPERVISOR_READY_H
+#define VCUDA_GPU_AGENT_SUPERVISOR_READY_H
 
 #include <stdbool.h>
 

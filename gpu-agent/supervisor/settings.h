@@ -3,8 +3,8 @@
  * The configuration: defaults, the YAML file, single settings (flags use them too), and the
  * memfd that carries it to an exec'ed process.
  */
-#ifndef VCUDA_GPU_AGENT_SETTINGS_H
-#define VCUDA_GPU_AGENT_SETTINGS_H
+#ifndef VCUDA_GPU_AGENT_SUPERVISOR_SETTINGS_H
+#define VCUDA_GPU_AGENT_SUPERVISOR_SETTINGS_H
 
 #include "common/error.h"
 #include "gpu-agent/agent.h"

@@ -4,8 +4,8 @@
  * an allow-list, only the descriptors it is meant to have, its limits, and a parent whose death
  * ends it.
  */
-#ifndef VCUDA_GPU_AGENT_SPAWN_H
-#define VCUDA_GPU_AGENT_SPAWN_H
+#ifndef VCUDA_GPU_AGENT_SUPERVISOR_SPAWN_H
+#define VCUDA_GPU_AGENT_SUPERVISOR_SPAWN_H
 
 #include <sys/types.h>
 

@@ -7,8 +7,8 @@
  * The file has a line for each token: TOKEN [NAME [DEVICE-BYTES [SESSIONS]]], with spaces
  * between and `#` before a comment.  Tokens of the same name are the same tenant's.
  */
-#ifndef VCUDA_GPU_AGENT_TOKEN_H
-#define VCUDA_GPU_AGENT_TOKEN_H
+#ifndef VCUDA_GPU_AGENT_SUPERVISOR_TOKEN_H
+#define VCUDA_GPU_AGENT_SUPERVISOR_TOKEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

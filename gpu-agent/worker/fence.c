@@ -238,13 +238,13 @@ static void fence_finish(struct worker *w, struct pending *p, CUresult status)
 			w->stats.copies_out_bytes += p->length;
 			output_tell(w);
 			reply_payload(w, p->post ? FRAME_DATA : FRAME_REPLY, p->tag, status,
-				&p->landing, p->bytes, p->length, p->range);
+				&p->destination, p->bytes, p->length, p->range);
 		}
 		break;
-	case PENDING_WORD:
+	case PENDING_COUNTER:
 		/* An error is told by the next call that waits; the query must end either way.
 		 */
-		reply_update(w, p->word, p->value);
+		reply_update(w, p->counter, p->value);
 		break;
 	case PENDING_STREAM:
 		if (p->stream)

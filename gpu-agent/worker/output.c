@@ -84,10 +84,10 @@ static void output_word(struct worker *w, uint32_t which)
 {
 	struct output_text *o = &w->outputs[which];
 
-	if (o->word == o->told - o->skipped)
+	if (o->counter == o->told - o->skipped)
 		return;
-	o->word = o->told - o->skipped;
-	reply_update(w, WORD_OUTPUT + which, o->word);
+	o->counter = o->told - o->skipped;
+	reply_update(w, COUNTER_OUTPUT + which, o->counter);
 }
 
 void output_tell(struct worker *w)

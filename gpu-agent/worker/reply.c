@@ -143,7 +143,7 @@ void reply_send(struct worker *w, uint16_t tag, CUresult status, const void *bod
 }
 
 void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresult status,
-	const struct frame_landing *landing, const void *bytes, uint32_t n,
+	const struct frame_destination *destination, const void *bytes, uint32_t n,
 	struct staging_range *range)
 {
 	struct frame_header h = {
@@ -159,7 +159,7 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 		w->deferred = w->sticky;
 	}
 	reply_begin(w);
-	reply_add(w, &h, landing, sizeof(*landing));
+	reply_add(w, &h, destination, sizeof(*destination));
 	s = reply_segment(w);
 	s->bytes = bytes;
 	s->length = n;
@@ -167,9 +167,9 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 	reply_unlock(w);
 }
 
-void reply_update(struct worker *w, uint32_t word, uint64_t value)
+void reply_update(struct worker *w, uint32_t counter, uint64_t value)
 {
-	struct frame_update update = {.index = word, .value = value};
+	struct frame_update update = {.index = counter, .value = value};
 	struct frame_header h = {.kind = FRAME_UPDATE};
 
 	reply_frame(w, &h, &update, sizeof(update));

@@ -4,8 +4,8 @@
  * before it used (config->warm_libraries).  The front asks for that, and for none after a
  * worker that did not get ready.
  */
-#ifndef VCUDA_GPU_AGENT_WARM_H
-#define VCUDA_GPU_AGENT_WARM_H
+#ifndef VCUDA_GPU_AGENT_WORKER_WARM_H
+#define VCUDA_GPU_AGENT_WORKER_WARM_H
 
 #include "gpu-agent/worker/worker_state.h"
 

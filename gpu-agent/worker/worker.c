@@ -102,7 +102,7 @@ void worker_note(struct worker *w, CUresult status)
 	if (!w->link)
 		return;
 	output_tell(w); /* what a failed assertion says: the app may wait for nothing more */
-	reply_update(w, WORD_ERROR, (uint64_t)status);
+	reply_update(w, COUNTER_ERROR, (uint64_t)status);
 }
 
 static const char *worker_error_name(struct worker *w, CUresult status)

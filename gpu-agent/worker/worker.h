@@ -8,8 +8,8 @@
  * on this header: worker_in, worker_handle … mark the request as refused on the first lie,
  * sticky, so that no sibling can forget a check.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_H
-#define VCUDA_GPU_AGENT_WORKER_H
+#ifndef VCUDA_GPU_AGENT_WORKER_WORKER_H
+#define VCUDA_GPU_AGENT_WORKER_WORKER_H
 
 #include <cuda.h>
 #include <stdbool.h>

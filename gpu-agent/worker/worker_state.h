@@ -9,8 +9,8 @@
  * callback thread shares under its lock, and what is on its way out (reply.c), which the thread
  * of pulse.c sends while the loop is in a call that does not return.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_STATE_H
-#define VCUDA_GPU_AGENT_WORKER_STATE_H
+#ifndef VCUDA_GPU_AGENT_WORKER_WORKER_STATE_H
+#define VCUDA_GPU_AGENT_WORKER_WORKER_STATE_H
 
 #include <pthread.h>
 
@@ -105,9 +105,9 @@ struct worker_stream {
 enum pending_what {
 	PENDING_REPLY,	  /* answers `tag` */
 	PENDING_COPY_OUT, /* answers `tag`, or pushes FRAME_DATA, with the bytes in staging */
-	PENDING_WORD,	  /* sets words[word] = value */
+	PENDING_COUNTER,  /* sets counters[counter] = value */
 	PENDING_STREAM,	  /* destroys the stream */
-	PENDING_UNMAP,	  /* takes the memory away, then sets WORD_UNMAPPED */
+	PENDING_UNMAP,	  /* takes the memory away, then sets COUNTER_UNMAPPED */
 	PENDING_LOOK,	  /* nothing: a fault before it is noticed though nobody asks */
 };
 struct pending_event {
@@ -125,15 +125,15 @@ struct pending {
 	uint16_t tag;
 	bool post;
 	struct pending_event *events;
-	struct pending_event one;     /* the usual case: events == &one */
-	uint32_t event_count;	      /* those not seen done yet are at the front */
-	struct frame_landing landing; /* COPY_OUT */
+	struct pending_event one;	      /* the usual case: events == &one */
+	uint32_t event_count;		      /* those not seen done yet are at the front */
+	struct frame_destination destination; /* COPY_OUT */
 	struct staging_range *range;
 	unsigned char *bytes;
 	uint32_t length;
-	uint32_t word;	 /* WORD */
-	uint64_t value;	 /* WORD: value; UNMAP: ticket */
-	uint32_t device; /* UNMAP */
+	uint32_t counter; /* COUNTER */
+	uint64_t value;	  /* WORD: value; UNMAP: ticket */
+	uint32_t device;  /* UNMAP */
 	uint64_t address, size;
 	struct worker_stream *stream; /* STREAM */
 };
@@ -283,7 +283,7 @@ struct worker {
 		uint64_t told, fetched;
 		uint64_t dropped; /* the app has not read so yet */
 		uint64_t skipped; /* dropped ever, less the notices of it */
-		uint64_t word;	  /* what the app knows there is: told - skipped */
+		uint64_t counter; /* what the app knows there is: told - skipped */
 	} outputs[OUTPUTS];
 
 	/* memory that other sessions may have, and what was asked of the front (ipc.c) */
@@ -366,9 +366,9 @@ static inline void pulse_leave(struct worker *w)
 bool reply_room(const struct worker *w);
 void reply_send(struct worker *w, uint16_t tag, CUresult status, const void *body, uint32_t n);
 void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresult status,
-	const struct frame_landing *landing, const void *bytes, uint32_t n,
+	const struct frame_destination *destination, const void *bytes, uint32_t n,
 	struct staging_range *range);
-void reply_update(struct worker *w, uint32_t word, uint64_t value);
+void reply_update(struct worker *w, uint32_t counter, uint64_t value);
 void reply_upcall(struct worker *w, uint32_t what, uint64_t value);
 void reply_plain(struct worker *w, enum frame_kind kind, CUresult status, const char *text);
 bool reply_flush(struct worker *w);	  /* true: something went out */

@@ -14,7 +14,7 @@
 #include "protocol/wire/frame.h"
 #include "protocol/wire/open.h"
 
-_Static_assert(sizeof(struct frame_landing) == 16, "");
+_Static_assert(sizeof(struct frame_destination) == 16, "");
 _Static_assert(sizeof(struct function_info) == 144, "");
 _Static_assert(sizeof(struct nvml_facts) == 520, "");
 
@@ -23,7 +23,7 @@ struct wire_vcudaOpen {
 	uint32_t version;
 	uint32_t pad_0;
 	uint64_t features;
-	struct frame_landing landing;
+	struct frame_destination destination;
 	uint64_t capacity;
 };
 _Static_assert(sizeof(struct wire_vcudaOpen) == 40, "");
@@ -168,7 +168,7 @@ _Static_assert(sizeof(struct wire_vcudaCopyIn) == 56, "");
 
 /* both 18 */
 struct wire_vcudaCopyOut {
-	struct frame_landing landing;
+	struct frame_destination destination;
 	uint64_t src;
 	uint64_t pitch;
 	uint64_t slice;
@@ -221,7 +221,7 @@ struct wire_vcudaQuery {
 	uint32_t scope;
 	uint32_t pad_0;
 	uint64_t handle;
-	uint32_t word;
+	uint32_t counter;
 	uint32_t pad_1;
 	uint64_t value;
 };
@@ -702,7 +702,7 @@ struct wire_vcudaLinkRead {
 	uint64_t state; /* KIND_KIND_CUlinkState */
 	uint64_t offset;
 	uint64_t bytes;
-	struct frame_landing landing;
+	struct frame_destination destination;
 };
 _Static_assert(sizeof(struct wire_vcudaLinkRead) == 40, "");
 

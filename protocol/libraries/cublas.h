@@ -4,8 +4,8 @@
  * NVIDIA's is needed to build), the handle's state as it travels with every call, and how many
  * bytes a scalar has.
  */
-#ifndef VCUDA_PROTOCOL_CUBLAS_H
-#define VCUDA_PROTOCOL_CUBLAS_H
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUBLAS_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUBLAS_H
 
 #include <cuComplex.h>
 #include <cuda.h>

@@ -7,8 +7,8 @@
  * struct, and travels whole with each call.  A frame has what changes from call to call first
  * (stream, addresses), then what the call is known by.
  */
-#ifndef VCUDA_PROTOCOL_CUBLASLT_H
-#define VCUDA_PROTOCOL_CUBLASLT_H
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUBLASLT_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUBLASLT_H
 
 #include <stddef.h>
 #include <stdio.h>

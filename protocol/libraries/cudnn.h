@@ -5,8 +5,8 @@
  * the same in 8 and 9 but for the statuses: ours are 9's, unless CUDNN_ABI is 8 (a program for
  * 8); cudnn_status_to_8 and _from_8 translate. The graph API's own are in cudnn_backend.h.
  */
-#ifndef VCUDA_PROTOCOL_CUDNN_H
-#define VCUDA_PROTOCOL_CUDNN_H
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUDNN_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUDNN_H
 
 #include <driver_types.h>
 #include <library_types.h>

@@ -3,8 +3,8 @@
  * The attributes of cuDNN's graph ("backend") API, by number, from 8 to 9.28. Which descriptor
  * has one is in its name.
  */
-#ifndef VCUDA_PROTOCOL_CUDNN_ATTRIBUTES_H
-#define VCUDA_PROTOCOL_CUDNN_ATTRIBUTES_H
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUDNN_ATTRIBUTES_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUDNN_ATTRIBUTES_H
 
 typedef int cudnnBackendAttributeName_t;
 enum {

@@ -5,8 +5,8 @@
  * version, so programs and libraries of different versions understand one another. (The
  * "counts" are the newest one's.)
  */
-#ifndef VCUDA_PROTOCOL_CUDNN_BACKEND_H
-#define VCUDA_PROTOCOL_CUDNN_BACKEND_H
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUDNN_BACKEND_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUDNN_BACKEND_H
 
 #include <stdint.h>
 

@@ -18,8 +18,8 @@
  *	   descriptor.
  *	   ints of a cached call: their count and the ints.
  */
-#ifndef VCUDA_PROTOCOL_CUDNN_BODY_H
-#define VCUDA_PROTOCOL_CUDNN_BODY_H
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUDNN_BODY_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUDNN_BODY_H
 
 #include <stdint.h>
 

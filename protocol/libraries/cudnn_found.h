@@ -11,8 +11,8 @@
  *
  * A list of forty, which as trees would take twenty answers, takes one.
  */
-#ifndef VCUDA_PROTOCOL_CUDNN_FOUND_H
-#define VCUDA_PROTOCOL_CUDNN_FOUND_H
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUDNN_FOUND_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUDNN_FOUND_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  * The same content gives the same words, so both ends keep things by them.  Answers that are
  * descriptors come as trees, one after the other, each behind the number of its words.
  */
-#ifndef VCUDA_PROTOCOL_CUDNN_TREE_H
-#define VCUDA_PROTOCOL_CUDNN_TREE_H
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUDNN_TREE_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUDNN_TREE_H
 
 #include <stdint.h>
 

@@ -4,11 +4,11 @@
  *
  *     struct channel_page     one page: who, sizes, ring indices, idle flag, end of session
  *     slots                   CHANNEL_SLOTS x struct channel_slot: answers to calls
- *     words                   CHANNEL_WORDS x u64: values that the agent pushes
+ *     counters                   CHANNEL_COUNTERS x u64: values that the agent pushes
  *     upcalls                 CHANNEL_UPCALLS x struct channel_upcall: a ring, sidecar -> app
  *     ring                    commands, app -> sidecar: frames, 16-byte aligned
  *     arena                   payloads of frames that are in the ring, app -> sidecar
- *     landing                 payloads of replies, sidecar -> app
+ *     bounce                 payloads of replies, sidecar -> app
  *
  * The sidecar creates the segment and gives it to one peer, whom it does not trust: it loads
  * each index once, copies a header before it looks at it, and checks every offset.  The shim
@@ -17,8 +17,8 @@
  * Waiting, both ways: spin a little, publish that one sleeps, full fence, look again, sleep
  * with a deadline.  The other side publishes, full fence, wakes only who sleeps.
  */
-#ifndef VCUDA_PROTOCOL_CHANNEL_H
-#define VCUDA_PROTOCOL_CHANNEL_H
+#ifndef VCUDA_PROTOCOL_WIRE_CHANNEL_H
+#define VCUDA_PROTOCOL_WIRE_CHANNEL_H
 
 #include <stdint.h>
 #include <stdatomic.h>
@@ -29,23 +29,23 @@
 
 #define CHANNEL_SLOTS 128
 #define CHANNEL_SLOT_BODY 2016
-#define CHANNEL_WORDS 8192
+#define CHANNEL_COUNTERS 8192
 #define CHANNEL_UPCALLS 1024
 /* Defaults; the page holds the real sizes (powers of two). */
 #define CHANNEL_RING (512u * 1024)
 #define CHANNEL_ARENA (8u << 20)
-#define CHANNEL_LANDING (4u << 20)
+#define CHANNEL_BOUNCE (4u << 20)
 
-/* words[]: the first ones have a fixed meaning, the rest the shim gives out. */
-enum channel_word {
-	WORD_ERROR = 0,	   /* CUresult of the first sticky error, 0 = none */
-	WORD_UNMAPPED = 1, /* highest ticket of vcudaMemUnmap that is done (done in order) */
+/* counters[]: the first ones have a fixed meaning, the rest the shim gives out. */
+enum channel_counter {
+	COUNTER_ERROR = 0,    /* CUresult of the first sticky error, 0 = none */
+	COUNTER_UNMAPPED = 1, /* highest ticket of vcudaMemUnmap that is done (done in order) */
 	/* Bytes of text that kernels have printed so far, to stdout and to stderr (failed
 	 * assertions): more than the shim has fetched means that vcudaOutput has some. Set
-	 * before a sync is answered and before WORD_ERROR. WORD_OUTPUT + enum output. */
-	WORD_OUTPUT = 2,
-	WORD_OUTPUT_ERRORS = 3,
-	WORD_FIRST_FREE = 16,
+	 * before a sync is answered and before COUNTER_ERROR. COUNTER_OUTPUT + enum output. */
+	COUNTER_OUTPUT = 2,
+	COUNTER_OUTPUT_ERRORS = 3,
+	COUNTER_FIRST_FREE = 16,
 };
 
 /* vcudaOutput's `which`. */
@@ -88,14 +88,14 @@ struct channel_page {
 	uint32_t version;
 	uint64_t size;	/* of the whole segment */
 	uint64_t slots; /* offsets from the segment's start … */
-	uint64_t words;
+	uint64_t counters;
 	uint64_t upcalls;
 	uint64_t ring;
 	uint64_t ring_size; /* … and sizes, bytes */
 	uint64_t arena;
 	uint64_t arena_size;
-	uint64_t landing;
-	uint64_t landing_size;
+	uint64_t bounce;
+	uint64_t bounce_size;
 
 	/* Written by the app. Free-running byte counts; position = count & (ring_size - 1). */
 	_Alignas(64) _Atomic uint64_t tail;	   /* published */
@@ -105,13 +105,13 @@ struct channel_page {
 	_Alignas(64) _Atomic uint64_t head; /* released: acknowledged by the agent */
 	_Alignas(64) _Atomic uint32_t idle; /* 1: it sleeps, ring the doorbell (eventfd) */
 	_Alignas(64) _Atomic uint64_t upcall_tail; /* upcalls published, a count */
-	_Alignas(
-		64) _Atomic uint32_t progress; /* futex word: bumped when head moves and
-						* `want_progress` is set, when a word changes,
-						* an upcall comes, and when the state changes */
-	_Alignas(64) _Atomic uint32_t state;   /* enum channel_state */
-	uint32_t lost;			       /* CUresult to answer from then on */
-	char text[256];			       /* one line, NUL-terminated */
+	_Alignas(64) _Atomic uint32_t
+		progress;		     /* futex word: bumped when head moves and
+					      * `want_progress` is set, when a counter changes,
+					      * an upcall comes, and when the state changes */
+	_Alignas(64) _Atomic uint32_t state; /* enum channel_state */
+	uint32_t lost;			     /* CUresult to answer from then on */
+	char text[256];			     /* one line, NUL-terminated */
 	/* Written by the app: number of threads that sleep on `progress`. */
 	_Alignas(64) _Atomic uint32_t want_progress;
 	/* Statistics of the wire, written by the sidecar (frames and bytes, headers included).
@@ -125,7 +125,7 @@ _Static_assert(sizeof(struct channel_page) <= 4096, "one page");
 
 /* A page of the sidecar's that apps can only read, the same for all: while `beats` changes,
  * each second, its process runs. */
-struct channel_pulse {
+struct channel_heartbeat {
 	uint32_t magic;
 	uint32_t version;
 	_Atomic uint64_t beats;
@@ -140,7 +140,7 @@ enum channel_op {
 	CHANNEL_UNPIN =
 		4, /* segment; frames that name it must be acknowledged before. No answer */
 	/* An answer, not a request: comes at once and before ATTACH's, which may take as long
-	 * as the agent does. fd [0]: struct channel_pulse */
+	 * as the agent does. fd [0]: struct channel_heartbeat */
 	CHANNEL_PULSE = 5,
 	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
 	   closes. */

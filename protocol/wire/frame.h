@@ -15,8 +15,8 @@
  * end: a FRAME_PAD (a bare header: no seq, length is of no matter) skips to the ring's start,
  * and where fewer than 32 bytes remain before the end both sides skip them without one.
  */
-#ifndef VCUDA_PROTOCOL_FRAME_H
-#define VCUDA_PROTOCOL_FRAME_H
+#ifndef VCUDA_PROTOCOL_WIRE_FRAME_H
+#define VCUDA_PROTOCOL_WIRE_FRAME_H
 
 #include <stdint.h>
 
@@ -33,8 +33,8 @@ enum frame_kind {
 	FRAME_CALL = 2, /* awaited: a FRAME_REPLY with the same tag comes back */
 	/* agent -> app */
 	FRAME_REPLY = 16,  /* body: the op's reply struct, byte runs behind it.  With a payload
-			    * the  body begins with struct frame_landing */
-	FRAME_DATA = 17,   /* body: struct frame_landing; payload: bytes for that place */
+			    * the  body begins with struct frame_destination */
+	FRAME_DATA = 17,   /* body: struct frame_destination; payload: bytes for that place */
 	FRAME_UPDATE = 18, /* body: struct frame_update */
 	FRAME_UPCALL = 19, /* body: struct frame_upcall */
 	FRAME_ACK = 20,	   /* no body; `seq` is all it says */
@@ -84,18 +84,18 @@ struct frame_bulk {
 _Static_assert(sizeof(struct frame_bulk) == 16, "");
 
 /* First in the body of a REPLY or DATA that has a payload: the place that the request named.
- * The sidecar checks it against the channel's own segments: in segment 0 only the landing
+ * The sidecar checks it against the channel's own segments: in segment 0 only the bounce
  * region is allowed. */
-struct frame_landing {
+struct frame_destination {
 	uint32_t segment;
 	uint32_t reserved;
 	uint64_t offset;
 };
-_Static_assert(sizeof(struct frame_landing) == 16, "");
+_Static_assert(sizeof(struct frame_destination) == 16, "");
 
-/* Sets words[index] = value in the segment and wakes who waits for it. */
+/* Sets counters[index] = value in the segment and wakes who waits for it. */
 struct frame_update {
-	uint32_t index; /* < CHANNEL_WORDS */
+	uint32_t index; /* < CHANNEL_COUNTERS */
 	uint32_t reserved;
 	uint64_t value;
 };

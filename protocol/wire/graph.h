@@ -5,8 +5,8 @@
  * copies from and to the app's memory stand in for it with device memory that the shim fills
  * before a launch, or fetches after it.
  */
-#ifndef VCUDA_PROTOCOL_GRAPH_H
-#define VCUDA_PROTOCOL_GRAPH_H
+#ifndef VCUDA_PROTOCOL_WIRE_GRAPH_H
+#define VCUDA_PROTOCOL_WIRE_GRAPH_H
 
 #include <stdint.h>
 

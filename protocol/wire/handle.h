@@ -4,8 +4,8 @@
  * post.  A handle is {generation, kind, index}; the worker's table refuses a wrong kind and a
  * stale generation.  The app sees the same 64 bits as its CUstream, CUevent …
  */
-#ifndef VCUDA_PROTOCOL_HANDLE_H
-#define VCUDA_PROTOCOL_HANDLE_H
+#ifndef VCUDA_PROTOCOL_WIRE_HANDLE_H
+#define VCUDA_PROTOCOL_WIRE_HANDLE_H
 
 #include <stdint.h>
 

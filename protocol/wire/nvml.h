@@ -4,8 +4,8 @@
  * numbers and texts.  A fact that the agent cannot know (no NVML there, not on this GPU) is not
  * set in `known`; nothing is ever made up for it.
  */
-#ifndef VCUDA_PROTOCOL_NVML_H
-#define VCUDA_PROTOCOL_NVML_H
+#ifndef VCUDA_PROTOCOL_WIRE_NVML_H
+#define VCUDA_PROTOCOL_WIRE_NVML_H
 
 #include <stdint.h>
 

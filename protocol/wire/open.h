@@ -2,8 +2,8 @@
  *
  * Fixed structs inside the bodies of vcuda.api's calls that C prototypes cannot spell.
  */
-#ifndef VCUDA_PROTOCOL_OPEN_H
-#define VCUDA_PROTOCOL_OPEN_H
+#ifndef VCUDA_PROTOCOL_WIRE_OPEN_H
+#define VCUDA_PROTOCOL_WIRE_OPEN_H
 
 #include <stdint.h>
 

@@ -15,8 +15,8 @@
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
  */
-#ifndef VCUDA_PROTOCOL_SESSION_H
-#define VCUDA_PROTOCOL_SESSION_H
+#ifndef VCUDA_PROTOCOL_WIRE_SESSION_H
+#define VCUDA_PROTOCOL_WIRE_SESSION_H
 
 #include <stdint.h>
 

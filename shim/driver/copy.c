@@ -27,7 +27,7 @@
 #include "shim/engine/thread.h"
 
 /* Pieces under way towards the host: enough to keep a link busy over its round trip (6 x 512
- * KiB at 5 GB/s are 0.6 ms), and they fit into the landing region. */
+ * KiB at 5 GB/s are 0.6 ms), and they fit into the bounce buffer. */
 #define COPY_DEPTH 6
 
 /* One slice of a copy. */
@@ -131,7 +131,7 @@ static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 struct flight {
 	struct shim_call call;
 	struct piece piece;
-	uint64_t landing;
+	uint64_t bounce;
 	bool direct; /* it lands in the app's own (pinned) memory */
 };
 
@@ -145,8 +145,8 @@ static void out_begin(const struct rows *r, struct shim_call *call, const struct
 {
 	struct wire_vcudaCopyOut *body = shim_begin(call, OP_vcudaCopyOut, sizeof(*body));
 
-	body->landing.segment = segment;
-	body->landing.offset = offset;
+	body->destination.segment = segment;
+	body->destination.offset = offset;
 	body->src = r->device + piece->row * r->device_pitch + piece->column;
 	body->pitch = piece->rows > 1 ? r->device_pitch : piece->width;
 	body->width = piece->width;
@@ -167,20 +167,20 @@ static bool flight_start(const struct rows *r, struct flight *f, uint64_t stream
 		    shim_pinned(piece_host(r, &f->piece), n, &pinned);
 	if (f->direct) {
 		segment = pinned.segment;
-		f->landing = pinned.offset;
+		f->bounce = pinned.offset;
 	} else if (first) {
-		status = shim_landing_take(n, &f->landing);
-	} else if (!shim_landing_try(n, &f->landing)) {
+		status = shim_bounce_get(n, &f->bounce);
+	} else if (!shim_bounce_try(n, &f->bounce)) {
 		return false;
 	}
-	out_begin(r, &f->call, &f->piece, segment, f->landing, stream);
+	out_begin(r, &f->call, &f->piece, segment, f->bounce, stream);
 	if (status && !f->call.status)
 		f->call.status = status;
 	if (first) {
 		shim_send(&f->call);
 	} else if (!shim_try_send(&f->call)) {
 		if (!f->direct)
-			shim_landing_give(f->landing, n);
+			shim_bounce_put(f->bounce, n);
 		return false;
 	}
 	return true;
@@ -196,7 +196,7 @@ static CUresult flight_end(const struct rows *r, struct flight *f, uint64_t *seq
 	if (!f->call.status && f->call.landed != n)
 		f->call.status = status_of(STATUS_LIE);
 	if (!f->call.status && !f->direct) {
-		const unsigned char *from = shim_segment(f->landing);
+		const unsigned char *from = shim_segment(f->bounce);
 		unsigned char *to = piece_host(r, &f->piece);
 
 		for (size_t i = 0; i < f->piece.rows; i++)
@@ -205,7 +205,7 @@ static CUresult flight_end(const struct rows *r, struct flight *f, uint64_t *seq
 	}
 	/* Without an answer the bytes may still come: that place is never used again. */
 	if (answered && !f->direct)
-		shim_landing_give(f->landing, n);
+		shim_bounce_put(f->bounce, n);
 	*seq = f->call.seq;
 	return shim_end(&f->call);
 }

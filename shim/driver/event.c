@@ -70,7 +70,7 @@ CUresult hand_cuEventDestroy_v2(CUevent hEvent)
 		return CUDA_ERROR_INVALID_HANDLE;
 	body = shim_begin(&call, OP_vcudaEventDestroy, sizeof(*body));
 	body->event = event->handle;
-	words_give(event->watch.word);
+	completion_put(event->watch.counter);
 	free(event);
 	return shim_post(&call);
 }
@@ -191,7 +191,7 @@ CUresult hand_cuEventQuery(CUevent hEvent)
 	recorded = atomic_load(&event->recorded);
 	if (shim_perf & PERF_PUSH && event_known(event, recorded))
 		return CUDA_SUCCESS;
-	/* A word that was armed for an earlier recording says nothing about this one. */
+	/* A counter that was armed for an earlier recording says nothing about this one. */
 	if (atomic_load(&event->watch.seq) < recorded)
 		atomic_store(&event->watch.value, 0);
 	status = watch_query(&event->watch, SYNC_EVENT, event->handle, recorded);

@@ -101,20 +101,20 @@ static CUresult session_open(void)
 	struct wire_vcudaOpen *body;
 	const struct wire_vcudaOpen_reply *reply;
 	size_t room = sizeof(struct open_info) + OPEN_DEVICES * sizeof(struct open_device);
-	uint64_t landing;
-	CUresult status = shim_landing_take(room, &landing);
+	uint64_t bounce;
+	CUresult status = shim_bounce_get(room, &bounce);
 
 	if (status)
 		return status;
 	body = shim_begin(&call, OP_vcudaOpen, sizeof(*body));
 	body->version = OPEN_VERSION;
 	body->capacity = room;
-	body->landing.offset = landing;
+	body->destination.offset = bounce;
 	reply = shim_wait(&call, 0);
-	if (reply && (call.landed > room || !device_fill(shim_segment(landing), call.landed)))
+	if (reply && (call.landed > room || !device_fill(shim_segment(bounce), call.landed)))
 		call.status = status_of(STATUS_FOREIGN);
 	if (reply)
-		shim_landing_give(landing, room);
+		shim_bounce_put(bounce, room);
 	return shim_end(&call);
 }
 

@@ -5,8 +5,8 @@
  * non-blocking stream relies on their being done: such a stream is made to wait for the copy,
  * on the device, when it is next used.
  */
-#ifndef VCUDA_SHIM_ORDER_H
-#define VCUDA_SHIM_ORDER_H
+#ifndef VCUDA_SHIM_DRIVER_ORDER_H
+#define VCUDA_SHIM_DRIVER_ORDER_H
 
 #include <stdint.h>
 

@@ -42,7 +42,7 @@ static bool output_some(uint32_t which, FILE *to)
 
 static bool output_waits(uint32_t which)
 {
-	return words_read(WORD_OUTPUT + which) >
+	return completion_read(COUNTER_OUTPUT + which) >
 	       atomic_load_explicit(&fetched[which], memory_order_relaxed);
 }
 

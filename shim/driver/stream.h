@@ -2,8 +2,8 @@
  *
  * Streams and events as the shim knows them: enough to answer a query without asking.
  */
-#ifndef VCUDA_SHIM_STREAM_H
-#define VCUDA_SHIM_STREAM_H
+#ifndef VCUDA_SHIM_DRIVER_STREAM_H
+#define VCUDA_SHIM_DRIVER_STREAM_H
 
 #include <cuda.h>
 #include <stdatomic.h>
@@ -13,11 +13,11 @@
 #include "shim/driver/context.h"
 #include "shim/engine/driver.h"
 
-/* A word that the agent will set when something is done. */
+/* A counter that the agent will set when something is done. */
 struct watch {
-	_Atomic uint32_t word;	/* 0: none yet */
-	_Atomic uint64_t value; /* what it will be set to; 0: not armed */
-	_Atomic uint64_t seq;	/* frames up to here are covered */
+	_Atomic uint32_t counter; /* 0: none yet */
+	_Atomic uint64_t value;	  /* what it will be set to; 0: not armed */
+	_Atomic uint64_t seq;	  /* frames up to here are covered */
 };
 
 struct stream {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waiting for the device, and asking whether it is done.  A query that has to ask arms a word,
- * which the agent sets when the work is done: a program that polls costs one round trip, not
- * one a turn.
+ * Waiting for the device, and asking whether it is done.  A query that has to ask arms a
+ * counter, which the agent sets when the work is done: a program that polls costs one round
+ * trip, not one a turn.
  */
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
@@ -15,7 +15,7 @@
 #include "shim/driver/stream.h"
 #include "shim/engine/completion.h"
 
-/* Values of words are never used twice (words.c relies on it). */
+/* Values of counters are never used twice (completion.c relies on it). */
 static _Atomic uint64_t last_value;
 
 CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq)
@@ -42,7 +42,7 @@ CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint6
 	struct wire_vcudaQuery *body;
 
 	if (shim_perf & PERF_PUSH && value) {
-		bool set = words_read(watch->word) >= value;
+		bool set = completion_read(watch->counter) >= value;
 
 		/* Not even what was asked about then is done; or that, and nothing came after.
 		 */
@@ -57,18 +57,18 @@ CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint6
 	body->scope = scope;
 	body->handle = handle;
 	if (shim_perf & PERF_PUSH) {
-		if (!watch->word) {
-			uint32_t none = 0, word = words_take();
+		if (!watch->counter) {
+			uint32_t none = 0, counter = completion_get();
 
-			if (!atomic_compare_exchange_strong(&watch->word, &none, word))
-				words_give(word);
+			if (!atomic_compare_exchange_strong(&watch->counter, &none, counter))
+				completion_put(counter);
 		}
-		body->word = watch->word;
+		body->counter = watch->counter;
 		body->value = atomic_fetch_add(&last_value, 1) + 1;
 	}
 	value = body->value;
 	shim_wait(&call, 0);
-	if (call.status == CUDA_ERROR_NOT_READY && watch->word) {
+	if (call.status == CUDA_ERROR_NOT_READY && watch->counter) {
 		atomic_store(&watch->value, 0);
 		atomic_store(&watch->seq, call.seq);
 		atomic_store_explicit(&watch->value, value, memory_order_release);

@@ -108,7 +108,7 @@ static bool wait_readable(uint64_t deadline)
 		if (wait_now() >= deadline)
 			return false;
 		errno = EHOSTDOWN;
-		if (pulse_stopped())
+		if (heartbeat_stopped())
 			return false;
 	}
 }
@@ -144,12 +144,12 @@ static bool receive(struct channel_answer *answer, int fds[2], uint64_t deadline
 	return true;
 }
 
-/* A sidecar that runs answers ATTACH at once with its pulse, and then takes its time; one that
- * does not would be waited for in vain. */
+/* A sidecar that runs answers ATTACH at once with its heartbeat, and then takes its time; one
+ * that does not would be waited for in vain. */
 static bool ask_to_join(
 	struct channel_request *request, struct channel_answer *answer, int fds[2])
 {
-	uint64_t now = wait_now(), seconds = pulse_patience();
+	uint64_t now = wait_now(), seconds = heartbeat_patience();
 	uint64_t deadline = now + ATTACH_ANSWER_MS * 1000000ull;
 
 	if (!seconds || seconds * 1000 > ATTACH_ANSWER_MS)
@@ -158,7 +158,7 @@ static bool ask_to_join(
 		return false;
 	if (answer->op != CHANNEL_PULSE)
 		return true;
-	pulse_open(fds[0]);
+	heartbeat_open(fds[0]);
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -225,7 +225,7 @@ static bool dial_announced(int fd, const char *path)
 static int dial(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct timeval patience = {.tv_sec = pulse_patience()};
+	struct timeval patience = {.tv_sec = heartbeat_patience()};
 	cleanup_close int fd = -1;
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
@@ -461,7 +461,7 @@ static CUresult join(void)
 		return attach_failed(
 			STATUS_FOREIGN, "the sidecar's segment has another layout");
 	session.slots = (void *)((char *)session.page + session.ring.slots);
-	session.words = (void *)((char *)session.page + session.ring.words);
+	session.counters = (void *)((char *)session.page + session.ring.counters);
 	session.upcalls = (void *)((char *)session.page + session.ring.upcalls);
 	session.spin_ns = wait_spin_budget();
 	return CUDA_SUCCESS;
@@ -472,7 +472,7 @@ void attach_drop(void)
 	if (session.page)
 		munmap(session.page, session.bytes);
 	session.page = NULL;
-	pulse_close();
+	heartbeat_close();
 	if (session.socket >= 0)
 		close(session.socket);
 	if (session.doorbell >= 0)

@@ -3,8 +3,8 @@
  * A region cut into units, with one bit a unit: finds runs of free units first-fit.  Landing
  * places, slabs of device memory and of pinned memory are all cut with it.  The caller locks.
  */
-#ifndef VCUDA_SHIM_BLOCKS_H
-#define VCUDA_SHIM_BLOCKS_H
+#ifndef VCUDA_SHIM_ENGINE_BLOCKS_H
+#define VCUDA_SHIM_ENGINE_BLOCKS_H
 
 #include <stdint.h>
 

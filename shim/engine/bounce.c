@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The landing region: where the payloads of answers go that have no pinned memory to land in.
+ * The bounce buffer: where the payloads of answers go that have no pinned memory to land in.
  */
 #include <pthread.h>
 
@@ -10,77 +10,77 @@
 #include "shim/engine/session.h"
 
 /* The region is given out in such units. */
-#define LANDING_UNIT 4096u
+#define BOUNCE_UNIT 4096u
 /* As often a sleeper looks at the session (engine.c). */
-#define LANDING_LOOK_NS 50000000u
+#define BOUNCE_LOOK_NS 50000000u
 
-static pthread_mutex_t landing_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct blocks landing;
-static _Atomic uint32_t landing_given; /* futex word */
+static pthread_mutex_t bounce_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct blocks bounce;
+static _Atomic uint32_t bounce_given; /* futex word */
 
-struct landing_wish {
+struct bounce_wish {
 	uint32_t units;
 	uint32_t at;
 };
 
-static bool landing_try(void *argument)
+static bool bounce_try(void *argument)
 {
-	struct landing_wish *wish = argument;
+	struct bounce_wish *wish = argument;
 
 	if (wish->at != BLOCKS_NONE)
 		return true;
-	pthread_mutex_lock(&landing_lock);
-	if (!landing.count) {
-		uint64_t units = session.ring.landing_size / LANDING_UNIT;
+	pthread_mutex_lock(&bounce_lock);
+	if (!bounce.count) {
+		uint64_t units = session.ring.bounce_size / BOUNCE_UNIT;
 
-		blocks_init(&landing, units > BLOCKS_MAX ? BLOCKS_MAX : (uint32_t)units);
+		blocks_init(&bounce, units > BLOCKS_MAX ? BLOCKS_MAX : (uint32_t)units);
 	}
-	wish->at = blocks_take(&landing, wish->units);
-	pthread_mutex_unlock(&landing_lock);
+	wish->at = blocks_take(&bounce, wish->units);
+	pthread_mutex_unlock(&bounce_lock);
 	return wish->at != BLOCKS_NONE;
 }
 
-static struct landing_wish landing_wish(size_t n)
+static struct bounce_wish bounce_wish(size_t n)
 {
-	return (struct landing_wish){
-		.units = (uint32_t)((n + LANDING_UNIT - 1) / LANDING_UNIT), .at = BLOCKS_NONE};
+	return (struct bounce_wish){
+		.units = (uint32_t)((n + BOUNCE_UNIT - 1) / BOUNCE_UNIT), .at = BLOCKS_NONE};
 }
 
-bool shim_landing_try(size_t n, uint64_t *offset)
+bool shim_bounce_try(size_t n, uint64_t *offset)
 {
-	struct landing_wish wish = landing_wish(n);
+	struct bounce_wish wish = bounce_wish(n);
 
-	if (!landing_try(&wish))
+	if (!bounce_try(&wish))
 		return false;
-	*offset = session.ring.landing + (uint64_t)wish.at * LANDING_UNIT;
+	*offset = session.ring.bounce + (uint64_t)wish.at * BOUNCE_UNIT;
 	return true;
 }
 
-CUresult shim_landing_take(size_t n, uint64_t *offset)
+CUresult shim_bounce_get(size_t n, uint64_t *offset)
 {
-	struct landing_wish wish = landing_wish(n);
+	struct bounce_wish wish = bounce_wish(n);
 
-	while (!landing_try(&wish)) {
-		uint32_t given = atomic_load(&landing_given);
+	while (!bounce_try(&wish)) {
+		uint32_t given = atomic_load(&bounce_given);
 
-		if (landing_try(&wish))
+		if (bounce_try(&wish))
 			break;
-		wait_sleep(&landing_given, given, LANDING_LOOK_NS);
+		wait_sleep(&bounce_given, given, BOUNCE_LOOK_NS);
 		if (session_check())
 			return session_status();
 	}
-	*offset = session.ring.landing + (uint64_t)wish.at * LANDING_UNIT;
+	*offset = session.ring.bounce + (uint64_t)wish.at * BOUNCE_UNIT;
 	return CUDA_SUCCESS;
 }
 
-void shim_landing_give(uint64_t offset, size_t n)
+void shim_bounce_put(uint64_t offset, size_t n)
 {
-	pthread_mutex_lock(&landing_lock);
-	blocks_give(&landing, (uint32_t)((offset - session.ring.landing) / LANDING_UNIT),
-		landing_wish(n).units);
-	pthread_mutex_unlock(&landing_lock);
-	atomic_fetch_add(&landing_given, 1);
-	wait_wake(&landing_given);
+	pthread_mutex_lock(&bounce_lock);
+	blocks_give(&bounce, (uint32_t)((offset - session.ring.bounce) / BOUNCE_UNIT),
+		bounce_wish(n).units);
+	pthread_mutex_unlock(&bounce_lock);
+	atomic_fetch_add(&bounce_given, 1);
+	wait_wake(&bounce_given);
 }
 
 void *shim_segment(uint64_t offset)

@@ -2,8 +2,8 @@
  *
  * What was answered once (cached calls) or has succeeded once (learned ones).
  */
-#ifndef VCUDA_SHIM_CACHE_H
-#define VCUDA_SHIM_CACHE_H
+#ifndef VCUDA_SHIM_ENGINE_CACHE_H
+#define VCUDA_SHIM_ENGINE_CACHE_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * What the engine asks of the driver front above it (shim/driver/), which implements these: the
  * engine includes nothing of that room.
  */
-#ifndef VCUDA_SHIM_DRIVER_H
-#define VCUDA_SHIM_DRIVER_H
+#ifndef VCUDA_SHIM_ENGINE_DRIVER_H
+#define VCUDA_SHIM_ENGINE_DRIVER_H
 
 #include <cuda.h>
 #include <stdint.h>

@@ -27,7 +27,7 @@ unsigned shim_perf = ~0u;
 bool shim_counting;
 
 /* A thread that finds no memory for its own scratch writes here; its call fails. */
-static unsigned char scratch_of_the_poor[THREAD_SCRATCH];
+static unsigned char scratch_shared[THREAD_SCRATCH];
 
 static _Atomic uint64_t slots_taken[CHANNEL_SLOTS / 64];
 static _Atomic uint32_t
@@ -56,7 +56,7 @@ CUresult shim_enter(unsigned call)
 		session_check();
 		return session_status();
 	}
-	error = atomic_load_explicit(&session.words[WORD_ERROR], memory_order_relaxed);
+	error = atomic_load_explicit(&session.counters[COUNTER_ERROR], memory_order_relaxed);
 	if (__builtin_expect(error != 0, 0)) {
 		/* The app may learn of it here first, and wait for nothing more. */
 		output_fetch();
@@ -97,7 +97,7 @@ void *shim_begin(struct shim_call *call, uint16_t op, size_t body_bytes)
 		.op = op, .context = thread_self.number, .status = session_status()};
 	if (!scratch || body_bytes > FRAME_BODY_MAX) {
 		call->status = CUDA_ERROR_OUT_OF_MEMORY;
-		scratch = scratch_of_the_poor;
+		scratch = scratch_shared;
 	}
 	call->body = scratch;
 	call->body_bytes = (uint32_t)body_bytes;

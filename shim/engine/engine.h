@@ -7,8 +7,8 @@
  * One command ring a process, total order: a frame is built in the thread's own scratch and
  * copied into the ring under a short lock.  A thread that waits holds no lock.
  */
-#ifndef VCUDA_SHIM_ENGINE_H
-#define VCUDA_SHIM_ENGINE_H
+#ifndef VCUDA_SHIM_ENGINE_ENGINE_H
+#define VCUDA_SHIM_ENGINE_ENGINE_H
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -156,9 +156,9 @@ uint64_t shim_function(struct shim_call *call, CUfunction function);
 bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk);
 
 /* The reply region for bulk answers: [*offset, + n) of segment 0, waits for room. */
-CUresult shim_landing_take(size_t n, uint64_t *offset);
-bool shim_landing_try(size_t n, uint64_t *offset); /* the same; false instead of waiting */
-void shim_landing_give(uint64_t offset, size_t n);
+CUresult shim_bounce_get(size_t n, uint64_t *offset);
+bool shim_bounce_try(size_t n, uint64_t *offset); /* the same; false instead of waiting */
+void shim_bounce_put(uint64_t offset, size_t n);
 void *shim_segment(uint64_t offset); /* where it is mapped */
 
 #endif

@@ -3,8 +3,8 @@
  * The shim's handles: {generation, kind, index} and the object behind each.  Looking one up
  * takes no lock; minting and releasing do.
  */
-#ifndef VCUDA_SHIM_HANDLE_H
-#define VCUDA_SHIM_HANDLE_H
+#ifndef VCUDA_SHIM_ENGINE_HANDLE_H
+#define VCUDA_SHIM_ENGINE_HANDLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

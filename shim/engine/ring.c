@@ -44,18 +44,19 @@ bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_by
 		return false;
 	if (!power_of_two(once.ring_size) || once.ring_size < 4u * (FRAME_BODY_MAX + 64u) ||
 		!power_of_two(once.arena_size) || once.arena_size < 2u * FRAME_CHUNK ||
-		once.landing_size < FRAME_CHUNK)
+		once.bounce_size < FRAME_CHUNK)
 		return false;
 	if (!range_inside(once.ring, once.ring_size, segment_bytes) ||
 		!range_inside(once.arena, once.arena_size, segment_bytes) ||
-		!range_inside(once.landing, once.landing_size, segment_bytes) ||
+		!range_inside(once.bounce, once.bounce_size, segment_bytes) ||
 		!range_inside(once.slots, CHANNEL_SLOTS * sizeof(struct channel_slot),
 			segment_bytes) ||
-		!range_inside(once.words, CHANNEL_WORDS * sizeof(uint64_t), segment_bytes) ||
+		!range_inside(
+			once.counters, CHANNEL_COUNTERS * sizeof(uint64_t), segment_bytes) ||
 		!range_inside(once.upcalls, CHANNEL_UPCALLS * sizeof(struct channel_upcall),
 			segment_bytes))
 		return false;
-	if ((once.ring | once.arena | once.landing | once.slots | once.words | once.upcalls) %
+	if ((once.ring | once.arena | once.bounce | once.slots | once.counters | once.upcalls) %
 		64)
 		return false;
 
@@ -66,10 +67,10 @@ bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_by
 	ring->size = once.ring_size;
 	ring->arena_size = once.arena_size;
 	ring->arena_offset = once.arena;
-	ring->landing = once.landing;
-	ring->landing_size = once.landing_size;
+	ring->bounce = once.bounce;
+	ring->bounce_size = once.bounce_size;
 	ring->slots = once.slots;
-	ring->words = once.words;
+	ring->counters = once.counters;
 	ring->upcalls = once.upcalls;
 	return true;
 }

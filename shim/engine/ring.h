@@ -7,8 +7,8 @@
  * published in another; they are released first in, first out, once the frame that named them
  * is acknowledged.
  */
-#ifndef VCUDA_SHIM_RING_H
-#define VCUDA_SHIM_RING_H
+#ifndef VCUDA_SHIM_ENGINE_RING_H
+#define VCUDA_SHIM_ENGINE_RING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ struct ring {
 	uint64_t arena_offset; /* of the arena in the segment */
 	/* Of the others, as the page said when it was checked; it may say something else now.
 	 */
-	uint64_t landing, landing_size, slots, words, upcalls;
+	uint64_t bounce, bounce_size, slots, counters, upcalls;
 
 	_Alignas(64) _Atomic uint32_t lock; /* 0 free, 1 held, 2 held and someone sleeps */
 	uint64_t tail;			    /* free-running, like page->tail */

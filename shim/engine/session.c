@@ -94,13 +94,13 @@ bool session_check(void)
 		session_mark_lost(status_of(STATUS_LOST), "the sidecar is gone");
 		return true;
 	}
-	if (!pulse_stopped())
+	if (!heartbeat_stopped())
 		return false;
 	/* Not "gone": it may run again, but nobody can say when. */
 	snprintf(text, sizeof(text),
 		"the sidecar does not run: no sign of life for %u s; was it stopped? "
 		"(VCUDA_SIDECAR_TIMEOUT)",
-		pulse_patience());
+		heartbeat_patience());
 	session_mark_lost(status_of(STATUS_LOST), text);
 	return true;
 }

@@ -3,8 +3,8 @@
  * The process's one session: the channel's segment mapped, the socket to the sidecar, and what
  * became of it.  engine.c sends and waits through it; attach.c opens it and ends it.
  */
-#ifndef VCUDA_SHIM_SESSION_H
-#define VCUDA_SHIM_SESSION_H
+#ifndef VCUDA_SHIM_ENGINE_SESSION_H
+#define VCUDA_SHIM_ENGINE_SESSION_H
 
 #include <cuda.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ struct session {
 	_Atomic uint32_t lost; /* CUresult */
 	struct channel_page *page;
 	struct channel_slot *slots;
-	_Atomic uint64_t *words;
+	_Atomic uint64_t *counters;
 	struct channel_upcall *upcalls;
 	int socket;
 	int doorbell;

@@ -2,8 +2,8 @@
  *
  * SHA-256 (FIPS 180-4), by which images are named.  The shim links libc only.
  */
-#ifndef VCUDA_SHIM_SHA256_H
-#define VCUDA_SHIM_SHA256_H
+#ifndef VCUDA_SHIM_ENGINE_SHA256_H
+#define VCUDA_SHIM_ENGINE_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

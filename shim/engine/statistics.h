@@ -2,8 +2,8 @@
  *
  * What VCUDA_STATS counts.  Off: one predicted branch a call.
  */
-#ifndef VCUDA_SHIM_STATS_H
-#define VCUDA_SHIM_STATS_H
+#ifndef VCUDA_SHIM_ENGINE_STATISTICS_H
+#define VCUDA_SHIM_ENGINE_STATISTICS_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  *
  * How trouble outside of CUDA is told as a CUresult: the whole mapping.
  */
-#ifndef VCUDA_SHIM_STATUS_H
-#define VCUDA_SHIM_STATUS_H
+#ifndef VCUDA_SHIM_ENGINE_STATUS_H
+#define VCUDA_SHIM_ENGINE_STATUS_H
 
 #include <cuda.h>
 

@@ -5,8 +5,8 @@
  * initial-exec, so that reaching it is one load; the rest is allocated on first use and freed
  * with the thread.
  */
-#ifndef VCUDA_SHIM_THREAD_H
-#define VCUDA_SHIM_THREAD_H
+#ifndef VCUDA_SHIM_ENGINE_THREAD_H
+#define VCUDA_SHIM_ENGINE_THREAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * ELF files of loaded objects, read with every bound checked: is a CUDA runtime linked in, and
  * where are its functions?
  */
-#ifndef VCUDA_UTILITIES_IMAGE_H
-#define VCUDA_UTILITIES_IMAGE_H
+#ifndef VCUDA_SHIM_LOADER_ELF_H
+#define VCUDA_SHIM_LOADER_ELF_H
 
 #include <elf.h>
 #include <stdbool.h>

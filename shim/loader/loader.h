@@ -2,8 +2,8 @@
  *
  * The loader guard: dlopen of NVIDIA's originals by file name finds our libraries.
  */
-#ifndef VCUDA_UTILITIES_LOADER_H
-#define VCUDA_UTILITIES_LOADER_H
+#ifndef VCUDA_SHIM_LOADER_LOADER_H
+#define VCUDA_SHIM_LOADER_LOADER_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  *
  * Programs and libraries with NVIDIA's runtime linked in statically.
  */
-#ifndef VCUDA_UTILITIES_STATIC_H
-#define VCUDA_UTILITIES_STATIC_H
+#ifndef VCUDA_SHIM_LOADER_STATIC_H
+#define VCUDA_SHIM_LOADER_STATIC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * Copies as the driver describes them, for graphs too.
  */
-#ifndef VCUDA_RUNTIME_COPY_H
-#define VCUDA_RUNTIME_COPY_H
+#ifndef VCUDA_SHIM_RUNTIME_COPY_H
+#define VCUDA_SHIM_RUNTIME_COPY_H
 
 #include "shim/runtime/runtime.h"
 

@@ -8,8 +8,8 @@
  * handle serves every device and survives cudaDeviceReset.  Launches go by the CUfunction that
  * a kernel has in a context, which is kept with the kernel: the driver then looks nothing up.
  */
-#ifndef VCUDA_RUNTIME_REGISTER_H
-#define VCUDA_RUNTIME_REGISTER_H
+#ifndef VCUDA_SHIM_RUNTIME_REGISTER_H
+#define VCUDA_SHIM_RUNTIME_REGISTER_H
 
 #include "shim/runtime/runtime.h"
 #include "shim/runtime/table.h"

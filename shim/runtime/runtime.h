@@ -8,8 +8,8 @@
  * A thread works in whatever context is current to it; where none is, in the primary context of
  * its device, which is retained on first use.  Nothing is done before the first CUDA call.
  */
-#ifndef VCUDA_RUNTIME_H
-#define VCUDA_RUNTIME_H
+#ifndef VCUDA_SHIM_RUNTIME_RUNTIME_H
+#define VCUDA_SHIM_RUNTIME_RUNTIME_H
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>

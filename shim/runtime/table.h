@@ -5,8 +5,8 @@
  * may be there more than once (the same template in two libraries): the first found wins, and
  * the other takes over when that one is removed.
  */
-#ifndef VCUDA_RUNTIME_TABLE_H
-#define VCUDA_RUNTIME_TABLE_H
+#ifndef VCUDA_SHIM_RUNTIME_TABLE_H
+#define VCUDA_SHIM_RUNTIME_TABLE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  *
  * Copies with the stream as an argument, for the calls and their per-thread forms.
  */
-#ifndef VCUDA_SOFTGPU_COPY_CALLS_H
-#define VCUDA_SOFTGPU_COPY_CALLS_H
+#ifndef VCUDA_SOFTGPU_DRIVER_COPY_CALLS_H
+#define VCUDA_SOFTGPU_DRIVER_COPY_CALLS_H
 
 #include "softgpu/driver/softgpu.h"
 

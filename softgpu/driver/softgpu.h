@@ -12,8 +12,8 @@
  * None is held while a kernel or a host function runs, but memory_still by library tasks:
  * task.h.
  */
-#ifndef VCUDA_SOFTGPU_SOFTGPU_H
-#define VCUDA_SOFTGPU_SOFTGPU_H
+#ifndef VCUDA_SOFTGPU_DRIVER_SOFTGPU_H
+#define VCUDA_SOFTGPU_DRIVER_SOFTGPU_H
 
 #include <pthread.h>
 #include <stdatomic.h>

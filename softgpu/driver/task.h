@@ -5,8 +5,8 @@
  * and end are called around a task, by its thread, and do not nest; in between no call of CUDA
  * is made that could wait for another task.
  */
-#ifndef VCUDA_SOFTGPU_TASK_H
-#define VCUDA_SOFTGPU_TASK_H
+#ifndef VCUDA_SOFTGPU_DRIVER_TASK_H
+#define VCUDA_SOFTGPU_DRIVER_TASK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * ptx_init installs turns a fault there into PTX_ILLEGAL_ADDRESS).  Nothing else of the process
  * can be reached by a kernel.
  */
-#ifndef VCUDA_SOFTGPU_PTX_H
-#define VCUDA_SOFTGPU_PTX_H
+#ifndef VCUDA_SOFTGPU_PTX_PTX_H
+#define VCUDA_SOFTGPU_PTX_PTX_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Frames of a hostile agent, in pieces: the first byte of the input is the size of a piece.
- * What must hold: only the landing place, the slot that waits, words and upcalls are written.
+ * What must hold: only the bounce buffer, the slot that waits, counters and upcalls are
+ * written.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 struct bench {
 	struct channel_page page;
 	struct channel_slot slots[CHANNEL_SLOTS];
-	_Atomic uint64_t words[CHANNEL_WORDS];
+	_Atomic uint64_t counters[CHANNEL_COUNTERS];
 	struct channel_upcall upcalls[CHANNEL_UPCALLS];
 	unsigned char memory[3 * LAND];
 	struct segment own;
@@ -67,13 +68,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	b->n = n - 1;
 	b->own = (struct segment){.base = b->memory, .size = sizeof(b->memory)};
 	b->segments.at[0] = &b->own;
-	b->segments.landing = b->segments.landing_size = LAND;
+	b->segments.bounce = b->segments.bounce_size = LAND;
 	must(!ring_init(&b->ring, &b->page, b->bytes, RING, &b->segments));
 	b->ring.last = 5;
 	b->ring.waiting[0] = 1 << 3;
 	b->replies.page = &b->page;
 	b->replies.slots = b->slots;
-	b->replies.words = b->words;
+	b->replies.counters = b->counters;
 	b->replies.upcalls = b->upcalls;
 	b->replies.ring = &b->ring;
 	b->replies.segments = &b->segments;

@@ -128,7 +128,7 @@ def pack(name, values=None, runs=None, state=None):
             tail += bytes(-len(tail) % 8)
             head += struct.pack("<II", begin_of_runs + len(tail), len(data))
             tail += data
-        elif kind == "struct frame_landing":
+        elif kind == "struct frame_destination":
             head += struct.pack("<IIQ", 0, 0, 0)
         elif kind == "struct cublas_state":
             head += state or struct.pack("<QQIIIi", handle("cublasHandle"), handle("CUstream"),

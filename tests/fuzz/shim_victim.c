@@ -33,10 +33,10 @@
 
 #define SECOND 1000000000ull
 #define SECONDS_MAX 60	/* a program that takes longer hangs */
-#define PART (1u << 20) /* ring, arena and landing */
+#define PART (1u << 20) /* ring, arena and bounce */
 #define SLOTS_AT 4096u
-#define WORDS_AT (SLOTS_AT + CHANNEL_SLOTS * (unsigned)sizeof(struct channel_slot))
-#define UPCALLS_AT (WORDS_AT + CHANNEL_WORDS * 8u)
+#define COUNTERS_AT (SLOTS_AT + CHANNEL_SLOTS * (unsigned)sizeof(struct channel_slot))
+#define UPCALLS_AT (COUNTERS_AT + CHANNEL_COUNTERS * 8u)
 #define RING_AT (UPCALLS_AT + CHANNEL_UPCALLS * (unsigned)sizeof(struct channel_upcall))
 #define SEGMENT (RING_AT + 3u * PART)
 #define DEVICE_AT 0x200000000000ull
@@ -172,14 +172,14 @@ static void page_make(struct liar *l)
 		.version = CHANNEL_VERSION,
 		.size = SEGMENT,
 		.slots = SLOTS_AT,
-		.words = WORDS_AT,
+		.counters = COUNTERS_AT,
 		.upcalls = UPCALLS_AT,
 		.ring = RING_AT,
 		.ring_size = PART,
 		.arena = RING_AT + PART,
 		.arena_size = PART,
-		.landing = RING_AT + 2 * PART,
-		.landing_size = PART,
+		.bounce = RING_AT + 2 * PART,
+		.bounce_size = PART,
 		.state = CHANNEL_OPEN};
 }
 
@@ -295,7 +295,7 @@ static uint32_t open_answer(struct liar *l, const struct wire_vcudaOpen *ask)
 	memset(open.device.attribute_known, 0xff, sizeof(open.device.attribute_known));
 	if (next_lie(l, RECORD_OPEN, &r, &body))
 		overlay(&open, sizeof(open), r.context, body, r.body);
-	overlay(l->base, SEGMENT, ask->landing.offset, (const void *)&open, sizeof(open));
+	overlay(l->base, SEGMENT, ask->destination.offset, (const void *)&open, sizeof(open));
 	return sizeof(open);
 }
 

@@ -129,7 +129,7 @@ static void setup(void)
 	snprintf(options.socket, sizeof(options.socket), "%s/s", folder);
 	snprintf(options.agent, sizeof(options.agent), "127.0.0.1:%u", port);
 	options.mode = CHANNEL_POD;
-	options.ring = options.arena = options.landing = 1 << 16;
+	options.ring = options.arena = options.bounce = 1 << 16;
 	options.attach_timeout = 1;
 	must(!pthread_create(&thread, NULL, sidecar, NULL), "a thread");
 	for (int i = 0; i < PATIENCE_MS && access(options.socket, F_OK); i++)

@@ -8,7 +8,7 @@ import unittest
 from peer import *
 
 
-def landing(segment, offset, data=b""):
+def bounce(segment, offset, data=b""):
     return struct.pack("<IIQ", segment, 0, offset) + data
 
 
@@ -17,14 +17,14 @@ class Lie(unittest.TestCase):
         with stage() as (agent, sidecar, app, session):
             app.call(5, b"waits")
             session.read()
-            before = bytes(app.memory[app.arena:app.landing])
+            before = bytes(app.memory[app.arena:app.bounce])
             tell(app, session)
             got, why = app.wait_lost()
             self.assertEqual(got, status)
             self.assertIn(text, why)
             self.assertEqual(app.answer(5)[0], status)
             self.assertTrue(session.closed())
-            self.assertEqual(bytes(app.memory[app.arena:app.landing]), before)
+            self.assertEqual(bytes(app.memory[app.arena:app.bounce]), before)
 
     def test_magic(self):
         self.lie(lambda a, s: s.send(frame(ACK, magic=1)), "wrong magic")
@@ -42,7 +42,7 @@ class Lie(unittest.TestCase):
         self.lie(lambda a, s: s.send(frame(REPLY, b"", tag=5, body_length=100)), "forged length")
 
     def test_length_of_four_gigabytes(self):
-        self.lie(lambda a, s: s.send(frame(DATA, landing(0, 0), length=2 ** 32 - 1)),
+        self.lie(lambda a, s: s.send(frame(DATA, bounce(0, 0), length=2 ** 32 - 1)),
                  "forged length")
 
     def test_ack_with_a_body(self):
@@ -84,34 +84,34 @@ class Lie(unittest.TestCase):
         self.lie(tell, "cannot have")
 
     def test_landing_in_the_ring(self):
-        self.lie(lambda a, s: s.send(frame(REPLY, landing(0, a.ring), b"x" * 64, tag=5)),
-                 "no landing place")
+        self.lie(lambda a, s: s.send(frame(REPLY, bounce(0, a.ring), b"x" * 64, tag=5)),
+                 "no bounce buffer")
 
     def test_landing_on_the_page(self):
-        self.lie(lambda a, s: s.send(frame(DATA, landing(0, 0), b"x" * 64)), "no landing place")
+        self.lie(lambda a, s: s.send(frame(DATA, bounce(0, 0), b"x" * 64)), "no bounce buffer")
 
     def test_landing_in_the_arena(self):
-        self.lie(lambda a, s: s.send(frame(DATA, landing(0, a.arena), b"x" * 64)),
-                 "no landing place")
+        self.lie(lambda a, s: s.send(frame(DATA, bounce(0, a.arena), b"x" * 64)),
+                 "no bounce buffer")
 
     def test_landing_past_the_end(self):
         self.lie(lambda a, s: s.send(
-            frame(DATA, landing(0, a.landing + a.landing_size - 32), b"x" * 64)),
-            "no landing place")
+            frame(DATA, bounce(0, a.bounce + a.bounce_size - 32), b"x" * 64)),
+            "no bounce buffer")
 
     def test_landing_offset_wraps(self):
-        self.lie(lambda a, s: s.send(frame(DATA, landing(0, 2 ** 64 - 32), b"x" * 64)),
-                 "no landing place")
+        self.lie(lambda a, s: s.send(frame(DATA, bounce(0, 2 ** 64 - 32), b"x" * 64)),
+                 "no bounce buffer")
 
     def test_landing_in_an_unknown_segment(self):
-        self.lie(lambda a, s: s.send(frame(DATA, landing(9, 0), b"x" * 64)), "segment 9")
+        self.lie(lambda a, s: s.send(frame(DATA, bounce(9, 0), b"x" * 64)), "segment 9")
 
     def test_word_out_of_range(self):
-        self.lie(lambda a, s: s.send(frame(UPDATE, struct.pack("<IIQ", 8192, 0, 1))), "word 8192")
+        self.lie(lambda a, s: s.send(frame(UPDATE, struct.pack("<IIQ", 8192, 0, 1))), "counter 8192")
 
     def test_half_a_frame_and_goodbye(self):
         def tell(a, s):
-            s.send(frame(DATA, landing(0, a.landing), b"x" * 1000)[:500])
+            s.send(frame(DATA, bounce(0, a.bounce), b"x" * 1000)[:500])
             s.close()
         self.lie_closed(tell)
 

@@ -72,7 +72,7 @@ class Lie(unittest.TestCase):
         self.lie(lambda a: a.put(POST, b"x", bulk=(0, a.arena, 10, 20)), "10 bulk bytes")
 
     def test_bulk_in_the_landing_region(self):
-        self.lie(lambda a: a.put(POST, b"x", bulk=(0, a.landing, 16)), "lies outside")
+        self.lie(lambda a: a.put(POST, b"x", bulk=(0, a.bounce, 16)), "lies outside")
 
     def test_bulk_before_the_arena(self):
         self.lie(lambda a: a.put(POST, b"x", bulk=(0, a.arena - 16, 32)), "lies outside")

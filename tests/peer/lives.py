@@ -60,8 +60,8 @@ class Traffic(unittest.TestCase):
     def test_answers_land_where_the_app_said(self):
         with stage(self.ipc) as (agent, sidecar, app, session):
             number = app.pin(2 << 20)
-            for tag, (segment, offset) in enumerate([(0, app.landing), (number, 4096),
-                                                     (0, app.landing + app.landing_size - 77)]):
+            for tag, (segment, offset) in enumerate([(0, app.bounce), (number, 4096),
+                                                     (0, app.bounce + app.bounce_size - 77)]):
                 data = os.urandom(77 if tag == 2 else 900001)
                 app.call(tag)
                 session.read()
@@ -76,7 +76,7 @@ class Traffic(unittest.TestCase):
         with stage(self.ipc) as (agent, sidecar, app, session):
             before = app.u32(PROGRESS)
             session.send(frame(UPDATE, struct.pack("<IIQ", 8191, 0, 77)))
-            wait_for(lambda: app.u64(app.words + 8 * 8191) == 77)
+            wait_for(lambda: app.u64(app.counters + 8 * 8191) == 77)
             self.assertGreater(app.u32(PROGRESS), before)
             # More than the ring holds: the sidecar stops reading until the app takes some.
             for i in range(1500):

@@ -212,8 +212,8 @@ class App:
         self.memory = self.map(answer, fds[1:])
         self.extra = {}
         fields = struct.unpack_from("<IIQQQQQQQQQQ", self.memory, 0)
-        (_, _, self.size, self.slots, self.words, self.upcalls, self.ring, self.ring_size,
-         self.arena, self.arena_size, self.landing, self.landing_size) = fields
+        (_, _, self.size, self.slots, self.counters, self.upcalls, self.ring, self.ring_size,
+         self.arena, self.arena_size, self.bounce, self.bounce_size) = fields
         self.tail, self.seq = 0, 0
 
     def ask(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION):

@@ -52,9 +52,9 @@ static void confirm_all(void)
 	}
 }
 
-uint64_t words_read(uint32_t word)
+uint64_t completion_read(uint32_t counter)
 {
-	assert_int_equal(word, WORD_UNMAPPED);
+	assert_int_equal(counter, COUNTER_UNMAPPED);
 	return confirmed;
 }
 

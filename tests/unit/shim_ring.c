@@ -40,11 +40,11 @@ static void segment_make(void)
 	page->version = CHANNEL_VERSION;
 	page->size = segment_bytes();
 	page->slots = at, at += CHANNEL_SLOTS * sizeof(struct channel_slot);
-	page->words = at, at += CHANNEL_WORDS * 8;
+	page->counters = at, at += CHANNEL_COUNTERS * 8;
 	page->upcalls = at, at += CHANNEL_UPCALLS * sizeof(struct channel_upcall);
 	page->ring = at, page->ring_size = RING, at += RING;
 	page->arena = at, page->arena_size = ARENA, at += ARENA;
-	page->landing = at, page->landing_size = FRAME_CHUNK;
+	page->bounce = at, page->bounce_size = FRAME_CHUNK;
 	assert_true(at + FRAME_CHUNK <= segment_bytes());
 }
 
@@ -244,11 +244,11 @@ static void test_bad_pages(void **state)
 	BAD(ring_size, 1ull << 63);
 	BAD(arena, segment_bytes() - 64);
 	BAD(arena_size, 0);
-	BAD(landing, segment_bytes());
+	BAD(bounce, segment_bytes());
 	BAD(slots, segment_bytes());
-	BAD(words, segment_bytes() - 8);
+	BAD(counters, segment_bytes() - 8);
 	BAD(upcalls, segment_bytes());
-	BAD(words, page->words + 1);
+	BAD(counters, page->counters + 1);
 #undef BAD
 	free(page);
 }

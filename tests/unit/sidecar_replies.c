@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Frames from the agent: cut at every length, flipped in every bit, in pieces of every size.
- * They are parsed whole or not at all, and nothing is written outside the landing place.
+ * They are parsed whole or not at all, and nothing is written outside the destination place.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -24,10 +24,10 @@
 struct bench {
 	struct channel_page page;
 	struct channel_slot slots[CHANNEL_SLOTS];
-	_Atomic uint64_t words[CHANNEL_WORDS];
+	_Atomic uint64_t counters[CHANNEL_COUNTERS];
 	struct channel_upcall upcalls[CHANNEL_UPCALLS];
 	unsigned char bytes[RING];
-	unsigned char memory[3 * LAND]; /* guard, landing, guard */
+	unsigned char memory[3 * LAND]; /* guard, destination, guard */
 	struct segment own;
 	struct segments segments;
 	struct ring ring;
@@ -46,14 +46,14 @@ static int setup(void **state)
 	memset(b, 0, sizeof(*b));
 	b->own = (struct segment){.base = b->memory, .size = sizeof(b->memory)};
 	b->segments.at[0] = &b->own;
-	b->segments.landing = LAND;
-	b->segments.landing_size = LAND;
+	b->segments.bounce = LAND;
+	b->segments.bounce_size = LAND;
 	ring_init(&b->ring, &b->page, b->bytes, RING, &b->segments);
 	b->ring.last = 9;
 	b->ring.waiting[0] = 1 << 3;
 	b->replies.page = &b->page;
 	b->replies.slots = b->slots;
-	b->replies.words = b->words;
+	b->replies.counters = b->counters;
 	b->replies.upcalls = b->upcalls;
 	b->replies.ring = &b->ring;
 	b->replies.segments = &b->segments;
@@ -78,7 +78,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* REPLY to tag 3 with a landing, a reply struct and 100 bytes of payload. */
+/* REPLY to tag 3 with a destination, a reply struct and 100 bytes of payload. */
 static size_t make_reply(unsigned char *frame)
 {
 	struct frame_header header = {
@@ -91,10 +91,10 @@ static size_t make_reply(unsigned char *frame)
 		.deferred = 5,
 		.magic = FRAME_MAGIC,
 	};
-	struct frame_landing landing = {.offset = LAND + 10};
+	struct frame_destination destination = {.offset = LAND + 10};
 
 	memcpy(frame, &header, sizeof(header));
-	memcpy(frame + 32, &landing, sizeof(landing));
+	memcpy(frame + 32, &destination, sizeof(destination));
 	memcpy(frame + 48, "12345678", 8);
 	memset(frame + 56, 'p', 100);
 	return 156;
@@ -208,12 +208,12 @@ static void test_words_and_progress(void **state)
 
 	deliver(b, &frame, sizeof(frame));
 	assert_int_equal(receive(b), sizeof(frame));
-	assert_int_equal(b->words[100], 42);
+	assert_int_equal(b->counters[100], 42);
 	assert_int_equal(b->page.progress, 1);
-	frame.update.index = CHANNEL_WORDS;
+	frame.update.index = CHANNEL_COUNTERS;
 	deliver(b, &frame, sizeof(frame));
 	assert_int_equal(receive(b), -EPROTO);
-	assert_non_null(strstr(b->error.text, "word 8192"));
+	assert_non_null(strstr(b->error.text, "counter 8192"));
 }
 
 static void test_upcalls_pause_and_go_on(void **state)

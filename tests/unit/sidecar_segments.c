@@ -62,7 +62,7 @@ static void test_posix(void **state)
 static void test_bounds(void **state)
 {
 	struct segments segments = {
-		.arena = 4096, .arena_size = 100, .landing = 5000, .landing_size = 50};
+		.arena = 4096, .arena_size = 100, .bounce = 5000, .bounce_size = 50};
 	struct segment *pinned = make(CHANNEL_POD, 4096);
 	int number;
 

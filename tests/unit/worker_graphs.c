@@ -148,7 +148,7 @@ static void wait_for_ticket(struct peer *p, uint64_t ticket)
 		assert_int_equal(read_all(p->replies, &h, sizeof(h)), 0);
 		assert_true(h.length <= sizeof(update));
 		assert_int_equal(read_all(p->replies, &update, h.length), 0);
-		if (h.kind == FRAME_UPDATE && update.index == WORD_UNMAPPED) {
+		if (h.kind == FRAME_UPDATE && update.index == COUNTER_UNMAPPED) {
 			assert_int_equal(update.value, ticket);
 			return;
 		}

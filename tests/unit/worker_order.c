@@ -112,7 +112,7 @@ static void half_a_frame_waits_beside_those_kept_back(void **state)
 	} __attribute__((packed)) first;
 	static unsigned char bytes[BYTES];
 	struct {
-		struct frame_landing landing;
+		struct frame_destination destination;
 		uint32_t value;
 	} got = {0};
 	struct frame_header h;

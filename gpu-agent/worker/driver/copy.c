@@ -175,7 +175,7 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 		fence_free(w, p);
 		return status;
 	}
-	p->landing = req->landing;
+	p->destination = req->destination;
 	p->length = (uint32_t)n;
 	p->tag = r->header.tag;
 	p->post = r->header.kind == FRAME_POST;

@@ -6,8 +6,8 @@
  * A node is a number in its graph's table.  The shim numbers those that the app adds; those
  * that a capture made are found by asking the driver, and come behind.
  */
-#ifndef VCUDA_GPU_AGENT_GRAPH_H
-#define VCUDA_GPU_AGENT_GRAPH_H
+#ifndef VCUDA_GPU_AGENT_WORKER_DRIVER_GRAPH_H
+#define VCUDA_GPU_AGENT_WORKER_DRIVER_GRAPH_H
 
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"

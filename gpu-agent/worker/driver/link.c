@@ -120,7 +120,7 @@ CUresult serve_vcudaLinkRead(struct worker *w, struct request *r)
 	if (!range)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(bytes, (const char *)served->result + req->offset, req->bytes);
-	reply_payload(w, FRAME_REPLY, r->header.tag, CUDA_SUCCESS, &req->landing, bytes,
+	reply_payload(w, FRAME_REPLY, r->header.tag, CUDA_SUCCESS, &req->destination, bytes,
 		(uint32_t)req->bytes, range);
 	r->later = true;
 	return CUDA_SUCCESS;

@@ -174,7 +174,7 @@ void memory_unmap(struct worker *w, struct pending *p)
 		if (status)
 			worker_note(w, status);
 	}
-	reply_update(w, WORD_UNMAPPED, p->value);
+	reply_update(w, COUNTER_UNMAPPED, p->value);
 }
 
 /* The ledger is the front's; its answer comes as a datagram (memory_granted). */

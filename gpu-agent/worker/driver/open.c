@@ -37,7 +37,7 @@ CUresult serve_vcudaOpen(struct worker *w, struct request *r)
 		d->open.lease = d->told = d->lease;
 		memcpy(bytes + sizeof(*info) + i * sizeof(d->open), &d->open, sizeof(d->open));
 	}
-	reply_payload(w, FRAME_REPLY, r->header.tag, CUDA_SUCCESS, &req->landing, bytes,
+	reply_payload(w, FRAME_REPLY, r->header.tag, CUDA_SUCCESS, &req->destination, bytes,
 		(uint32_t)n, range);
 	r->later = true;
 	return CUDA_SUCCESS;

@@ -105,11 +105,11 @@ CUresult serve_vcudaQuery(struct worker *w, struct request *r)
 	CUresult status = sync_look(w, r, req->scope, req->handle), later;
 	struct pending *p;
 
-	if (status != CUDA_ERROR_NOT_READY || !req->word)
+	if (status != CUDA_ERROR_NOT_READY || !req->counter)
 		return status;
-	if (req->word < WORD_FIRST_FREE || req->word >= CHANNEL_WORDS)
+	if (req->counter < COUNTER_FIRST_FREE || req->counter >= CHANNEL_COUNTERS)
 		return CUDA_ERROR_INVALID_VALUE;
-	p = fence_new(w, PENDING_WORD, r->header.context);
+	p = fence_new(w, PENDING_COUNTER, r->header.context);
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	later = sync_fence(w, r, p, req->scope, req->handle);
@@ -117,7 +117,7 @@ CUresult serve_vcudaQuery(struct worker *w, struct request *r)
 		fence_free(w, p);
 		return later;
 	}
-	p->word = req->word;
+	p->counter = req->counter;
 	p->value = req->value;
 	fence_push(w, p);
 	return status;

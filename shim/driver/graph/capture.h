@@ -5,8 +5,8 @@
  * refuses meanwhile.  The worker itself always captures relaxed
  * (gpu-agent/worker/driver/capture.c).
  */
-#ifndef VCUDA_SHIM_CAPTURE_H
-#define VCUDA_SHIM_CAPTURE_H
+#ifndef VCUDA_SHIM_DRIVER_GRAPH_CAPTURE_H
+#define VCUDA_SHIM_DRIVER_GRAPH_CAPTURE_H
 
 #include <cuda.h>
 #include <stdatomic.h>

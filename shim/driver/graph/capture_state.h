@@ -3,8 +3,8 @@
  * An open capture, for capture.c (how it begins, what it forbids, how it ends) and
  * capture_info.c (what can be asked of it).
  */
-#ifndef VCUDA_SHIM_CAPTURE_STATE_H
-#define VCUDA_SHIM_CAPTURE_STATE_H
+#ifndef VCUDA_SHIM_DRIVER_GRAPH_CAPTURE_STATE_H
+#define VCUDA_SHIM_DRIVER_GRAPH_CAPTURE_STATE_H
 
 #include <pthread.h>
 

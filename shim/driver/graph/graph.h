@@ -10,8 +10,8 @@
  *
  * As CUDA says: a graph is used by one thread at a time. Parts are counted atomically.
  */
-#ifndef VCUDA_SHIM_GRAPH_H
-#define VCUDA_SHIM_GRAPH_H
+#ifndef VCUDA_SHIM_DRIVER_GRAPH_GRAPH_H
+#define VCUDA_SHIM_DRIVER_GRAPH_GRAPH_H
 
 #include <cuda.h>
 #include <stdatomic.h>

@@ -3,8 +3,8 @@
  * A node's parameters on their way to the worker, for graph_node.c (what is done with them) and
  * graph_calls.c (the calls, one or three for each type of node).
  */
-#ifndef VCUDA_SHIM_GRAPH_NODE_H
-#define VCUDA_SHIM_GRAPH_NODE_H
+#ifndef VCUDA_SHIM_DRIVER_GRAPH_GRAPH_NODE_H
+#define VCUDA_SHIM_DRIVER_GRAPH_GRAPH_NODE_H
 
 #include "shim/driver/graph/graph.h"
 

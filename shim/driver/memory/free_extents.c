@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See holes.h.
+ * See free_extents.h.
  */
 #include "shim/driver/memory/free_extents.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-bool holes_give(struct holes *h, uint64_t first, uint64_t count)
+bool free_extents_put(struct free_extents *h, uint64_t first, uint64_t count)
 {
 	size_t at = 0;
 
@@ -29,7 +29,7 @@ bool holes_give(struct holes *h, uint64_t first, uint64_t count)
 	}
 	if (h->count == h->room) {
 		size_t room = h->room ? 2 * h->room : 64;
-		struct hole *list = realloc(h->list, room * sizeof(*list));
+		struct free_extent *list = realloc(h->list, room * sizeof(*list));
 
 		if (!list)
 			return false; /* these addresses are never used again */
@@ -37,43 +37,43 @@ bool holes_give(struct holes *h, uint64_t first, uint64_t count)
 		h->room = room;
 	}
 	memmove(&h->list[at + 1], &h->list[at], (h->count - at) * sizeof(*h->list));
-	h->list[at] = (struct hole){first, count};
+	h->list[at] = (struct free_extent){first, count};
 	h->count++;
 	return true;
 }
 
-static void hole_cut(struct holes *h, size_t at, uint64_t first, uint64_t count)
+static void free_extent_cut(struct free_extents *h, size_t at, uint64_t first, uint64_t count)
 {
-	struct hole old = h->list[at];
+	struct free_extent old = h->list[at];
 
 	memmove(&h->list[at], &h->list[at + 1], (--h->count - at) * sizeof(*h->list));
 	if (first > old.first)
-		holes_give(h, old.first, first - old.first);
+		free_extents_put(h, old.first, first - old.first);
 	if (first + count < old.first + old.count)
-		holes_give(h, first + count, old.first + old.count - first - count);
+		free_extents_put(h, first + count, old.first + old.count - first - count);
 }
 
-uint64_t holes_take(struct holes *h, uint64_t count)
+uint64_t free_extents_get(struct free_extents *h, uint64_t count)
 {
 	for (size_t i = 0; i < h->count; i++) {
 		uint64_t first = h->list[i].first;
 
 		if (h->list[i].count < count)
 			continue;
-		hole_cut(h, i, first, count);
+		free_extent_cut(h, i, first, count);
 		return first;
 	}
-	return HOLES_NONE;
+	return FREE_EXTENTS_NONE;
 }
 
-bool holes_take_at(struct holes *h, uint64_t first, uint64_t count)
+bool free_extents_get_at(struct free_extents *h, uint64_t first, uint64_t count)
 {
 	for (size_t i = 0; i < h->count; i++) {
 		if (first < h->list[i].first || first - h->list[i].first >= h->list[i].count)
 			continue;
 		if (h->list[i].count - (first - h->list[i].first) < count)
 			return false;
-		hole_cut(h, i, first, count);
+		free_extent_cut(h, i, first, count);
 		return true;
 	}
 	return false;

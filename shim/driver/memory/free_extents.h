@@ -3,31 +3,31 @@
  * The free granules of a window: ranges by address, neighbours joined, found first-fit. The
  * caller locks.
  */
-#ifndef VCUDA_SHIM_HOLES_H
-#define VCUDA_SHIM_HOLES_H
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_FREE_EXTENTS_H
+#define VCUDA_SHIM_DRIVER_MEMORY_FREE_EXTENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HOLES_NONE UINT64_MAX
+#define FREE_EXTENTS_NONE UINT64_MAX
 
-struct hole {
+struct free_extent {
 	uint64_t first;
 	uint64_t count;
 };
 
-struct holes {
-	struct hole *list;
+struct free_extents {
+	struct free_extent *list;
 	size_t count, room;
 };
 
 /* Makes [first, first + count) free; none of it may be free already. False: no memory to
  * remember it, so it is never used again. */
-bool holes_give(struct holes *holes, uint64_t first, uint64_t count);
-/* The first range of COUNT that fits, taken; HOLES_NONE: none. */
-uint64_t holes_take(struct holes *holes, uint64_t count);
+bool free_extents_put(struct free_extents *free_extents, uint64_t first, uint64_t count);
+/* The first range of COUNT that fits, taken; FREE_EXTENTS_NONE: none. */
+uint64_t free_extents_get(struct free_extents *free_extents, uint64_t count);
 /* Takes exactly that range. False: it is not free. */
-bool holes_take_at(struct holes *holes, uint64_t first, uint64_t count);
+bool free_extents_get_at(struct free_extents *free_extents, uint64_t first, uint64_t count);
 
 #endif

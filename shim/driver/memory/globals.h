@@ -3,8 +3,8 @@
  * Variables of modules: device memory that lies outside the windows, where the driver put it.
  * memory.c holds its lock around every function here.
  */
-#ifndef VCUDA_SHIM_GLOBALS_H
-#define VCUDA_SHIM_GLOBALS_H
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_GLOBALS_H
+#define VCUDA_SHIM_DRIVER_MEMORY_GLOBALS_H
 
 #include <stdbool.h>
 #include <stddef.h>

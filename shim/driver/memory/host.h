@@ -3,8 +3,8 @@
  * Pinned host memory: segments shared with the sidecar from the start, so that a copy names
  * bytes instead of moving them.  Memory that the app registers itself stays pageable to us.
  */
-#ifndef VCUDA_SHIM_HOST_H
-#define VCUDA_SHIM_HOST_H
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_HOST_H
+#define VCUDA_SHIM_DRIVER_MEMORY_HOST_H
 
 #include <stdbool.h>
 #include <stddef.h>

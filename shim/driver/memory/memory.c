@@ -73,7 +73,7 @@ struct window {
 	uint64_t lease;
 	uint64_t mapped; /* counted against the lease, until its unmapping is confirmed */
 	struct block **granule;
-	struct holes holes; /* free granules */
+	struct free_extents free; /* free granules */
 	struct block *slabs;
 	uint32_t reservations; /* blocks of that kind */
 	bool reserved;	       /* the app's own mappings are kept out */
@@ -114,7 +114,7 @@ static bool window_open(struct window *w, const struct open_device *open)
 	w->reserved = at == (void *)(uintptr_t)w->base;
 	if (at != MAP_FAILED && !w->reserved)
 		munmap(at, w->bytes);
-	return holes_give(&w->holes, 0, count);
+	return free_extents_put(&w->free, 0, count);
 }
 
 bool memory_open(void)
@@ -179,7 +179,7 @@ static void freed_done(const struct freed *freed)
 		return;
 	}
 	w->mapped -= freed->backed;
-	holes_give(&w->holes, (freed->address - w->base) / w->granularity,
+	free_extents_put(&w->free, (freed->address - w->base) / w->granularity,
 		freed->size / w->granularity);
 }
 
@@ -189,7 +189,7 @@ static void reap(void)
 
 	if (freed_first == freed_next)
 		return;
-	done = words_read(WORD_UNMAPPED);
+	done = completion_read(COUNTER_UNMAPPED);
 	/* freed_done may push, and move the list: take a copy. */
 	while (freed_first < freed_next && freed_list[freed_first].ticket <= done) {
 		struct freed freed = freed_list[freed_first++];
@@ -225,7 +225,7 @@ static void unmap(struct window *w, uint64_t address, uint64_t size)
 
 static bool all_unmapped(void *ticket)
 {
-	return words_read(WORD_UNMAPPED) >= *(uint64_t *)ticket;
+	return completion_read(COUNTER_UNMAPPED) >= *(uint64_t *)ticket;
 }
 
 /* Waits until the worker has unmapped everything that is free. The lock is held. */
@@ -317,7 +317,7 @@ static void granules_set(struct window *w, uint64_t base, uint64_t size, struct 
 		w->granule[first + i] = block;
 }
 
-/* At granule WANTED if that can be had (HOLES_NONE: anywhere). */
+/* At granule WANTED if that can be had (FREE_EXTENTS_NONE: anywhere). */
 static struct block *block_new(struct window *w, enum block_kind kind, uint64_t size,
 	uint64_t wanted, CUresult *status)
 {
@@ -328,9 +328,10 @@ static struct block *block_new(struct window *w, enum block_kind kind, uint64_t 
 	if (!block)
 		return NULL;
 	first = wanted;
-	if (wanted == HOLES_NONE || !holes_take_at(&w->holes, wanted, size / w->granularity))
-		first = holes_take(&w->holes, size / w->granularity);
-	if (first == HOLES_NONE) {
+	if (wanted == FREE_EXTENTS_NONE ||
+		!free_extents_get_at(&w->free, wanted, size / w->granularity))
+		first = free_extents_get(&w->free, size / w->granularity);
+	if (first == FREE_EXTENTS_NONE) {
 		free(block);
 		return NULL;
 	}
@@ -342,7 +343,7 @@ static struct block *block_new(struct window *w, enum block_kind kind, uint64_t 
 	block->context = thread_self.number;
 	*status = kind == BLOCK_RESERVED ? CUDA_SUCCESS : post_map(w, block->base, size);
 	if (*status) {
-		holes_give(&w->holes, first, size / w->granularity);
+		free_extents_put(&w->free, first, size / w->granularity);
 		free(block);
 		return NULL;
 	}
@@ -382,7 +383,7 @@ static struct block *slab_new(struct window *w, CUresult *status)
 	*status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!slab)
 		return NULL;
-	block = block_new(w, BLOCK_SLAB, w->slab_size, HOLES_NONE, status);
+	block = block_new(w, BLOCK_SLAB, w->slab_size, FREE_EXTENTS_NONE, status);
 	if (!block) {
 		free(slab);
 		return NULL;
@@ -474,7 +475,7 @@ CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address)
 	} else {
 		block = block_new(w, BLOCK_WHOLE,
 			(bytes + w->granularity - 1) / w->granularity * w->granularity,
-			HOLES_NONE, &status);
+			FREE_EXTENTS_NONE, &status);
 		if (block) {
 			block->bytes = bytes;
 			block->async = async;
@@ -514,12 +515,12 @@ CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdevic
 	pthread_mutex_lock(&memory_lock);
 	reap();
 	/* An address first, then what is to be there. */
-	block = block_new(w, BLOCK_RESERVED, bytes, HOLES_NONE, &status);
+	block = block_new(w, BLOCK_RESERVED, bytes, FREE_EXTENTS_NONE, &status);
 	if (block) {
 		status = call_import(w, name, block->base, bytes);
 		if (status) {
 			granules_set(w, block->base, bytes, NULL);
-			holes_give(&w->holes, (block->base - w->base) / w->granularity,
+			free_extents_put(&w->free, (block->base - w->base) / w->granularity,
 				bytes / w->granularity);
 			free(block);
 		} else {
@@ -678,8 +679,8 @@ void memory_reset(int device, uint64_t kept)
 	}
 	w->slabs = NULL;
 	w->mapped = kept;
-	w->holes.count = 0;
-	holes_give(&w->holes, 0, count);
+	w->free.count = 0;
+	free_extents_put(&w->free, 0, count);
 	pthread_mutex_unlock(&memory_lock);
 }
 
@@ -698,7 +699,8 @@ CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdevicept
 		bool hinted = window_of(wanted) == w && !(wanted % w->granularity);
 
 		block = block_new(w, BLOCK_RESERVED, bytes,
-			hinted ? (wanted - w->base) / w->granularity : HOLES_NONE, &status);
+			hinted ? (wanted - w->base) / w->granularity : FREE_EXTENTS_NONE,
+			&status);
 		if (block) {
 			*address = block->base;
 			block->bytes = bytes;

@@ -5,11 +5,11 @@
  * Small ones are cut from slabs.
  *
  * What is freed is not given out again before the worker has said that everything posted before
- * the free is done (WORD_UNMAPPED tickets): so no work in flight, on whatever stream, meets the
- * next owner's.  Steady state costs no round trip.
+ * the free is done (COUNTER_UNMAPPED tickets): so no work in flight, on whatever stream, meets
+ * the next owner's.  Steady state costs no round trip.
  */
-#ifndef VCUDA_SHIM_MEMORY_H
-#define VCUDA_SHIM_MEMORY_H
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_MEMORY_H
+#define VCUDA_SHIM_DRIVER_MEMORY_MEMORY_H
 
 #include <cuda.h>
 #include <stdbool.h>

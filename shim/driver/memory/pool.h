@@ -3,8 +3,8 @@
  * Stream-ordered memory: what was freed on a stream may be given out again on the same stream
  * at once, which is what pools are for; elsewhere it goes the way of memory.c.
  */
-#ifndef VCUDA_SHIM_POOL_H
-#define VCUDA_SHIM_POOL_H
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_POOL_H
+#define VCUDA_SHIM_DRIVER_MEMORY_POOL_H
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  *
  * Virtual memory management (vmm.c): what the rest of the shim has to do with it.
  */
-#ifndef VCUDA_SHIM_VMM_H
-#define VCUDA_SHIM_VMM_H
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_VMM_H
+#define VCUDA_SHIM_DRIVER_MEMORY_VMM_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * architecture.  Picks the one entry that a device would run, so that only that travels.
  * Depends on nothing else, for the fuzz target; every number is checked against the size given.
  */
-#ifndef VCUDA_SHIM_FATBIN_H
-#define VCUDA_SHIM_FATBIN_H
+#ifndef VCUDA_SHIM_DRIVER_MODULE_FATBIN_H
+#define VCUDA_SHIM_DRIVER_MODULE_FATBIN_H
 
 #include <stdbool.h>
 #include <stddef.h>

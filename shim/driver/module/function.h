@@ -2,8 +2,8 @@
  *
  * Attributes and parameters of a function, for cuFunc… and cuKernel… alike.
  */
-#ifndef VCUDA_SHIM_FUNCTION_H
-#define VCUDA_SHIM_FUNCTION_H
+#ifndef VCUDA_SHIM_DRIVER_MODULE_FUNCTION_H
+#define VCUDA_SHIM_DRIVER_MODULE_FUNCTION_H
 
 #include "shim/driver/module/module.h"
 

@@ -181,8 +181,8 @@ static CUresult read_piece(struct link *link, size_t at, size_t n)
 {
 	struct shim_call call;
 	struct wire_vcudaLinkRead *body;
-	uint64_t landing;
-	CUresult status = shim_landing_take(n, &landing);
+	uint64_t bounce;
+	CUresult status = shim_bounce_get(n, &bounce);
 
 	if (status)
 		return status;
@@ -190,15 +190,15 @@ static CUresult read_piece(struct link *link, size_t at, size_t n)
 	body->state = link->handle;
 	body->offset = at;
 	body->bytes = n;
-	body->landing.offset = landing;
+	body->destination.offset = bounce;
 	shim_wait(&call, 0);
 	if (!call.status && call.landed != n)
 		call.status = status_of(STATUS_LIE);
 	if (!call.status)
-		memcpy(link->result + at, shim_segment(landing), n);
+		memcpy(link->result + at, shim_segment(bounce), n);
 	/* Without an answer the bytes may still come: that place is never used again. */
 	if (call.slot)
-		shim_landing_give(landing, n);
+		shim_bounce_put(bounce, n);
 	return shim_end(&call);
 }
 

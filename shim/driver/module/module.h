@@ -3,8 +3,8 @@
  * Modules, libraries and their functions.  An image is named by its SHA-256 and travels only
  * where nobody has it; a function comes back with all that can be asked of it and is kept.
  */
-#ifndef VCUDA_SHIM_MODULE_H
-#define VCUDA_SHIM_MODULE_H
+#ifndef VCUDA_SHIM_DRIVER_MODULE_MODULE_H
+#define VCUDA_SHIM_DRIVER_MODULE_MODULE_H
 
 #include <cuda.h>
 #include <pthread.h>

@@ -8,8 +8,8 @@
  * Generated stubs (shim/generated/cublas_stubs.c) begin a call, put scalars into the body
  * and send it; the first fault is kept in the call, so a stub has no branches for errors.
  */
-#ifndef VCUDA_SHIM_CUBLAS_H
-#define VCUDA_SHIM_CUBLAS_H
+#ifndef VCUDA_SHIM_LIBRARIES_CUBLAS_CUBLAS_H
+#define VCUDA_SHIM_LIBRARIES_CUBLAS_CUBLAS_H
 
 #include <stdbool.h>
 #include <stddef.h>

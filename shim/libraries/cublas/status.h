@@ -2,8 +2,8 @@
  *
  * cuBLAS's statuses, which cuBLASLt shares.
  */
-#ifndef VCUDA_SHIM_CUBLAS_STATUS_H
-#define VCUDA_SHIM_CUBLAS_STATUS_H
+#ifndef VCUDA_SHIM_LIBRARIES_CUBLAS_STATUS_H
+#define VCUDA_SHIM_LIBRARIES_CUBLAS_STATUS_H
 
 #include <cuda.h>
 

@@ -6,8 +6,8 @@
  * asked about them is cached by that content; products are learned by it and posted from then
  * on.
  */
-#ifndef VCUDA_SHIM_CUBLASLT_H
-#define VCUDA_SHIM_CUBLASLT_H
+#ifndef VCUDA_SHIM_LIBRARIES_CUBLASLT_CUBLASLT_H
+#define VCUDA_SHIM_LIBRARIES_CUBLASLT_CUBLASLT_H
 
 #include <stdbool.h>
 

@@ -8,8 +8,8 @@
  * backend.c has the exported functions, tree.c content and what is asked with it, results.c
  * heuristics, plan.c plans, execute.c execution.
  */
-#ifndef VCUDA_SHIM_CUDNN_BACKEND_H
-#define VCUDA_SHIM_CUDNN_BACKEND_H
+#ifndef VCUDA_SHIM_LIBRARIES_CUDNN_BACKEND_H
+#define VCUDA_SHIM_LIBRARIES_CUDNN_BACKEND_H
 
 #include "protocol/libraries/cudnn_tree.h"
 #include "shim/libraries/cudnn/cudnn.h"

@@ -11,8 +11,8 @@
  *
  * Statuses are cuDNN 9's in here; cudnn_told makes them the app's.
  */
-#ifndef VCUDA_SHIM_CUDNN_H
-#define VCUDA_SHIM_CUDNN_H
+#ifndef VCUDA_SHIM_LIBRARIES_CUDNN_CUDNN_H
+#define VCUDA_SHIM_LIBRARIES_CUDNN_CUDNN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * the table that the decoder searches by name.  The files that use it are compiled once for any
  * x86-64 and once for x86-64-v3; ptx_op.c picks at start.
  */
-#ifndef VCUDA_SOFTGPU_PTX_OPS_H
-#define VCUDA_SOFTGPU_PTX_OPS_H
+#ifndef VCUDA_SOFTGPU_PTX_OPS_OPS_H
+#define VCUDA_SOFTGPU_PTX_OPS_OPS_H
 
 #include "softgpu/ptx/internal.h"
 

@@ -3,8 +3,8 @@
  * The frame of an instruction that the lanes of a warp do together (.sync): who has come waits
  * until the other members stand at the same instruction.
  */
-#ifndef VCUDA_SOFTGPU_PTX_OPS_SYNC_H
-#define VCUDA_SOFTGPU_PTX_OPS_SYNC_H
+#ifndef VCUDA_SOFTGPU_PTX_OPS_OPS_SYNC_H
+#define VCUDA_SOFTGPU_PTX_OPS_OPS_SYNC_H
 
 #include "softgpu/ptx/ops/ops.h"
 

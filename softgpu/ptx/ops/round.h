@@ -3,8 +3,8 @@
  * Rounding a double to any smaller binary format, in any mode, on the bits.  Serves f16, bf16,
  * tf32 and the 8-bit formats, where no processor instruction does.
  */
-#ifndef VCUDA_SOFTGPU_PTX_ROUND_H
-#define VCUDA_SOFTGPU_PTX_ROUND_H
+#ifndef VCUDA_SOFTGPU_PTX_OPS_ROUND_H
+#define VCUDA_SOFTGPU_PTX_OPS_ROUND_H
 
 #include <math.h>
 #include <stdbool.h>

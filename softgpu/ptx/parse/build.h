@@ -4,8 +4,8 @@
  * ptx_parse.c reads directives, ptx_decode*.c turn one statement into instructions, ptx_build.c
  * keeps the growing arrays and the symbols.
  */
-#ifndef VCUDA_SOFTGPU_PTX_BUILD_H
-#define VCUDA_SOFTGPU_PTX_BUILD_H
+#ifndef VCUDA_SOFTGPU_PTX_PARSE_BUILD_H
+#define VCUDA_SOFTGPU_PTX_PARSE_BUILD_H
 
 #include <setjmp.h>
 

@@ -3,8 +3,8 @@
  * What the readers of a module share: ptx_parse.c (directives and functions) calls
  * ptx_variable.c (declarations, initial values) and, at the end, ptx_link.c (final addresses).
  */
-#ifndef VCUDA_SOFTGPU_PTX_READ_H
-#define VCUDA_SOFTGPU_PTX_READ_H
+#ifndef VCUDA_SOFTGPU_PTX_PARSE_READ_H
+#define VCUDA_SOFTGPU_PTX_PARSE_READ_H
 
 #include "softgpu/ptx/parse/build.h"
 

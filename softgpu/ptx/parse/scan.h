@@ -2,8 +2,8 @@
  *
  * PTX text cut into words, numbers and operands.  Words point into the text; nothing is copied.
  */
-#ifndef VCUDA_SOFTGPU_PTX_SCAN_H
-#define VCUDA_SOFTGPU_PTX_SCAN_H
+#ifndef VCUDA_SOFTGPU_PTX_PARSE_SCAN_H
+#define VCUDA_SOFTGPU_PTX_PARSE_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

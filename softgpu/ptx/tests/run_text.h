@@ -2,8 +2,8 @@
  *
  * For the interpreter's tests: a window, and launches of PTX given as text.
  */
-#ifndef VCUDA_SOFTGPU_TESTS_PTX_RUN_TEXT_H
-#define VCUDA_SOFTGPU_TESTS_PTX_RUN_TEXT_H
+#ifndef VCUDA_SOFTGPU_PTX_TESTS_RUN_TEXT_H
+#define VCUDA_SOFTGPU_PTX_TESTS_RUN_TEXT_H
 
 #include <stdint.h>
 

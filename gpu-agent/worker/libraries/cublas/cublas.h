@@ -2,8 +2,8 @@
  *
  * What generated serve functions of cublas.api (gpu-agent/generated/cublas_serve.c) stand on.
  */
-#ifndef VCUDA_GPU_AGENT_CUBLAS_H
-#define VCUDA_GPU_AGENT_CUBLAS_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUBLAS_CUBLAS_H
+#define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUBLAS_CUBLAS_H
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * Descriptors of cuBLASLt on the worker: made of what a frame says, and kept by that content,
  * so that a product that comes again finds them.
  */
-#ifndef VCUDA_GPU_AGENT_CUBLASLT_H
-#define VCUDA_GPU_AGENT_CUBLASLT_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUBLASLT_CUBLASLT_H
+#define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUBLASLT_CUBLASLT_H
 
 #include "protocol/libraries/cublaslt.h"
 #include "gpu-agent/generated/cublaslt_library.h"

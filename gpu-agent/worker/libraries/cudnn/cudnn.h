@@ -8,8 +8,8 @@
  * cudnn.c has the library and its handles, cudnn_frame.c the taking, cudnn_descriptors.c real
  * descriptors by content, cudnn_graph.c the graph API.
  */
-#ifndef VCUDA_GPU_AGENT_CUDNN_H
-#define VCUDA_GPU_AGENT_CUDNN_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CUDNN_H
+#define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CUDNN_H
 
 #include "gpu-agent/worker/worker.h"
 #include "protocol/libraries/cudnn.h"
