@@ -84,7 +84,7 @@ deps: ## install what the build needs (Debian packages as root, registry package
 	$(Q)tools/install-deps.sh $(CACHE)
 
 # Built once; every rule that needs a CUDA header, nvcc or zig depends on it.
-$(CACHE)/.complete: tools/install-deps.sh
+$(CACHE)/.complete: tools/install-deps.sh tools/fetch_headers.py
 	$(Q)tools/install-deps.sh $(CACHE)
 
 $(OBJ)/%.o: %.c | $(CACHE)/.complete

@@ -27,7 +27,8 @@ if [ -n "$missing" ]; then
 fi
 
 stamp=$cache/.complete
-want=$(sha256sum "$0" | cut -d' ' -f1)
+headers=$(dirname "$0")/fetch_headers.py
+want=$(cat "$0" "$headers" | sha256sum | cut -d' ' -f1)
 [ "$(cat "$stamp" 2>/dev/null)" = "$want" ] && { touch "$stamp"; exit 0; }
 
 mkdir -p "$cache"
@@ -98,6 +99,10 @@ ln -sfn pip-13.5/nvidia/cu13 "$cache/cuda-13.5"
 fetch "$cache/pip-nvml" nvidia-nvml-dev==13.5.37
 ln -sfn pip-nvml/nvidia/cu13 "$cache/nvml"
 pip --no-deps nvidia-ml-py==13.610.43
+
+# The libraries' headers and names, for the parity test: parts of large wheels.
+say "headers of cuBLAS, cuDNN and NVML 12"
+"$cache/venv/bin/python" "$headers" "$cache"
 
 echo "$want" >"$stamp"
 say "done"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudnn.api and protocol/libraries/cudnn*.h against NVIDIA's headers and names, as tools/fetch_cudnn.py has
-put them into the cache."""
+"""cudnn.api and protocol/libraries/cudnn*.h against NVIDIA's headers and names, as tools/fetch_headers.py
+has put them into the cache."""
 import glob
 import os
 import re
 
+import constants
 import header
+from constants import enumerators, raw
 from generator import api, descriptors
 
 MAJORS = (8, 9)
@@ -14,37 +16,14 @@ NOT_OURS = re.compile(r"CUDNN_(PARAM|SCALAR|PTR|FUSED|BN_FINALIZE_STATISTICS_)|_
                       r"CUDNN_STATUS_|CUDNN_(GNN|CAUSAL_CONV1D)")
 
 
-def raw(path):
-    """A header without comments and directives (header.raw takes values for defaults)."""
-    with open(path, encoding="utf-8") as file:
-        text = re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S)
-    return re.sub(r"^\s*#.*$", "", re.sub(r"//[^\n]*", "", text), flags=re.M)
+def headers(folder):
+    return [path for path in sorted(glob.glob(os.path.join(folder, "*.h")))
+            if not re.search(r"_v\d\.h$", path)]  # each is there twice
 
 
 def text_of(folder):
-    text = ""
-    for path in sorted(glob.glob(os.path.join(folder, "*.h"))):
-        if not re.search(r"_v\d\.h$", path):  # each is there twice
-            text += raw(path)
+    text = "".join(map(raw, headers(folder)))
     return re.sub(r"\b(CUDNNWINAPI|CUDNN_DEPRECATED(_ENUM)?)\b", " ", text)
-
-
-def number(value, known):
-    value = re.sub(r"(?<=\d)[uUlL]+\b", "", " ".join(value.split()))
-    return eval(re.sub(r"\b[A-Za-z_]\w*", lambda m: str(known[m.group(0)]), value),
-                {"__builtins__": {}})
-
-
-def enumerators(text):
-    """{name: value} of every enum."""
-    found = {}
-    for body in re.findall(r"\benum\s*\w*\s*\{([^}]*)\}", text):
-        value = -1
-        for item in filter(None, (i.strip() for i in body.split(","))):
-            name, _, given = item.partition("=")
-            value = number(given, found) if given else value + 1
-            found[name.strip().split()[0]] = value
-    return found
 
 
 def ours(folder):
@@ -93,4 +72,7 @@ def differences(description, cache, protocol):
                     name.startswith("CUDNN_") and not NOT_OURS.search(name)):
                 if known.get(name) != value:
                     out.append(f"cudnn.h {major}: {name} is {value}, ours {known.get(name)}")
-    return out
+    return out + constants.differences(
+        [os.path.join(protocol, f) for f in ("cudnn.h", "cudnn_backend.h", "cudnn_attributes.h")],
+        {f"cuDNN {major}": headers(os.path.join(cache, f"cudnn-{major}")) for major in MAJORS},
+        skip=r"CUDNN_STATUS_|\w+_COUNTS?$")

@@ -13,6 +13,7 @@ import copy
 import os
 import re
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
@@ -21,8 +22,10 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "shim", "libraries", "unserved
 import generate  # noqa: E402
 from generator import api, library, shim  # noqa: E402
 
+import constants  # noqa: E402
 import cudnn  # noqa: E402
 import header  # noqa: E402
+import nvml  # noqa: E402
 import unserved  # noqa: E402
 
 TWINS = ("_ptsz", "_ptds")
@@ -146,7 +149,7 @@ def plain(kind):
 
 
 def blas(description, cache):
-    """Differences between cublas.api and what tools/fetch-cublas.sh has put into CACHE."""
+    """Differences between cublas.api and what tools/fetch_headers.py has put into CACHE."""
     out = []
     for major in (12, 13):
         folder = os.path.join(cache, f"cublas-{major}")
@@ -188,6 +191,27 @@ def blaslt(description, cache):
             if e.result.replace(" ", "") != theirs[name][0].replace(" ", ""):
                 out.append(f"cublasLt.h {major}: {e.origin}: {name} returns {theirs[name][0]}")
     return out
+
+
+def cublas_constants(cache, ours, theirs):
+    return constants.differences(
+        [os.path.join(generate.HERE, "libraries", ours)],
+        {f"{theirs} {major}": [os.path.join(cache, f"cublas-{major}", f)
+                               for f in ("cublas_api.h", "cublasLt.h")] for major in (12, 13)})
+
+
+def libraries(description, cache):
+    """{what: function that compares}; FileNotFoundError where a header is not there."""
+    shim_nvml = os.path.join(HERE, "..", "..", "shim", "nvml")
+    return {
+        "cublas.api against cublas_api.h and libcublas": lambda: blas(description, cache),
+        "cublas.h against cublas_api.h": lambda: cublas_constants(cache, "cublas.h", "cublas_api.h"),
+        "cublaslt.api against cublasLt.h": lambda: blaslt(description, cache),
+        "cublaslt.h against cublasLt.h": lambda: cublas_constants(cache, "cublaslt.h", "cublasLt.h"),
+        "cudnn.api and cudnn.h against cuDNN's headers": lambda: cudnn.differences(
+            description, cache, os.path.join(generate.HERE, "libraries")),
+        "shim/nvml against nvml.h": lambda: nvml.differences(cache, shim_nvml),
+    }
 
 
 def compare(description, toolkits, headers, found):
@@ -236,6 +260,44 @@ def breakages():
             ("a function that does not exist", invented), ("the wrong major", major)]
 
 
+def library_breakages(description, cache):
+    """[(what, whether the comparison notices it)]: a wrong library description or header of ours."""
+    def described(family, name, spoil):
+        broken = copy.deepcopy(description)
+        spoil(broken.find(name))
+        compared = {"cublas": blas, "cublaslt": blaslt}.get(
+            family, lambda d, c: cudnn.differences(d, c, os.path.join(generate.HERE, "libraries")))
+        return bool(compared(broken, cache))
+
+    def written(ours, theirs, old, new):
+        with open(os.path.join(generate.HERE, "libraries", ours), encoding="utf-8") as file:
+            text = file.read()
+        assert old in text, f"{ours} has no '{old}'"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, ours)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace(old, new, 1))
+            return bool(cublas_constants(cache, path, theirs))
+
+    def fewer(entry):
+        entry.params.pop()
+
+    def result(entry):
+        entry.result = "int"
+
+    return [
+        ("a parameter too few in cublas.api", described("cublas", "cublasSgemm_v2", fewer)),
+        ("another result in cublaslt.api", described("cublaslt", "cublasLtMatmul", result)),
+        ("a parameter too few in cudnn.api", described("cudnn", "cudnnSoftmaxForward", fewer)),
+        ("another number in cublas.h",
+         written("cublas.h", "cublas_api.h", "CUBLAS_COMPUTE_32I = 72", "CUBLAS_COMPUTE_32I = 74")),
+        ("an invented number in cublas.h",
+         written("cublas.h", "cublas_api.h", "CUBLAS_COMPUTE_32I =", "CUBLAS_COMPUTE_33I =")),
+        ("another struct in cublaslt.h",
+         written("cublaslt.h", "cublasLt.h", "float wavesCount;", "double wavesCount;")),
+    ]
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -255,19 +317,16 @@ def main():
     as_is = compare(description, toolkits, headers, found)
     ours = {f"{os.path.basename(path)} exports what is described": built(description, path)
             for path in sys.argv[2:]}
-    if os.path.isdir(os.path.join(cache, "cublas-13")):
-        ours["cublas.api against cublas_api.h and libcublas"] = blas(description, cache)
-    else:
-        print("skip - cublas.api against cublas_api.h: tools/fetch-cublas.sh has not been run")
-    if os.path.exists(os.path.join(cache, "cublas-13", "cublasLt.h")):
-        ours["cublaslt.api against cublasLt.h"] = blaslt(description, cache)
-    else:
-        print("skip - cublaslt.api against cublasLt.h: tools/fetch-cublas.sh has not been run")
-    if os.path.exists(os.path.join(cache, "cudnn-9", "names")):
-        ours["cudnn.api and cudnn.h against cuDNN's headers"] = cudnn.differences(
-            description, cache, os.path.join(generate.HERE, "libraries"))
-    else:
-        print("skip - cudnn.api against cuDNN's headers: tools/fetch_cudnn.py has not been run")
+    complete = True
+    for what, compared in libraries(description, cache).items():
+        try:
+            ours[what] = compared()
+        except FileNotFoundError as error:
+            complete = False
+            if os.environ.get("CI"):
+                ours[what] = [f"cannot be compared: no {error.filename} (make deps)"]
+            else:
+                print(f"skip - {what}: no {error.filename} (make deps)")
     for what, differences in {**as_is, **ours}.items():
         print(f"{'not ok' if differences else 'ok'} - {what}")
         for line in differences:
@@ -279,6 +338,10 @@ def main():
         noticed = compare(broken, toolkits, headers, found) != as_is
         print(f"{'ok' if noticed else 'not ok'} - noticed: {what}")
         passed, failed = passed + noticed, failed + (not noticed)
+    if complete:
+        for what, noticed in library_breakages(description, cache):
+            print(f"{'ok' if noticed else 'not ok'} - noticed: {what}")
+            passed, failed = passed + noticed, failed + (not noticed)
     print(f"parity: {passed} passed, {failed} failed")
     return failed != 0
 
