@@ -12,7 +12,7 @@ AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/driver/*.c
 	gpu-agent/generated/cudnn_serve.c gpu-agent/generated/cudnn_library.c \
 	gpu-agent/generated/cublaslt_serve.c gpu-agent/generated/cublaslt_library.c
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
-AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -lzstd -ldl
+AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lcrypto -ldl
 
 # NVIDIA's NVML is opened at run time (nvml.c); only its types come from the header.
 $(OBJ)/gpu-agent/worker/driver/nvml.o: CPPFLAGS += -isystem $(NVML)/include

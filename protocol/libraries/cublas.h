@@ -84,9 +84,6 @@ _Static_assert(sizeof(struct cublas_state) == 32, "");
 /* A scalar or result in a body: its bytes in host pointer mode, else words[0] is an address.
  * Five words: the largest is the parameter of a modified rotation, five doubles. */
 #define CUBLAS_VALUE_WORDS 5
-struct cublas_value {
-	uint64_t words[CUBLAS_VALUE_WORDS];
-};
 
 /* Products in groups: the frame's two runs are, for each group, what it is learned by, and
  * behind all of them the scalars. */
