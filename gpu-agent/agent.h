@@ -3,7 +3,7 @@
  * What the three kinds of process of gpu-agent share: the configuration and their entry points.
  *
  * The configuration is one flat struct without pointers.  The supervisor fills it in
- * (config.c), and an exec'ed front or worker reads it from an inherited memfd: nobody parses
+ * (settings.c), and an exec'ed front or worker reads it from an inherited memfd: nobody parses
  * the file twice.  Of tokens it holds hashes, and for a worker not even those.
  */
 #ifndef VCUDA_GPU_AGENT_AGENT_H

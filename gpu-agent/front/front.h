@@ -4,7 +4,7 @@
  * (connections before they are anybody's), tenants.c (whose they are), session.c (sessions),
  * pool.c (workers as the front
  * sees them), lease.c (what they ask for), sharing.c (memory that sessions share), ledger.c
- * (device memory), pods.c (limits), http.c, metrics.c, status.c (what people and Prometheus
+ * (device memory), quota.c (limits), http.c, metrics.c, status.c (what people and Prometheus
  * see), health.c (whether the loop turns).
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no

@@ -34,9 +34,10 @@
 #define STARTS_MAX 8		       /* at once: making a context is CPU work of the driver */
 #define DEVICE_MEMORY_MAX (1ull << 50) /* a larger one is a lie */
 #define DATAGRAMS_A_TURN 16
-/* A worker that has a session says something each second, whatever its driver does (pulse.c).
- * It is ended after so many looks in which nothing came, which are worker_silence in all: by
- * looks and not by the clock, so that a front which was stopped itself blames nobody. */
+/* A worker that has a session says something each second, whatever its driver does
+ * (watchdog.c). It is ended after so many looks in which nothing came, which are worker_silence
+ * in all: by looks and not by the clock, so that a front which was stopped itself blames
+ * nobody. */
 #define LOOKS_SILENT 6
 
 static struct front *pool_front; /* the one that the workers' watches belong to */

@@ -19,7 +19,7 @@
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/supervisor/token.h"
 
-/* How long a worker may outlive its client: it ends by itself within seconds (pulse.c). */
+/* How long a worker may outlive its client: it ends by itself within seconds (watchdog.c). */
 #define GONE_NS (4000 * FRONT_MS)
 
 static struct front *session_front; /* the one that the sessions' watches belong to */

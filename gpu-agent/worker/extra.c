@@ -7,7 +7,7 @@
  * asked for more.
  *
  * Both calls are made a few times in a program's life and last in the driver, so the worker
- * waits for the front's answer; what looks after the session meanwhile is pulse.c.
+ * waits for the front's answer; what looks after the session meanwhile is watchdog.c.
  */
 #include <errno.h>
 #include <poll.h>

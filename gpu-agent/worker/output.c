@@ -19,7 +19,7 @@
 
 #define OUTPUT_MAX (64ull << 20)
 
-/* Of `fetched` and `dropped`: the thread of pulse.c holds the limit during long calls. */
+/* Of `fetched` and `dropped`: the thread of watchdog.c holds the limit during long calls. */
 static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void output_log(void)

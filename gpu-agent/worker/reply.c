@@ -4,7 +4,7 @@
  * they lie; the socket takes both by one gathered send.  Whoever wants to answer asks
  * reply_room first: a slow reader stops the taking of frames, never the process.
  *
- * The loop adds and sends; while it is in a call that does not return, the thread of pulse.c
+ * The loop adds and sends; while it is in a call that does not return, the thread of watchdog.c
  * sends what is ready (reply_flush_beside).  A lock of one word, free but for that time, is
  * held while frames are added and while some are sent.
  */

@@ -2,12 +2,12 @@
  *
  * The worker's own state, for the files that make it up: worker.c (start, hand-off), loop.c
  * (frames in, the turn), stash.c (frames that are kept), reply.c (frames out), staging.c
- * (pinned memory between socket and GPU), fence.c (what waits for the GPU), names.c (handles),
+ * (pinned memory between socket and GPU), fence.c (what waits for the GPU), handle.c (handles),
  * and the serve functions by subject.
  *
  * Everything belongs to the one loop thread, but for struct callbacks, which the driver's
  * callback thread shares under its lock, and what is on its way out (reply.c), which the thread
- * of pulse.c sends while the loop is in a call that does not return.
+ * of watchdog.c sends while the loop is in a call that does not return.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_WORKER_STATE_H
 #define VCUDA_GPU_AGENT_WORKER_WORKER_STATE_H
@@ -238,7 +238,7 @@ struct worker {
 	uint64_t send_seq; /* what the last frame acknowledged */
 	_Atomic uint64_t sent_bytes;
 
-	_Atomic uint64_t beat; /* of the loop; odd: it is in a call (pulse.c) */
+	_Atomic uint64_t beat; /* of the loop; odd: it is in a call (watchdog.c) */
 
 	uint64_t alive_frames, alive_at; /* frames sent, and when that was looked at (ns) */
 	/* When the client was heard last, up to which byte; when it was asked to say something.
@@ -345,7 +345,7 @@ bool stash_keep(struct worker *w);
  * is. false: there was none. */
 bool stash_serve(struct worker *w);
 
-/* pulse.c: what looks after the session while the loop is in a call of the driver or of a
+/* watchdog.c: what looks after the session while the loop is in a call of the driver or of a
  * library. Each such call, but for those that surely return at once, stands between the two. */
 void pulse_start(struct worker *w);
 static inline void pulse_beat(struct worker *w)
@@ -393,7 +393,7 @@ void staging_range_forget(struct worker *w, struct staging_range *range, uint16_
 /* Nobody reads it any more. */
 bool staging_free(struct worker *w, struct staging_range *range);
 
-/* lane.c. lane_open: owns the connection from then on; ends the session where it cannot. */
+/* stripe.c. lane_open: owns the connection from then on; ends the session where it cannot. */
 void lane_open(struct worker *w, uint32_t number, int fd);
 /* The next piece, which must have N bytes; its range is the loop's until it is done. -EAGAIN:
  * not there yet; -ECONNRESET: it never will be; -ENOMEM: nor ever could; -EPROTO: another
@@ -426,7 +426,7 @@ bool fence_adopt(struct worker *w, CUevent event);
 /* The context is done with: nothing waits for it, and its events are not looked at again. */
 void fence_forget(struct worker *w, uint16_t context);
 
-/* names.c */
+/* handle.c */
 struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind);
 void names_drop_context(struct worker *w, uint16_t context);
 void names_drop_owned(

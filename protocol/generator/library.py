@@ -6,7 +6,7 @@ A call's body is the handle's state, then what the call is learned by (all that 
 scalars and addresses.  Names of generated helpers begin with the family's.
 
 An entry with hand(shim,agent) has only its stub, its opcode and its row in the agent's table made:
-hand_NAME sends struct wire_NAME of protocol/FAMILY.h, serve_NAME serves it.  One with hand(shim)
+hand_NAME sends struct wire_NAME of protocol/libraries/FAMILY.h, serve_NAME serves it.  One with hand(shim)
 and no opcode sends another's frame.
 """
 import re

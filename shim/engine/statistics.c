@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See stats.h.
+ * See statistics.h.
  */
 #include "shim/engine/statistics.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bounds-checked reading of ELF files (image.h).  A file that does not keep to the format has
+ * Bounds-checked reading of ELF files (elf.h).  A file that does not keep to the format has
  * no sections, and with that nothing to redirect.
  */
 #include "shim/loader/elf.h"

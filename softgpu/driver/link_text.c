@@ -295,7 +295,7 @@ char *link_text_finish(const struct link_text *text)
 	return out.text;
 }
 
-/* What the device brings: see ptx_parse.c. */
+/* What the device brings: see softgpu/ptx/parse/parse.c. */
 static bool built_in(const struct statement *s)
 {
 	static const char *const names[] = {"vprintf", "__assertfail", "malloc", "free"};

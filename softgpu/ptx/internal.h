@@ -293,11 +293,11 @@ _Noreturn void ptx_fault(struct ptx_warp *w, const struct ptx_ins *i, enum ptx_s
 const struct ptx_op *ptx_op_find(const char *name);
 void ptx_op_init(void);
 
-/* Decoding (ptx_parse.c, ptx_module.c). */
+/* Decoding (parse/parse.c, parse/module.c). */
 struct ptx_module *ptx_parse(
 	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error);
 
-/* Scheduling (ptx_warp.c). */
+/* Scheduling (run/warp.c). */
 void ptx_warp_run(struct ptx_warp *w);
 bool ptx_warp_ready(struct ptx_warp *w); /* some fragment can run */
 bool ptx_warp_force(struct ptx_warp *w); /* lets one .sync go on without its missing lanes */
@@ -317,7 +317,7 @@ struct ptx_fragment *ptx_warp_split(
  * waits, return NULL. */
 bool ptx_warp_gather(struct ptx_warp *w, const struct ptx_ins *i, uint32_t members);
 
-/* Barriers (ptx_barrier.c). */
+/* Barriers (run/barrier.c). */
 void ptx_barrier_arrive(struct ptx_warp *w, const struct ptx_ins *i, uint32_t barrier,
 	uint32_t threads, bool wait, uint32_t predicate);
 void ptx_barriers_check(struct ptx_block *b);
@@ -327,7 +327,7 @@ void ptx_cluster_check(struct ptx_group *g);
 void *ptx_generic(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, uint64_t address,
 	size_t size);
 
-/* Built-in functions (ptx_builtin.c); arguments lie at `args` in each lane's local memory. */
+/* Built-in functions (run/builtin.c); arguments lie at `args` in each lane's local memory. */
 void ptx_builtin_call(struct ptx_warp *w, const struct ptx_ins *i,
 	const struct ptx_function *callee, const struct ptx_call *call);
 void ptx_print_flush(struct ptx_block *b);

@@ -8,7 +8,8 @@
 In every document a relative link leads to a file, and its anchor to a heading; and a name in
 backticks that begins with a folder of the repository, or ends like a source file, is there.  In
 docs/ARCHITECTURE.md, CONTRIBUTING.md and the README of a room every path in backticks must be
-there, and every `function()` must stand in a source file.
+there, and every `function()` must stand in a source file.  No comment of a C file names a C file
+that is gone.
 """
 import fnmatch
 import os
@@ -25,8 +26,10 @@ HISTORY = ("CHANGELOG.md",)
 MADE = ("build/", ".dist/", "deploy/helm/vcuda/charts/")
 SOURCE = (".c", ".h", ".api", ".mk", ".cu", ".map", ".tpl")
 # Headers of NVIDIA.
-FOREIGN = ("cuda.h", "nvml.h", "cublas_v2.h", "cublasLt.h", "cudnn.h", "cuda_runtime_api.h")
+FOREIGN = ("cuda.h", "nvml.h", "cublas_v2.h", "cublasLt.h", "cudnn.h", "cuda_runtime_api.h",
+           "fatbinary_section.h")
 SLASHED = re.compile(r"[\w.*{}-][\w./*{},-]*/[\w./*{},-]*")
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
 SINGLE = re.compile(r"[\w*-]+(\.[\w-]+)+")
 FUNCTION = re.compile(r"(\w+)\(\)")
 
@@ -138,6 +141,18 @@ class Documents:
                     self.code(document, number, text, strict)
 
 
+    def comments(self, path, text):
+        """Files that the comments of a C file name."""
+        for comment in COMMENT.finditer(text):
+            start = text.count("\n", 0, comment.start()) + 1
+            for got in re.finditer(r"(?<![\w./*-])[\w-]+(?:/[\w-]+)*\.[ch]\b", comment.group()):
+                name = got.group()
+                if name not in FOREIGN and not any(
+                        known == name or known.endswith("/" + name) for known in self.files):
+                    number = start + comment.group().count("\n", 0, got.start())
+                    self.fault(path, number, f"no file has the name {name}")
+
+
 def parents(path):
     while "/" in path:
         path = path.rpartition("/")[0]
@@ -151,7 +166,7 @@ def self_test():
         ("docs/A.md", "[a](B.md)", "docs/B.md"),
         ("docs/A.md", "[a](#gone)", "#gone"),
         ("docs/A.md", "# Is here\n[a](#is-here) [b](../shim/engine/ring.c) [c](https://x/y)", None),
-        ("docs/A.md", "`shim/engine/ring.c`", "shim/engine/ring.c"),
+        ("docs/A.md", "`shim/gone.c`", "shim/gone.c"),
         ("docs/A.md", "`shim/engine/{ring,gone}.c`", "shim/engine/gone.c"),
         ("docs/A.md", "`shim/*/ring.c` `shim/engine/` `ring.c` `a/b` `build/x/y.c`", None),
         ("docs/A.md", "`pulse.c`", "pulse.c"),
@@ -168,7 +183,11 @@ def self_test():
             else not checked.faults
         if not right:
             sys.exit(f"docs.py: {text!r}: wanted {wanted}, got {checked.faults}")
-    print(f"docs: {len(cases)} texts, each judged right")
+    checked = Documents({}, files)
+    checked.comments("a.c", "/* ring.c, engine/ring.c, cuda.h */ \"gone.c\"\n/* See\n * gone.c. */")
+    if checked.faults != ["a.c:3: no file has the name gone.c"]:
+        sys.exit(f"docs.py: a comment: {checked.faults}")
+    print(f"docs: {len(cases) + 1} texts, each judged right")
 
 
 def git(*words):
@@ -186,12 +205,15 @@ def main():
         return self_test()
     files = [path for path in git("ls-files", "-co", "--exclude-standard")
              if path and os.path.lexists(os.path.join(TOP, path))]
-    functions = {name for path in files if path.endswith((".c", ".h")) and
-                 path.split("/")[0] in ROOMS for name in re.findall(r"(\w+)\(", read(path))}
+    code = {path: read(path) for path in files
+            if path.endswith((".c", ".h")) and path.split("/")[0] in ROOMS}
+    functions = {name for text in code.values() for name in re.findall(r"(\w+)\(", text)}
     texts = {path: read(path) for path in files if path.endswith(".md")}
     documents = Documents(texts, files, functions)
     for document in sorted(texts):
         documents.check(document)
+    for path in sorted(code):
+        documents.comments(path, code[path])
     for fault in documents.faults:
         print(fault)
     print(f"docs: {len(texts)} documents, {len(documents.faults)} faults")

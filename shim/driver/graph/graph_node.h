@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A node's parameters on their way to the worker, for graph_node.c (what is done with them) and
- * graph_calls.c (the calls, one or three for each type of node).
+ * node_calls.c (the calls, one or three for each type of node).
  */
 #ifndef VCUDA_SHIM_DRIVER_GRAPH_GRAPH_NODE_H
 #define VCUDA_SHIM_DRIVER_GRAPH_GRAPH_NODE_H

@@ -3,7 +3,7 @@
  * How a handler is written.  OP(id, "name", "form") { body } makes two functions of one body:
  * one that may write all 32 lanes and one that keeps the lanes outside `m`; and enters them in
  * the table that the decoder searches by name.  The files that use it are compiled once for any
- * x86-64 and once for x86-64-v3; ptx_op.c picks at start.
+ * x86-64 and once for x86-64-v3; op.c picks at start.
  */
 #ifndef VCUDA_SOFTGPU_PTX_OPS_OPS_H
 #define VCUDA_SOFTGPU_PTX_OPS_OPS_H

@@ -188,7 +188,7 @@ OP_FLOW(cluster_wait, "cluster.wait", "!")
 	return NULL;
 }
 
-/* Special registers; the order is that of `sregs` in ptx_operand.c. */
+/* Special registers; the order is that of `sregs` in parse/operand.c. */
 enum ptx_sreg {
 	TID_X,
 	TID_Y,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state of reading one module: symbols, the function being read, and the code so far.
- * ptx_parse.c reads directives, ptx_decode*.c turn one statement into instructions, ptx_build.c
- * keeps the growing arrays and the symbols.
+ * parse.c reads directives, decode*.c (softgpu/ptx/decode) turn one statement into
+ * instructions, build.c keeps the growing arrays and the symbols.
  */
 #ifndef VCUDA_SOFTGPU_PTX_PARSE_BUILD_H
 #define VCUDA_SOFTGPU_PTX_PARSE_BUILD_H
@@ -173,7 +173,7 @@ _Noreturn void ptx_build_lacks(struct ptx_build *b, const char *format, ...)
 /* The statement is no PTX: there is no module. */
 #define ptx_build_wrong(B, ...) ptx_build_fail(B, (B)->st.line, __VA_ARGS__)
 
-/* ptx_known.c: whether PTX has what the interpreter does not know. */
+/* known.c: whether PTX has what the interpreter does not know. */
 bool ptx_known_opcode(struct ptx_word word);
 bool ptx_known_register(struct ptx_word word);
 bool ptx_known_modifier(const char *mod);
@@ -207,7 +207,7 @@ bool ptx_build_register(struct ptx_build *b, struct ptx_word word, uint32_t *ope
 void ptx_decode(struct ptx_build *b);
 void ptx_statement_end(struct ptx_build *b);
 
-/* Helpers of the decoders (ptx_operand.c). */
+/* Helpers of the decoders (operand.c). */
 uint32_t ptx_type_bytes(const char *type); /* 0: not a type; pred is 1 */
 uint32_t ptx_in(struct ptx_build *b, const struct ptx_operand *o, uint32_t size);
 struct ptx_out {
@@ -246,7 +246,7 @@ void ptx_decode_mov(struct ptx_build *b);
 void ptx_decode_cvt(struct ptx_build *b);
 void ptx_decode_setp(struct ptx_build *b);
 void ptx_decode_set(struct ptx_build *b);
-/* The operand and kind of an address operand: see ptx_decode_memory.c. */
+/* The operand and kind of an address operand: see decode/decode_memory.c. */
 struct ptx_address {
 	char space; /* G S L F P A */
 	uint32_t reg;

@@ -104,7 +104,7 @@ static const struct {
 	const char *name, *part;
 	uint32_t size;
 } sregs[] = {
-	/* The order is that of enum ptx_sreg in ptx_ops_flow.c. */
+	/* The order is that of enum ptx_sreg in ops/ops_flow.c. */
 	{"%tid", "x", 4},
 	{"%tid", "y", 4},
 	{"%tid", "z", 4},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the readers of a module share: ptx_parse.c (directives and functions) calls
- * ptx_variable.c (declarations, initial values) and, at the end, ptx_link.c (final addresses).
+ * What the readers of a module share: parse.c (directives and functions) calls
+ * variable.c (declarations, initial values) and, at the end, link.c (final addresses).
  */
 #ifndef VCUDA_SOFTGPU_PTX_PARSE_READ_H
 #define VCUDA_SOFTGPU_PTX_PARSE_READ_H

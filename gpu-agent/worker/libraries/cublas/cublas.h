@@ -34,7 +34,8 @@ static inline void *cublas_at(
 	return local;
 }
 
-/* As a CUresult, one to one; shim/libraries/cublas/cublas.c turns it back. */
+/* As a CUresult; shim/libraries/cublas/status.c turns it back. A status that has no CUresult of
+ * its own comes back as EXECUTION_FAILED. */
 CUresult cublas_result(cublasStatus_t status);
 
 #endif

@@ -5,8 +5,8 @@
  * (protocol/libraries/cudnn_body.h), taken in the order of the function's parameters; the first
  * that is a lie stops it, and no sibling can forget a check.
  *
- * cudnn.c has the library and its handles, cudnn_frame.c the taking, cudnn_descriptors.c real
- * descriptors by content, cudnn_graph.c the graph API.
+ * cudnn.c has the library and its handles, frame.c the taking, descriptors.c real
+ * descriptors by content, graph.c the graph API.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CUDNN_H
 #define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CUDNN_H
@@ -62,7 +62,7 @@ CUresult cudnn_result(cudnnStatus_t status);
 void cudnn_forget(uint16_t context);
 
 /* A worker that has no session yet: opens the library of that major and makes it ready for the
- * context, which is current (cudnn_warm.c). */
+ * context, which is current (warm.c). */
 void cudnn_prepare(const struct worker *w, uint32_t major, CUcontext context);
 void cudnn_warm(const struct cudnn_library *library, CUcontext context);
 /* One of those that were made then, or a new one; the library's status. */
@@ -97,7 +97,7 @@ void cudnn_refuse(struct cudnn_frame *f, cudnnStatus_t status);
 /* Whether to stop before the library is called; `lacks`: it has no function `name`. */
 bool cudnn_stop(struct cudnn_frame *f, bool lacks, const char *name);
 
-/* --- descriptors by content (cudnn_descriptors.c) ------------------------------------------
+/* --- descriptors by content (descriptors.c) ------------------------------------------
  */
 
 /* What came for one: its words, and its ints where the kind has some. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes and keeps descriptors of the graph API: see cudnn_graph.h.  The least lately used ones
+ * Makes and keeps descriptors of the graph API: see graph.h.  The least lately used ones
  * that nothing refers to go when there are many.
  *
  * Graphs and plans are made with a handle of the worker's own: the app may destroy the one that

@@ -34,7 +34,7 @@ struct graph_made {
 	uint32_t holders; /* others that refer to it, and plans; it goes when there are none */
 	uint32_t other_count;
 	cudnnBackendDescriptor_t descriptor;
-	struct graph_found *found; /* of heuristics that were read (cudnn_find.c); or NULL */
+	struct graph_found *found; /* of heuristics that were read (find.c); or NULL */
 	struct graph_made *other[];
 };
 

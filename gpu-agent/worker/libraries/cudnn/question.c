@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Questions about descriptors of the graph API: is it any good, and what does the library say
- * of it.  What heuristics find is asked by cudnn_find.c.
+ * of it.  What heuristics find is asked by find.c.
  */
 #include <stdlib.h>
 #include <string.h>

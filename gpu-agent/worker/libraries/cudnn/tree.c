@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads trees of the graph API: see cudnn_graph.h.  The bytes are an app's; nothing of them is
+ * Reads trees of the graph API: see graph.h.  The bytes are an app's; nothing of them is
  * believed.
  */
 #include <openssl/evp.h>
