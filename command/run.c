@@ -24,7 +24,6 @@
 #include "common/cleanup.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/session.h"
-#include "transport/tcp.h"
 #include "transport/transport.h"
 
 static const char usage[] =
@@ -38,8 +37,7 @@ static const char usage[] =
 static int parse(
 	int argc, char **argv, struct service_wish *wish, int *program, struct error *error)
 {
-	char host[256];
-	uint16_t port;
+	struct transport_description description;
 	int i;
 
 	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
@@ -66,8 +64,8 @@ static int parse(
 	*program = i;
 	if (wish->software && wish->agent)
 		return error_set(error, 0, "run: either --software or --agent, not both");
-	if (wish->agent && !strstr(wish->agent, "://") &&
-		tcp_parse_host(wish->agent, SESSION_PORT_RECV, host, &port, error) < 0)
+	if (wish->agent && !strchr(wish->agent, ',') &&
+		transport_describe(wish->agent, 0, &description, error) < 0)
 		return error_wrap(error, -EINVAL, "run: --agent");
 	if (i >= argc)
 		return error_set(

@@ -23,7 +23,6 @@
 #include "common/cleanup.h"
 #include "common/version.h"
 #include "protocol/wire/session.h"
-#include "transport/tcp.h"
 #include "transport/transport.h"
 
 #define SMI_GPUS 16
@@ -215,15 +214,14 @@ static int ask_agent(struct smi *smi, const char *agent, struct error *error)
 {
 	cJSON *gpus = NULL, *sessions = NULL;
 	const cJSON *item;
-	char host[256];
-	uint16_t port;
-	int ret = tcp_parse_host(agent, SESSION_PORT_CONTROL, host, &port, error);
+	struct transport_description at;
+	int ret = transport_describe(agent, SESSION_PORT_CONTROL, &at, error);
 
 	if (ret < 0)
 		return error_wrap(error, ret, "smi: --agent");
-	ret = get_json(host, port, "/v1/gpus", &gpus, error);
+	ret = get_json(at.host, at.port, "/v1/gpus", &gpus, error);
 	if (!ret)
-		ret = get_json(host, port, "/v1/sessions", &sessions, error);
+		ret = get_json(at.host, at.port, "/v1/sessions", &sessions, error);
 	copy_text(smi->driver, sizeof(smi->driver), gpus, "driver_release");
 	if (!smi->driver[0])
 		snprintf(smi->driver, sizeof(smi->driver), "N/A");

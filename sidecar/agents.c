@@ -2,19 +2,15 @@
 #include "sidecar/agents.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "transport/resolve.h"
-#include "transport/tcp.h"
 
 #define ASK_NS 1500000000ull /* for all of them to answer */
 #define ASK_STACK (256u * 1024)
@@ -57,15 +53,12 @@ static const char *next_entry(const char **list, char entry[AGENT_TEXT], struct 
 
 int agents_check(const char *list, struct error *error)
 {
-	char entry[AGENT_TEXT], host[256];
-	uint16_t port;
+	struct transport_description description;
+	char entry[AGENT_TEXT];
 	size_t n = 0;
 
 	while (next_entry(&list, entry, error)) {
-		if (!entry[0] || !transport_find(entry, error))
-			return -EINVAL;
-		if (!strstr(entry, "://") &&
-			tcp_parse_host(entry, SESSION_PORT_RECV, host, &port, error) < 0)
+		if (!entry[0] || transport_describe(entry, 0, &description, error) < 0)
 			return -EINVAL;
 		n++;
 	}
@@ -75,38 +68,15 @@ int agents_check(const char *list, struct error *error)
 	return 0;
 }
 
-static void add(struct candidates *all, const char *address)
+static void add(void *argument, const char *address)
 {
+	struct candidates *all = argument;
+
 	for (size_t i = 0; i < all->count; i++)
 		if (!strcmp(all->at[i].address, address))
 			return;
 	if (all->count < AGENTS_MAX)
 		snprintf(all->at[all->count++].address, AGENT_TEXT, "%s", address);
-}
-
-/* Every address that a host's name stands for. */
-static int add_host(struct candidates *all, const char *entry, struct error *error)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
-	char host[256], number[NI_MAXHOST], address[AGENT_TEXT];
-	uint16_t port;
-	int ret = tcp_parse_host(entry, SESSION_PORT_RECV, host, &port, error);
-
-	if (ret < 0)
-		return ret;
-	ret = resolve_host(host, NULL, &hints, &list, error);
-	if (ret < 0)
-		return ret;
-	for (const struct addrinfo *to = list; to; to = to->ai_next) {
-		if (getnameinfo(to->ai_addr, to->ai_addrlen, number, sizeof(number), NULL, 0,
-			    NI_NUMERICHOST))
-			continue;
-		snprintf(address, sizeof(address),
-			to->ai_family == AF_INET6 ? "[%.240s]:%u" : "%.240s:%u", number, port);
-		add(all, address);
-	}
-	freeaddrinfo(list);
-	return 0;
 }
 
 /* A single host is left to the transport: its texts then say the name that people gave. */
@@ -117,14 +87,11 @@ static int expand(const char *list, struct candidates *all, struct error *error)
 	int ret = 0;
 
 	while (next_entry(&list, entry, error)) {
-		int one = 0;
+		int one;
 
 		if (!entries++)
 			memcpy(first, entry, sizeof(first));
-		if (strstr(entry, "://"))
-			add(all, entry);
-		else
-			one = add_host(all, entry, error);
+		one = transport_expand(entry, add, all, error);
 		ret = one < 0 ? one : ret;
 	}
 	if (entries == 1 && all->count == 1)

@@ -312,24 +312,30 @@ int fault_parse(const char *text, struct fault_plan *plan, struct error *error)
 	return 0;
 }
 
-/* ADDRESS is the whole of it: fault+X://…?PLAN. */
+/* Splits X://…?PLAN. 0, or -EINVAL with *error. */
+static int fault_split(
+	const char *address, char inner[512], struct fault_plan *plan, struct error *error)
+{
+	const char *question = strchr(address, '?');
+	size_t n = question ? (size_t)(question - address) : strlen(address);
+
+	if (n >= 512)
+		return error_set(error, 0, "the address is longer than %d characters", 511);
+	memcpy(inner, address, n);
+	inner[n] = 0;
+	return fault_parse(question ? question + 1 : "truncate=0", plan, error);
+}
+
+/* ADDRESS is the whole of it: X://…?PLAN. */
 static int fault_dial(const char *address, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error)
 {
-	const char *question = strchr(address, '?');
-	size_t n = question ? (size_t)(question - address) : strlen(address);
 	struct fault_plan plan;
 	struct link *inner;
 	char plain[512];
-	int ret;
+	int ret = fault_split(address, plain, &plan, error);
 
-	if (n >= sizeof(plain))
-		return error_set(error, 0, "the address is longer than %zu characters",
-			sizeof(plain) - 1);
-	memcpy(plain, address, n);
-	plain[n] = 0;
-	ret = fault_parse(question ? question + 1 : "truncate=0", &plan, error);
 	if (ret < 0)
 		return ret;
 	ret = transport_dial(plain, hello, welcome, deadline, &inner, error);
@@ -340,7 +346,19 @@ static int fault_dial(const char *address, const struct session_hello *hello,
 	return fault_wrap(inner, &plan, link, error);
 }
 
+/* The plan is looked at when it is dialed. */
+static int fault_describe(
+	const char *address, struct transport_description *description, struct error *error)
+{
+	size_t n = strcspn(address, "?");
+	char plain[512];
+
+	snprintf(plain, sizeof(plain), "%.*s", (int)(n < 511 ? n : 511), address);
+	return transport_describe(plain, description->port, description, error);
+}
+
 const struct transport transport_fault = {
 	.name = "fault",
 	.dial = fault_dial,
+	.describe = fault_describe,
 };

@@ -114,9 +114,19 @@ fail:
 	return ret;
 }
 
+static int loop_describe(
+	const char *address, struct transport_description *description, struct error *error)
+{
+	(void)address;
+	(void)error;
+	snprintf(description->host, sizeof(description->host), "127.0.0.1");
+	return 0;
+}
+
 const struct transport transport_loop = {
 	.name = "loop",
 	.connections = 2,
 	.dial = loop_dial,
 	.link = stream_link,
+	.describe = loop_describe,
 };

@@ -41,11 +41,12 @@ static struct sockaddr_storage native_address(
 
 /* --- the agent's end ---------------------------------------------------------------------- */
 
-/* PORT: the one to take, then the one that was taken. */
-static int listen_port(const char *host, const char *key, uint16_t *port, uint32_t roles,
-	struct transport_listening *listening, struct error *error)
+/* At the port of the address before, where that had to find one. */
+static int listen_port(const char *host, const char *key, uint16_t wanted, uint16_t *taken,
+	uint32_t roles, struct transport_listening *listening, struct error *error)
 {
-	int defer = DEFER_SECONDS, fd = tcp_listen(host, *port, port, error);
+	int defer = DEFER_SECONDS;
+	int fd = tcp_listen(host, *taken ? *taken : wanted, taken, error);
 
 	if (fd < 0)
 		return error_wrap(error, fd, "%s", key);
@@ -56,15 +57,16 @@ static int listen_port(const char *host, const char *key, uint16_t *port, uint32
 static int native_listen(
 	const char *address, struct transport_listening *listening, struct error *error)
 {
+	const uint32_t probe = TRANSPORT_ROLE(SESSION_PROBE);
 	unsigned before = listening->count;
-	int ret = listen_port(address, "ports.send", &listening->reply_port,
-		TRANSPORT_ROLE(SESSION_REPLIES) | TRANSPORT_ROLE(SESSION_PROBE), listening,
+	int ret = listen_port(address, "ports.send", listening->wanted.replies,
+		&listening->taken.replies, probe | TRANSPORT_ROLE(SESSION_REPLIES), listening,
 		error);
 
 	if (!ret)
-		ret = listen_port(address, "ports.recv", &listening->command_port,
-			TRANSPORT_ROLE(SESSION_COMMANDS) | TRANSPORT_ROLE(SESSION_LANE) |
-				TRANSPORT_ROLE(SESSION_PROBE),
+		ret = listen_port(address, "ports.recv", listening->wanted.commands,
+			&listening->taken.commands,
+			probe | TRANSPORT_ROLE(SESSION_COMMANDS) | TRANSPORT_ROLE(SESSION_LANE),
 			listening, error);
 	while (ret < 0 && listening->count > before)
 		close(listening->at[--listening->count].fd);
@@ -239,6 +241,38 @@ static int native_open_stripe(const struct transport_place *place,
 	return dial_stripe(&dial, hello, number, stripe);
 }
 
+static int native_describe(
+	const char *address, struct transport_description *description, struct error *error)
+{
+	return tcp_parse_host(
+		address, description->port, description->host, &description->port, error);
+}
+
+int native_expand(const char *address, void (*add)(void *argument, const char *address),
+	void *argument, struct error *error)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+	char host[256], number[NI_MAXHOST], text[272];
+	uint16_t port;
+	int ret = tcp_parse_host(address, SESSION_PORT_RECV, host, &port, error);
+
+	if (ret < 0)
+		return ret;
+	ret = resolve_host(host, NULL, &hints, &list, error);
+	if (ret < 0)
+		return ret;
+	for (const struct addrinfo *to = list; to; to = to->ai_next) {
+		if (getnameinfo(to->ai_addr, to->ai_addrlen, number, sizeof(number), NULL, 0,
+			    NI_NUMERICHOST))
+			continue;
+		snprintf(text, sizeof(text),
+			to->ai_family == AF_INET6 ? "[%.240s]:%u" : "%.240s:%u", number, port);
+		add(argument, text);
+	}
+	freeaddrinfo(list);
+	return 0;
+}
+
 const struct transport transport_native = {
 	.name = "native",
 	.connections = 2,
@@ -248,4 +282,5 @@ const struct transport transport_native = {
 	.link = stream_link,
 	.handoff = stream_handoff,
 	.open_stripe = native_open_stripe,
+	.describe = native_describe,
 };

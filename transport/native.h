@@ -9,4 +9,8 @@
 
 extern const struct transport transport_native;
 
+/* Calls ADD with each numeric address that HOST[:PORT] stands for. 0, or -errno with *error. */
+int native_expand(const char *address, void (*add)(void *argument, const char *address),
+	void *argument, struct error *error);
+
 #endif

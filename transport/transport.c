@@ -22,6 +22,8 @@ void link_close(struct link *link)
 		link->ops->close(link);
 }
 
+#define FAULT "fault+"
+
 /* The length of "SCHEME://" where there is one, else 0. */
 static size_t scheme_length(const char *address)
 {
@@ -30,20 +32,37 @@ static size_t scheme_length(const char *address)
 	return at ? (size_t)(at - address) + 3 : 0;
 }
 
+/* What its transport wants to know of an address: `fault` all but its own name. */
+static const char *rest_of(const char *address, const struct transport *transport)
+{
+	return address +
+	       (transport == &transport_fault ? strlen(FAULT) : scheme_length(address));
+}
+
+static int unknown(const char *address, struct error *error)
+{
+	char known[120] = "";
+
+	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
+		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s, ",
+			transports[i]->name);
+	return error_set(error, 0, "'%.80s': no such transport; known: %s" FAULT "native",
+		address, known);
+}
+
 const struct transport *transport_find(const char *address, struct error *error)
 {
 	size_t n = scheme_length(address);
 
 	if (!n)
 		return &transport_native;
-	if (!strncmp(address, "fault+", 6))
+	if (!strncmp(address, FAULT, strlen(FAULT)))
 		return &transport_fault;
 	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
 		if (strlen(transports[i]->name) + 3 == n &&
 			!strncmp(address, transports[i]->name, n - 3))
 			return transports[i];
-	error_set(error, 0, "'%.80s': no such transport; known: native, loop, fault+native",
-		address);
+	unknown(address, error);
 	return NULL;
 }
 
@@ -64,8 +83,28 @@ int transport_dial(const char *address, const struct session_hello *hello,
 	*link = NULL;
 	if (!transport)
 		return -EINVAL;
-	address += transport == &transport_fault ? 6 : scheme_length(address);
-	return transport->dial(address, hello, welcome, deadline, link, error);
+	return transport->dial(
+		rest_of(address, transport), hello, welcome, deadline, link, error);
+}
+
+int transport_describe(const char *address, uint16_t default_port,
+	struct transport_description *description, struct error *error)
+{
+	const struct transport *transport = transport_find(address, error);
+
+	*description = (struct transport_description){.port = default_port};
+	if (!transport)
+		return -EINVAL;
+	return transport->describe(rest_of(address, transport), description, error);
+}
+
+int transport_expand(const char *address, void (*add)(void *argument, const char *address),
+	void *argument, struct error *error)
+{
+	if (!scheme_length(address))
+		return native_expand(address, add, argument, error);
+	add(argument, address);
+	return 0;
 }
 
 int transport_listening_add(struct transport_listening *listening,
@@ -92,7 +131,7 @@ static int listen_one(
 		return -EINVAL;
 	if (!transport->listen)
 		return error_set(error, EOPNOTSUPP, "listen on '%.100s'", address);
-	return transport->listen(address + scheme_length(address), listening, error);
+	return transport->listen(rest_of(address, transport), listening, error);
 }
 
 int transport_listen(

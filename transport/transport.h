@@ -65,8 +65,17 @@ struct transport_listener {
 struct transport_listening {
 	unsigned count;
 	struct transport_listener at[TRANSPORT_LISTENERS];
-	uint16_t command_port; /* of transports that have ports: the one to take, 0 = any; */
-	uint16_t reply_port;   /* then the one that was taken */
+	/* Of transports that have ports: those to take (0 = any), and those that were taken (0
+	 * = none). */
+	struct transport_ports {
+		uint16_t commands, replies;
+	} wanted, taken;
+};
+
+/* Of an address. */
+struct transport_description {
+	char host[256]; /* whose HTTP port is the agent's */
+	uint16_t port;	/* as the address says, else as it was before */
 };
 
 struct link_ops {
@@ -149,6 +158,9 @@ struct transport {
 	int (*open_stripe)(const struct transport_place *place,
 		const struct session_hello *hello, uint64_t deadline, unsigned *number,
 		struct link **stripe, struct error *error);
+	/* Whether ADDRESS is one: 0 and *description; or -EINVAL with *error. */
+	int (*describe)(const char *address, struct transport_description *description,
+		struct error *error);
 };
 
 /* By the address's scheme (none: native); NULL with *error naming what is known. */
@@ -161,6 +173,15 @@ const struct transport *transport_named(const char *name);
 int transport_dial(const char *address, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error);
+
+/* transport_find and describe in one. */
+int transport_describe(const char *address, uint16_t default_port,
+	struct transport_description *description, struct error *error);
+
+/* Calls ADD for each address that ADDRESS stands for: without a scheme all of a host's, else
+ * the address itself. 0, or -errno with *error. */
+int transport_expand(const char *address, void (*add)(void *argument, const char *address),
+	void *argument, struct error *error);
 
 /* transport_find and listen in one, for each of ADDRESSES (commas between; "" is one, too).
  * 0, or -errno with *error and nothing listening. */

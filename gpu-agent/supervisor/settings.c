@@ -176,7 +176,7 @@ static int set_ports(struct agent_config *config, const char *value)
 
 static const struct setting settings[] = {
 	{"listen", TEXT, AT(address), 0, 256, NULL,
-		"an address to listen on (\"\" = every one)"},
+		"addresses to listen on, with commas between (\"\" = every one)"},
 	{"ports", SPECIAL, 0, 0, 0, set_ports, "SEND,RECV,CONTROL, three ports"},
 	{"ports.send", PORT(LISTEN_SEND)},
 	{"ports.recv", PORT(LISTEN_RECV)},

@@ -23,13 +23,12 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/control.h"
+#include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/spawn.h"
 #include "gpu-agent/supervisor/ready.h"
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/supervisor/token.h"
 #include "gpu-agent/sandbox/sandbox.h"
-#include "transport/tcp.h"
-#include "transport/transport.h"
 
 #define MS 1000000ull
 /* A front that dies young again and again is started again after 50, 100 … 2000 ms. */
@@ -413,23 +412,6 @@ static void run(struct supervisor *s)
 	}
 }
 
-static int listen_all(struct supervisor *s, struct error *error)
-{
-	struct agent_config *config = s->config;
-	int ret;
-
-	config->listening.reply_port = config->ports[LISTEN_SEND];
-	config->listening.command_port = config->ports[LISTEN_RECV];
-	ret = transport_listen(config->address, &config->listening, error);
-	if (ret < 0)
-		return ret;
-	config->bound[LISTEN_SEND] = config->listening.reply_port;
-	config->bound[LISTEN_RECV] = config->listening.command_port;
-	s->http = tcp_listen(config->http_address, config->ports[LISTEN_CONTROL],
-		&config->bound[LISTEN_CONTROL], error);
-	return s->http < 0 ? error_wrap(error, s->http, "ports.control") : 0;
-}
-
 static int open_signals(struct error *error)
 {
 	sigset_t set;
@@ -459,7 +441,7 @@ static void end_all(struct supervisor *s)
 	while (wait(NULL) > 0)
 		;
 	compiled_close(s->config);
-	transport_unlisten(&s->config->listening);
+	listening_close(s->config, s->http);
 }
 
 int supervisor_main(struct agent_config *config)
@@ -480,7 +462,7 @@ int supervisor_main(struct agent_config *config)
 		return 1;
 	}
 	s.signals = open_signals(&error);
-	if (s.signals < 0 || listen_all(&s, &error)) {
+	if (s.signals < 0 || listening_open(config, &s.http, &error)) {
 		fprintf(stderr, "gpu-agent: %s\n", error.text);
 		return 1;
 	}

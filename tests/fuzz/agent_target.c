@@ -65,8 +65,8 @@ struct front *target_front(void)
 	must(dup2(fd = fcntl(fd, F_DUPFD, 64), AGENT_FD_HTTP), "dup2");
 	for (unsigned i = 0; i < config.listening.count; i++)
 		must(dup2(config.listening.at[i].fd, AGENT_FD_LISTEN + (int)i), "dup2");
-	config.bound[LISTEN_SEND] = config.listening.reply_port;
-	config.bound[LISTEN_RECV] = config.listening.command_port;
+	config.bound[LISTEN_SEND] = config.listening.taken.replies;
+	config.bound[LISTEN_RECV] = config.listening.taken.commands;
 	memcpy(ports, config.bound, sizeof(ports));
 	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), "socketpair");
 	supervisor = pair[1];

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu-agent/supervisor/listening.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/tcp.h"
+
+/* HTTP listens where sessions come from unless it is told otherwise: on the host of the first
+ * of these addresses. */
+static int http_host(const char *addresses, char host[256], struct error *error)
+{
+	struct transport_description description;
+	char first[256];
+	int ret;
+
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(addresses, ","), addresses);
+	if (!strstr(first, "://")) { /* a host; "": every address */
+		memcpy(host, first, sizeof(first));
+		return 0;
+	}
+	ret = transport_describe(first, 0, &description, error);
+	if (ret < 0)
+		return error_wrap(error, ret, "listen");
+	memcpy(host, description.host, sizeof(description.host));
+	return 0;
+}
+
+int listening_open(struct agent_config *config, int *http, struct error *error)
+{
+	char host[256];
+	int ret = http_host(config->http_address, host, error);
+
+	if (ret < 0)
+		return ret;
+	config->listening = (struct transport_listening){
+		.wanted.replies = config->ports[LISTEN_SEND],
+		.wanted.commands = config->ports[LISTEN_RECV],
+	};
+	ret = transport_listen(config->address, &config->listening, error);
+	if (ret < 0)
+		return ret;
+	config->bound[LISTEN_SEND] = config->listening.taken.replies;
+	config->bound[LISTEN_RECV] = config->listening.taken.commands;
+	*http = tcp_listen(
+		host, config->ports[LISTEN_CONTROL], &config->bound[LISTEN_CONTROL], error);
+	if (*http >= 0)
+		return 0;
+	transport_unlisten(&config->listening);
+	return error_wrap(error, *http, "ports.control");
+}
+
+void listening_close(struct agent_config *config, int http)
+{
+	transport_unlisten(&config->listening);
+	close(http);
+}

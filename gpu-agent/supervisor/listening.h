@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the agent listens on, for clients and for HTTP: opened once, kept by the supervisor, and
+ * handed to each front.
+ */
+#ifndef VCUDA_GPU_AGENT_LISTENING_H
+#define VCUDA_GPU_AGENT_LISTENING_H
+
+#include "gpu-agent/agent.h"
+
+/* Fills in config->listening and config->bound; *HTTP: the control port's socket. 0, or -errno
+ * with *error. */
+int listening_open(struct agent_config *config, int *http, struct error *error);
+void listening_close(struct agent_config *config, int http);
+
+#endif
