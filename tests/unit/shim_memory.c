@@ -14,6 +14,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/callback.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
@@ -33,6 +34,9 @@ static bool mapped[GRANULES];
 static uint64_t last_ticket, confirmed, mapped_bytes, lease, most_mapped;
 static unsigned asked, posts;
 static bool confirm_at_once;
+static bool grants;	 /* the front, as much as is asked for */
+static bool outstanding; /* a host function */
+static unsigned waited;
 static struct {
 	uint64_t address, bytes, ticket;
 } waiting[100000];
@@ -115,11 +119,14 @@ CUresult shim_post(struct shim_call *call)
 const void *shim_wait(struct shim_call *call, size_t reply_bytes)
 {
 	struct wire_vcudaLease_reply *answer = (void *)reply;
+	const struct wire_vcudaLease *ask = (const void *)body;
 
 	(void)reply_bytes;
 	assert_int_equal(call->op, OP_vcudaLease);
 	asked++;
-	answer->granted = lease; /* no more */
+	if (grants)
+		lease += ask->bytes;
+	answer->granted = lease;
 	return answer;
 }
 
@@ -131,9 +138,15 @@ CUresult shim_end(struct shim_call *call)
 
 CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 {
+	waited++;
 	confirm_all();
 	assert_true(done(argument));
 	return CUDA_SUCCESS;
+}
+
+bool callback_outstanding(void)
+{
+	return outstanding;
 }
 
 unsigned shim_perf = ~0u;
@@ -291,6 +304,33 @@ static void test_addresses_that_are_nobodys(void **state)
 	memory_give(at);
 }
 
+/* It may need a lock of the thread that asks for memory: so it is waited for only where there
+ * is no other memory. */
+static void test_a_host_function_is_not_waited_for(void **state)
+{
+	CUdeviceptr at;
+	uint64_t kept;
+
+	(void)state;
+	confirm_all();
+	assert_int_equal(memory_take(0, LEASE / 2, false, &at), CUDA_SUCCESS);
+	memory_give(at);
+	outstanding = grants = true;
+	waited = 0;
+	assert_int_equal(memory_settle(0, &kept), CUDA_SUCCESS);
+	assert_int_equal(kept, LEASE / 2);
+	assert_int_equal(memory_take(0, LEASE - 4 * GRANULE, false, &at), CUDA_SUCCESS);
+	assert_int_equal(waited, 0);
+	memory_give(at);
+	grants = false;
+	assert_int_equal(memory_take(0, LEASE + GRANULE, false, &at), CUDA_SUCCESS);
+	assert_int_equal(waited, 1);
+	memory_give(at);
+	outstanding = false;
+	assert_int_equal(memory_settle(0, &kept), CUDA_SUCCESS);
+	assert_int_equal(kept, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +339,7 @@ int main(void)
 		cmocka_unit_test(test_steady_state),
 		cmocka_unit_test(test_out_of_memory_is_told_at_the_call),
 		cmocka_unit_test(test_addresses_that_are_nobodys),
+		cmocka_unit_test(test_a_host_function_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);

@@ -66,19 +66,23 @@ CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 /* What was freed counts as free at once, as after a cudaFree that waits. */
 CUresult hand_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
+	struct context *context = context_current();
 	struct shim_call call;
 	const struct wire_cuMemGetInfo_v2_reply *reply;
 	CUresult status;
+	uint64_t kept;
 
 	if (!free || !total)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = memory_settle();
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	status = memory_settle(context->device, &kept);
 	if (status)
 		return status;
 	shim_begin(&call, OP_cuMemGetInfo_v2, sizeof(struct wire_cuMemGetInfo_v2));
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply) {
-		*free = reply->free;
+		*free = reply->free + kept < reply->total ? reply->free + kept : reply->total;
 		*total = reply->total;
 	}
 	return shim_end(&call);

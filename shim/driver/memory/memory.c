@@ -12,6 +12,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine/blocks.h"
+#include "shim/driver/callback.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/globals.h"
@@ -245,31 +246,35 @@ static CUresult settle(void)
 	return status;
 }
 
-CUresult memory_settle(void)
+CUresult memory_settle(int device, uint64_t *kept)
 {
-	CUresult status;
+	CUresult status = CUDA_SUCCESS;
 
+	*kept = 0;
 	pthread_mutex_lock(&memory_lock);
-	status = settle();
+	if (!callback_outstanding())
+		status = settle();
+	else
+		reap();
+	for (size_t i = freed_first; i < freed_next; i++)
+		if (freed_list[i].device == device)
+			*kept += freed_list[i].backed;
 	pthread_mutex_unlock(&memory_lock);
 	return status;
 }
 
-/* Makes room for SIZE more bytes under the lease. */
-static CUresult lease(struct window *w, uint64_t size)
+static bool lease_has(const struct window *w, uint64_t size)
+{
+	return size <= w->lease && w->mapped <= w->lease - size;
+}
+
+static CUresult lease_ask(struct window *w, uint64_t size)
 {
 	struct shim_call call;
 	struct wire_vcudaLease *body;
 	const struct wire_vcudaLease_reply *reply;
 	CUresult status;
 
-	if (size <= w->lease && w->mapped <= w->lease - size)
-		return CUDA_SUCCESS;
-	status = settle();
-	if (status)
-		return status;
-	if (size <= w->lease && w->mapped <= w->lease - size)
-		return CUDA_SUCCESS;
 	body = shim_begin(&call, OP_vcudaLease, sizeof(*body));
 	body->device = device_wire((int)(w - windows));
 	body->bytes = w->mapped + size - w->lease;
@@ -277,10 +282,30 @@ static CUresult lease(struct window *w, uint64_t size)
 	if (reply && reply->granted > w->lease)
 		w->lease = reply->granted;
 	status = shim_end(&call);
-	if (status)
+	return status || lease_has(w, size) ? status : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Makes room for SIZE more bytes under the lease. What is free is given back first, which waits
+ * for host functions too: they may need a lock of this thread, so while one is outstanding only
+ * where there is no other memory. */
+static CUresult lease(struct window *w, uint64_t size)
+{
+	bool functions = callback_outstanding();
+	CUresult status = CUDA_SUCCESS;
+
+	if (lease_has(w, size))
+		return CUDA_SUCCESS;
+	if (functions)
+		reap();
+	else
+		status = settle();
+	if (status || lease_has(w, size))
 		return status;
-	return size <= w->lease && w->mapped <= w->lease - size ? CUDA_SUCCESS
-								: CUDA_ERROR_OUT_OF_MEMORY;
+	status = lease_ask(w, size);
+	if (status != CUDA_ERROR_OUT_OF_MEMORY || !functions)
+		return status;
+	status = settle();
+	return status || lease_has(w, size) ? status : lease_ask(w, size);
 }
 
 /* The lease has room. */

@@ -41,8 +41,10 @@ bool memory_inside(CUdeviceptr address, size_t bytes);
 bool memory_in_window(CUdeviceptr address, int *device);
 /* A module's variable: memory that the worker's driver placed. */
 void memory_global(int device, CUdeviceptr address, size_t bytes);
-/* Waits until the worker has unmapped everything that was freed. */
-CUresult memory_settle(void);
+/* Waits until the worker has unmapped everything that was freed, but not while a host function
+ * is outstanding, which may need a lock of this thread; *KEPT: bytes of the device that it has
+ * not unmapped yet. */
+CUresult memory_settle(int device, uint64_t *kept);
 /* The context is gone (reset): everything that was taken on the device, but for KEPT promised
  * bytes. */
 void memory_reset(int device, uint64_t kept);
