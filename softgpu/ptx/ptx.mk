@@ -72,7 +72,8 @@ $(BUILD)/tests/fuzz/ptx-libfuzzer: tests/fuzz/ptx.c $(PTX_PLAIN) \
 		$(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE))
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fwrapv -fsanitize=fuzzer,address -pthread \
+	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fwrapv -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize=function,vptr -fno-sanitize-recover=undefined -Wno-pass-failed -pthread \
 		-o $@ $^ -lm
 
 fuzz: fuzz-ptx

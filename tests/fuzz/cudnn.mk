@@ -15,7 +15,7 @@ $(BUILD)/tests/fuzz/cudnn-libfuzzer: $(CUDNN_FUZZ_SRCS)
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize=function,vptr -o $@ $^ -lcrypto
+		-fno-sanitize=function,vptr -fno-sanitize-recover=undefined -o $@ $^ -lcrypto
 
 test: run-replay_cudnn
 $(call add_test,replay_cudnn,tests/fuzz/cudnn.c,$(BUILD)/tests/fuzz/cudnn-replay, \

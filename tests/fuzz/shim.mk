@@ -12,7 +12,8 @@ $(BUILD)/tests/fuzz/shim-fatbin-replay: $(call objects,tests/fuzz/shim_fatbin.c 
 $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer: tests/fuzz/shim_fatbin.c shim/driver/module/fatbin.c
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^
+	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=undefined -o $@ $^
 
 test: replay-shim
 replay-shim: run-replay_shim_fatbin run-replay_victim

@@ -12,7 +12,7 @@ $(BUILD)/tests/fuzz/fatbin-libfuzzer: tests/fuzz/fatbin.c softgpu/driver/fatbin.
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \
-		-o $@ $^ -lzstd -llz4
+		-fno-sanitize-recover=undefined -o $@ $^ -lzstd -llz4
 
 test-softgpu: run-replay_fatbin
 $(call add_test,replay_fatbin,tests/fuzz/fatbin.c,$(BUILD)/tests/fuzz/fatbin-replay \

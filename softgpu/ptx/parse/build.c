@@ -93,7 +93,8 @@ static struct ptx_name *ptx_build_name(struct ptx_build *b, struct ptx_word word
 	struct ptx_name **bucket = &b->names[hash_word(word) % PTX_NAME_BUCKETS], *name;
 
 	for (name = *bucket; name; name = name->next)
-		if (name->word.n == word.n && !memcmp(name->word.p, word.p, word.n))
+		if (name->word.n == word.n &&
+			(!word.n || !memcmp(name->word.p, word.p, word.n)))
 			return name;
 	name = ptx_build_alloc(b, sizeof(*name));
 	name->word = word;

@@ -273,7 +273,7 @@ void ptx_variable_shared(struct ptx_build *b, bool is_extern)
 /* .reg .b32 %r<10>, x, y; */
 void ptx_variable_registers(struct ptx_build *b)
 {
-	struct ptx_declaration decl;
+	struct ptx_declaration decl = {0};
 
 	do {
 		struct ptx_symbol *symbol;
