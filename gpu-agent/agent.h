@@ -42,7 +42,12 @@ enum agent_driver {
 };
 
 /* NVIDIA's libraries that workers open (library.h). */
-enum agent_library { LIBRARY_CUBLAS, LIBRARY_CUBLASLT, LIBRARY_CUDNN, AGENT_LIBRARIES };
+enum agent_library {
+#define LIBRARY_ROW(id, ...) LIBRARY_##id,
+#include "gpu-agent/generated/libraries.inc"
+#undef LIBRARY_ROW
+	AGENT_LIBRARIES
+};
 
 /* Who a token stands for, and what all with that name may have together. */
 struct agent_tenant {

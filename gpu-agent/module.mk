@@ -7,10 +7,7 @@ AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-age
 AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
 AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/driver/*.c \
 	gpu-agent/worker/libraries/*/*.c) \
-	gpu-agent/generated/cuda_serve.c gpu-agent/generated/cuda_driver.c \
-	gpu-agent/generated/cublas_serve.c gpu-agent/generated/cublas_library.c \
-	gpu-agent/generated/cudnn_serve.c gpu-agent/generated/cudnn_library.c \
-	gpu-agent/generated/cublaslt_serve.c gpu-agent/generated/cublaslt_library.c
+	$(wildcard gpu-agent/generated/*.c)
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
 AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lcrypto -ldl
 

@@ -10,16 +10,22 @@ import argparse
 import os
 import sys
 
-from generator import agent, api, descriptors, docs, library, procs, runtime, shim, text, wire
+from generator import agent, api, descriptors, docs, libraries, library, procs, runtime, shim, text, wire
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("types.api", "vcuda.api", "cuda.api", "cudart.api", "cublas.api",
-         "cublaslt.api", "cudnn.api")
+# Types first; then what the libraries stand on; then each library that is there.
+FIRST = ("types.api", "vcuda.api", "cuda.api", "cudart.api")
+
+
+def descriptions(folder=os.path.join(HERE, "api")):
+    """The names of the .api files, in the order in which they are read."""
+    more = {name for name in os.listdir(folder) if name.endswith(".api")} - {*FIRST}
+    return [*FIRST, *sorted(more)]
 
 
 def load(folder=os.path.join(HERE, "api")):
     description = api.Api()
-    for name in FILES:
+    for name in descriptions(folder):
         api.read(os.path.join(folder, name), name, description)
     api.check(description)
     return description
@@ -45,9 +51,10 @@ def outputs(description):
     out["fuzz.dict"] = agent.fuzz_dictionary(description)
     out.update(shim.maps(description))
     out.update(runtime.files(description))
-    for family in api.LIBRARIES:
-        out.update(library.files(description, family))
-    out.update(descriptors.files(description))
+    for family, one in description.libraries.items():
+        made_by = descriptors if one.form == "content" else library
+        out.update(made_by.files(description, family))
+    out.update(libraries.files(description))
     out = {text.place(name): content for name, content in out.items()}
     for _, folder in text.FOLDERS:
         out[f"{folder}/.clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"

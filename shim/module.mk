@@ -39,7 +39,7 @@ FRONT12_OBJS :=
 FRONT13_OBJS :=
 FRONT12_NAMES :=
 FRONT13_NAMES :=
-SHIM_FRONTS := $(wildcard shim/*/*.mk shim/libraries/*/*.mk)
+SHIM_FRONTS := $(filter-out shim/generated/%,$(wildcard shim/*/*.mk shim/libraries/*/*.mk))
 include $(SHIM_FRONTS)
 
 $(OBJ)/preload-stub/%.so: shim/module.mk | $(CACHE)/.complete

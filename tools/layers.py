@@ -83,7 +83,7 @@ ALLOWED = {
 # Of its family's room: what is generated from FAMILY.api.
 GENERATED = {
     "shim/generated": {"cuda_calls": "shim/engine", "cuda": "shim/driver", "cudart": "shim/runtime", "": "shim/libraries/"},
-    "gpu-agent/generated": {"cuda": "gpu-agent/worker", "serve": "gpu-agent/worker",
+    "gpu-agent/generated": {"libraries": "gpu-agent", "cuda": "gpu-agent/worker", "serve": "gpu-agent/worker",
                             "": "gpu-agent/worker/libraries/"},
 }
 # (file, header): what a room may not and does, with the reason.

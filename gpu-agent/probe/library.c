@@ -10,11 +10,11 @@
 
 #include "common/log.h"
 
-/* The one place that knows which majors there are. */
+/* From the stanzas of protocol/api. */
 static const struct library_family families[AGENT_LIBRARIES] = {
-	[LIBRARY_CUBLAS] = {"cublas", "libcublas", "libvcuda-softgpu-cublas.so", 12, 13},
-	[LIBRARY_CUBLASLT] = {"cublasLt", "libcublasLt", "libvcuda-softgpu-cublas.so", 12, 13},
-	[LIBRARY_CUDNN] = {"cudnn", "libcudnn", "libvcuda-softgpu-cudnn.so", 8, 9},
+#define LIBRARY_ROW(id, ...) [LIBRARY_##id] = {__VA_ARGS__},
+#include "gpu-agent/generated/libraries.inc"
+#undef LIBRARY_ROW
 };
 
 const struct library_family *library_family(enum agent_library family)

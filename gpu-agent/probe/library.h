@@ -13,11 +13,19 @@
 /* Of one family: a table by major has a row for MAJOR - oldest. */
 #define LIBRARY_MAJORS 2
 
+/* How a library tells its version. */
+enum version_form {
+	VERSION_PROPERTY, /* int f(int which, int *value), for each of three */
+	VERSION_NUMBER,	  /* size_t f(void): 120901, or in thousands: 8907 */
+};
+
 struct library_family {
 	const char *key;	 /* in `libraries:` */
 	const char *stem;	 /* "libcublas" */
 	const char *software;	 /* the file beside the software GPU */
 	uint32_t oldest, newest; /* majors whose functions are served, LIBRARY_MAJORS at most */
+	enum version_form version_form;
+	const char *version_function;
 };
 
 /* FAMILY < AGENT_LIBRARIES. */

@@ -38,46 +38,41 @@ static int probe_open(void *library, const char *path, struct error *error)
 	return 0;
 }
 
-static void *function_of(void *handle, const char *name)
-{
-	return dlsym(handle, name);
-}
-
-/* "12.9.1", or "" where the library does not say. */
-static void version_of(enum agent_library family, void *handle, char *text, size_t n)
+/* "12.9.1" of three properties, or of one number. */
+static void version_print(enum version_form form, void *function, char *text, size_t n)
 {
 	int (*property)(int which, int *value);
 	size_t (*version)(void);
-	void *found = NULL;
 	int part[3] = {0};
 	size_t number;
 
-	text[0] = 0;
-	switch (family) {
-	case LIBRARY_CUBLAS:
-		found = function_of(handle, "cublasGetProperty");
-		memcpy(&property, &found, sizeof(property));
-		for (int i = 0; found && i < 3; i++)
+	if (form == VERSION_PROPERTY) {
+		memcpy(&property, &function, sizeof(property));
+		for (int i = 0; i < 3; i++)
 			if (property(i, &part[i]))
 				return;
-		if (found)
-			snprintf(text, n, "%d.%d.%d", part[0], part[1], part[2]);
+		snprintf(text, n, "%d.%d.%d", part[0], part[1], part[2]);
 		return;
-	case LIBRARY_CUBLASLT: found = function_of(handle, "cublasLtGetVersion"); break;
-	case LIBRARY_CUDNN: found = function_of(handle, "cudnnGetVersion"); break;
-	case AGENT_LIBRARIES: break;
 	}
-	if (!found)
-		return;
-	memcpy(&version, &found, sizeof(version));
+	memcpy(&version, &function, sizeof(version));
 	number = version();
-	/* cuDNN 8 counts in another way. */
-	if (family == LIBRARY_CUDNN && number < 10000)
+	/* cuDNN 8 counts in thousands. */
+	if (number < 10000)
 		snprintf(
 			text, n, "%zu.%zu.%zu", number / 1000, number / 100 % 10, number % 100);
 	else
 		snprintf(text, n, "%zu.%zu.%zu", number / 10000, number / 100 % 100,
 			number % 100);
+}
+
+/* "" where the library does not say. */
+static void version_of(const struct library_family *family, void *handle, char *text, size_t n)
+{
+	void *function = dlsym(handle, family->version_function);
+
+	text[0] = 0;
+	if (function)
+		version_print(family->version_form, function, text, n);
 }
 
 static bool probe(
@@ -93,7 +88,7 @@ static bool probe(
 		c.status = -1;
 		snprintf(c.text, sizeof(c.text), "%s", error.text);
 	} else {
-		version_of(family, probed.handle, version, sizeof(version));
+		version_of(f, probed.handle, version, sizeof(version));
 		snprintf(c.text, sizeof(c.text), "%s%s%.200s", version, version[0] ? ", " : "",
 			probed.path);
 		log_info("library.found", "name=%s.so.%u version=\"%s\" path=\"%s\"", f->stem,

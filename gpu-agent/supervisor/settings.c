@@ -185,12 +185,11 @@ static const struct setting settings[] = {
 	{"driver", SPECIAL, 0, 0, 0, set_driver, "nvidia, software or an absolute path"},
 	{"libraries.path", PATHS, AT(library_path), 0, AGENT_PATH, NULL,
 		"a list of absolute folders"},
-	{"libraries.cublas", LIBRARY, AT(libraries[LIBRARY_CUBLAS]), 0, AGENT_PATH, NULL,
-		"a list of absolute folders, or files named libcublas.so.MAJOR"},
-	{"libraries.cublasLt", LIBRARY, AT(libraries[LIBRARY_CUBLASLT]), 0, AGENT_PATH, NULL,
-		"a list of absolute folders, or files named libcublasLt.so.MAJOR"},
-	{"libraries.cudnn", LIBRARY, AT(libraries[LIBRARY_CUDNN]), 0, AGENT_PATH, NULL,
-		"a list of absolute folders, or files named libcudnn.so.MAJOR"},
+#define LIBRARY_ROW(id, key, stem, ...)                                                        \
+	{"libraries." key, LIBRARY, AT(libraries[LIBRARY_##id]), 0, AGENT_PATH, NULL,          \
+		"a list of absolute folders, or files named " stem ".so.MAJOR"},
+#include "gpu-agent/generated/libraries.inc"
+#undef LIBRARY_ROW
 	{"gpus", SPECIAL, 0, 0, 0, set_gpus, "all or a list like [0, 1]"},
 	{"token", SPECIAL, 0, 0, 0, set_token, "a text of at most 255 bytes"},
 	{"token_file", SPECIAL, 0, 0, 0, NULL, "a path"},

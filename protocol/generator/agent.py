@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's side: the driver's function pointers, serve functions and the table by opcode."""
 from . import text
-from .api import DESCRIBED, LIBRARIES, ApiError
+from .api import ApiError
 from .wire import crossing, on_the_wire, padded, reply_fields, request_fields
 
 
@@ -257,7 +257,7 @@ def serve_source(api):
         "refuses once if anything was a lie, and calls the driver.  serve_vcuda… stand in\n"
         "gpu-agent/, written by hand; the libraries' functions have tables of their own.", None,
         ["<string.h>", "", '"gpu-agent/worker/worker.h"'] +
-        text.includes(*(f"{family}_library.h" for family in [*LIBRARIES, DESCRIBED]),
+        text.includes(*(f"{family}_library.h" for family in api.libraries),
                       "cuda_driver.h", "cuda_ops.h", "cuda_wire.h", "serve_hand.h",
                       "vcuda_ops.h", "vcuda_wire.h"))
     out += """
@@ -287,7 +287,7 @@ const struct serve_entry *serve_find(uint16_t op)
 	size_t high = sizeof(entries) / sizeof(entries[0]);
 
 """
-    for family in [*LIBRARIES, DESCRIBED]:
+    for family in api.libraries:
         if family in api.ops:
             first, last = api.ops[family]
             out += f"\tif (op >= {first} && op <= {last})\n"

@@ -14,13 +14,6 @@ OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "sa
            "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits")
 
 
-# Families of functions that run on the agent, in its library, and the type of their handles:
-# generator/library.py.
-LIBRARIES = {"cublas": "cublasHandle_t", "cublaslt": "cublasLtHandle_t"}
-# The one whose calls carry descriptors by content: generator/descriptors.py.
-DESCRIBED = "cudnn"
-
-
 class ApiError(Exception):
     """One line: FILE:LINE: what is wrong."""
 
@@ -56,6 +49,9 @@ class Entry:
     options: dict = field(default_factory=dict)  # option -> its argument text, "" if none
     reason: str = ""
     comment: str = ""
+
+    majors: tuple = (12, 13)  # of its library
+    library: object = None    # Library, of a family that has one
 
     def has(self, option):
         return option in self.options
@@ -101,10 +97,36 @@ class Type:
 
 
 @dataclass
+class Library:
+    """A family whose functions run on the agent, in its own library there."""
+    family: str
+    stem: str            # "libcublas"
+    sonames: list        # [(major of CUDA that its front is a part of, "libcublas.so.12")]
+    handle: str          # C type of its handles
+    software: str        # the file beside the software GPU
+    version: tuple       # (form, function) that says the agent's version
+    needs: tuple         # what a file must export to be that library
+    form: str            # how its calls travel: FORMS
+    statuses: dict       # what the front answers of itself: {reason: number}
+    name: str            # "cuBLAS"
+    header: str          # NVIDIA's header that declares it
+
+    @property
+    def majors(self):
+        return sorted({int(name.rsplit(".", 1)[1]) for _, name in self.sonames})
+
+    @property
+    def key(self):
+        """Its name in the agent's configuration."""
+        return self.stem[3:]
+
+
+@dataclass
 class Api:
     entries: list = field(default_factory=list)
     types: dict = field(default_factory=dict)
     ops: dict = field(default_factory=dict)   # family -> (first, last)
+    libraries: dict = field(default_factory=dict)  # family -> Library
 
     def of(self, family):
         return [e for e in self.entries if e.family == family]
@@ -216,6 +238,35 @@ def parse_type(words, where):
     return Type(name, wire, size, size)
 
 
+# How a library's calls travel.  state: with the handle's state, arguments by value and addresses;
+# plain: the same, and handles are made and used by what is generated; content: descriptors by
+# content, as a sequence of items.
+FORMS = ("state", "plain", "content")
+# Words of a `library` statement, each with (…).
+LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form", "statuses")
+
+
+def parse_library(text, family, where):
+    """library STEM WORD(…) …;"""
+    stem, _, rest = text.partition(" ")
+    said, rest = {}, rest.strip()
+    while rest:
+        match = re.match(r"(\w+)\(([^)]*)\)\s*", rest)
+        if not match or match.group(1) not in LIBRARY_WORDS:
+            raise ApiError(f"{where}: library: not understood: {rest}")
+        said[match.group(1)] = match.group(2).split()
+        rest = rest[match.end():]
+    missing = [word for word in LIBRARY_WORDS if word not in said and word != "statuses"]
+    if missing or said["form"][0] not in FORMS:
+        raise ApiError(f"{where}: library: no {' '.join(missing) or 'such form'}")
+    sonames = [(int(major), name) for major, name in
+               (word.split(":") for word in said["sonames"])]
+    return Library(family, stem, sonames, said["handle"][0], said["software"][0],
+                   tuple(said["version"]), tuple(said["needs"]), said["form"][0],
+                   {k: int(v) for k, v in (w.split("=") for w in said.get("statuses", ()))},
+                   said["name"][0], said["header"][0])
+
+
 WIRES = ("u32", "i32", "enum", "u64", "i64", "f32", "f64", "stream", "function", "handle", "struct",
          "bytes", "descriptor")
 
@@ -251,12 +302,19 @@ def read(path, shown, api):
                 continue
             if not pending:
                 start = number
-                if words[0] not in VERBS:
+                if words[0] not in VERBS + ("library",):
                     raise ApiError(f"{shown}:{number}: not a statement: {line.strip()}")
             pending += " " + line.strip()
-            if pending.endswith(";"):
+            if pending.endswith(";") and pending.split()[0] == "library":
+                api.libraries[family] = parse_library(
+                    pending[:-1].split(None, 1)[1], family, f"{shown}:{start}")
+                pending, comment = "", []
+            elif pending.endswith(";"):
                 entry = parse_entry(pending[:-1].strip(), family, result, shown, start)
                 entry.comment = " ".join(comment)
+                entry.library = api.libraries.get(family)
+                if entry.library:
+                    entry.majors = entry.library.majors
                 api.entries.append(entry)
                 pending, comment = "", []
     if pending:
@@ -283,7 +341,7 @@ def check(api):
             raise ApiError(f"{where}: a refused entry, and no other, has a reason")
         if e.verb in ("local", "refused") and e.op:
             raise ApiError(f"{where}: {e.verb} entries do not cross and have no opcode")
-        if e.family == DESCRIBED and e.verb not in ("local", "refused") and not e.op:
+        if is_content(e) and e.verb not in ("local", "refused") and not e.op:
             raise ApiError(f"{where}: a {e.verb} needs an opcode")
         simple = e.verb not in ("local", "refused") and not e.hand("shim") and not e.has("same")
         if simple and not e.op:
@@ -302,11 +360,10 @@ def check_param(api, entry, param, where):
     """What must hold for a parameter that crosses."""
     if param.mark in ("new", "gone", "host"):
         return
-    if entry.family == DESCRIBED:
+    if is_content(entry):
         return  # generator/descriptors.py looks at them
-    if entry.family in LIBRARIES and entry.hand("agent"):
-        return
-    if entry.family in LIBRARIES and (param.mark or param.base == LIBRARIES[entry.family]):
+    if entry.library and (entry.hand("agent") or param.mark or
+                          param.base == entry.library.handle):
         return
     if param.stars and not param.mark:
         raise ApiError(f"{where}: pointer {param.name} has no mark")
@@ -321,9 +378,11 @@ def check_param(api, entry, param, where):
         raise ApiError(f"{where}: no type statement for {param.base}")
 
 
+def is_content(entry):
+    return entry.library is not None and entry.library.form == "content"
+
+
 def abis(entry):
     """The majors of its library that have the entry."""
     text = entry.options.get("abi", "")
-    if text:
-        return [int(a) for a in text.split(",")]
-    return [8, 9] if entry.family == DESCRIBED else [12, 13]
+    return [int(a) for a in text.split(",")] if text else list(entry.majors)

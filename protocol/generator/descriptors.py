@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cuDNN (api.DESCRIBED): a library on the agent whose calls carry descriptors by content, as a
+"""A library of form content (cuDNN): one on the agent whose calls carry descriptors by content, as a
 sequence of items (protocol/libraries/cudnn_body.h) that both ends read in the order of the parameters.  Made
 here: stubs for each major, prototypes, the agent's function table and what calls it.
 """
 from . import text
 from .agent import OPENED, functions_list, library_flags, members, opener
-from .api import DESCRIBED, ApiError, abis
+from .api import ApiError, abis
 from .shim import version_map
 
-F = DESCRIBED
-MAJORS = (8, 9)
+F, MAJORS = "", ()  # the family that files() makes, and its majors
 # How a number travels: representation -> the word that names it in cudnn_put_… and cudnn_take_….
 NUMBERS = {"i32": "int", "u32": "int", "enum": "int", "i64": "long", "u64": "long",
            "f32": "float", "f64": "double"}
 
 
-def files(api):
+def files(api, family):
+    global F, MAJORS
+    F, MAJORS = family, api.libraries[family].majors
     out = {
         f"{F}_ops.h": ops_header(api),
         f"{F}_api.h": api_header(api),
         f"{F}_hand.h": hand_header(api),
         f"{F}_library.h": library_header(api),
-        f"{F}_library.c": library_source(),
+        f"{F}_library.c": library_source(api),
         f"{F}_library.inc": functions_list(offered(api), f"lib{F}"),
         f"{F}_serve.c": serve_source(api),
     }
@@ -178,13 +179,12 @@ def library_header(api):
     return out + "\n#endif\n"
 
 
-def library_source():
+def library_source(api):
     out = text.head(f"Opens a lib{F}.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
                      *text.includes(f"{F}_library.h")])
     return out + opener(f"{F}_library", f"{F}_library.inc",
-                        [f"{F}{n}" for n in ("Create", "Destroy", "SetStream", "GetVersion")],
-                        f"lib{F}")
+                        api.libraries[F].needs, f"lib{F}")
 
 
 def take_lines(api, entry):

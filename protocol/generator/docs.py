@@ -9,19 +9,24 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "shim", "
 import unserved  # noqa: E402
 
 TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
-          "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)",
-          "cublas": "libcublas.so.12 and libcublas.so.13: cuBLAS (cublas_v2.h)",
-          "cublaslt": "libcublasLt.so.12 and libcublasLt.so.13: cuBLASLt (cublasLt.h)",
+          "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)"}
 
-          "cudnn": "libcudnn.so.8 and libcudnn.so.9: cuDNN (cudnn.h)"}
+
+def titles(api):
+    """{family: title of its section}"""
+    out = dict(TITLES)
+    for family, one in api.libraries.items():
+        names = " and ".join(name for _, name in one.sonames)
+        out[family] = f"{names}: {one.name} ({one.header})"
+    return out
 
 
 def row(entry):
     notes = [entry.reason] if entry.reason else []
     if entry.since > 13000:
         notes.append(f"CUDA {entry.since // 1000}.{entry.since % 1000 // 10}")
-    if len(abis(entry)) == 1:
-        what = "cuDNN" if entry.family == "cudnn" else "CUDA"
+    if len(abis(entry)) < len(entry.majors):
+        what = "CUDA" if 12 in entry.majors else entry.library.name
         notes.append(f"{what} {abis(entry)[0]} only")
     if entry.has("same"):
         notes.append(f"as {entry.options['same']}")
@@ -32,26 +37,27 @@ def row(entry):
 
 
 def coverage(api):
+    sections = titles(api)
     out = "# What is served\n\n"
     out += "Generated from `protocol/api/*.api` by `make generate`; the verbs are explained in\n"
     out += "[protocol/README.md](../protocol/README.md). A name that is `refused` is exported and\n"
     out += "answers NOT_SUPPORTED. A suffix beside a name is its per-thread-stream form.\n\n"
     out += "| library | functions | served | " + " | ".join(v for v in VERBS if v != "both") + " |\n"
     out += "|---|---|---|" + "---|" * (len(VERBS) - 1) + "\n"
-    for family in TITLES:
+    for family in sections:
         entries = api.of(family)
         counts = {v: sum(e.verb == v for e in entries) for v in VERBS}
         served = len(entries) - counts["refused"]
-        out += f"| {TITLES[family].split(':')[0]} | {len(entries)} | {served} | "
+        out += f"| {sections[family].split(':')[0]} | {len(entries)} | {served} | "
         out += " | ".join(str(counts[v]) for v in VERBS if v != "both") + " |\n"
     out += "\nVersions and per-thread forms: a per-thread form is counted with its function.\n"
-    for family in TITLES:
+    for family in sections:
         entries = api.of(family)
         reasons = {}
         for e in entries:
             if e.reason:
                 reasons[e.reason] = reasons.get(e.reason, 0) + 1
-        out += f"\n## {TITLES[family]}\n\n"
+        out += f"\n## {sections[family]}\n\n"
         out += "Refused, by reason:\n\n"
         for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0])):
             out += f"- {reason} ({count})\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library whose functions run on the agent, in its own library there (api.LIBRARIES): the wire,
+"""A library whose functions run on the agent, in its own library there (api.Library): the wire,
 the app's stubs for each ABI, the agent's function table and serve functions.
 
 A call's body is the handle's state, then what the call is learned by (all that goes by value), then
@@ -13,25 +13,9 @@ import re
 
 from . import text
 from .agent import OPENED, functions_list, library_flags, members, opener
-from .api import LIBRARIES, ApiError, abis
+from .api import ApiError, abis
 from .shim import version_map, wide_exported
 from .wire import C_TYPE, Field, crossing, struct
-
-
-# What a file must export to be that library.
-NEEDED = {"cublas": ("cublasCreate_v2", "cublasDestroy_v2", "cublasSetStream_v2",
-                     "cublasSetPointerMode_v2"),
-          "cublaslt": ("cublasLtCreate", "cublasLtDestroy", "cublasLtGetVersion",
-                       "cublasLtMatmul", "cublasLtMatmulAlgoGetHeuristic",
-                       "cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy",
-                       "cublasLtMatmulDescSetAttribute", "cublasLtMatmulPreferenceCreate",
-                       "cublasLtMatmulPreferenceDestroy", "cublasLtMatmulPreferenceSetAttribute",
-                       "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutDestroy",
-                       "cublasLtMatrixLayoutSetAttribute")}
-
-
-# Where the library's name is not the family's.
-STEM = {"cublaslt": "cublasLt"}
 
 
 def by_hand(entry):
@@ -46,17 +30,20 @@ def files(api, family):
         f"{family}_hand.h": hand_header(api, family),
         f"{family}_stubs.c": stubs(api, family),
         f"{family}_library.h": library_header(api, family),
-        f"{family}_library.c": library_source(family),
-        f"{family}_library.inc": functions_list(offered(api, family),
-                                                f"lib{STEM.get(family, family)}"),
+        f"{family}_library.c": library_source(api, family),
+        f"{family}_library.inc": functions_list(offered(api, family), stem(api, family)),
         f"{family}_serve.c": serve_source(api, family),
-        f"lib{STEM.get(family, family)}12.map": exports(api, family, 12),
-        f"lib{STEM.get(family, family)}13.map": exports(api, family, 13),
+        **{f"{stem(api, family)}{major}.map": exports(api, family, major)
+           for major in api.libraries[family].majors},
     }
 
 
+def stem(api, family):
+    return api.libraries[family].stem
+
+
 def is_handle(entry, param):
-    return param.type.strip() == LIBRARIES[entry.family]
+    return param.type.strip() == entry.library.handle
 
 
 def words(param):
@@ -134,7 +121,7 @@ def wire_header(api, family):
 
 
 def api_header(api, family):
-    out = text.head(f"The functions that lib{STEM.get(family, family)} exports; no header of NVIDIA's is needed.",
+    out = text.head(f"The functions that {stem(api, family)} exports; no header of NVIDIA's is needed.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_API_H",
                     [f'"protocol/libraries/{family}.h"'])
     out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
@@ -257,9 +244,8 @@ def narrows(entry):
 
 
 def stubs(api, family):
-    name = STEM.get(family, family)
     out = text.head(
-        f"The functions that lib{name} exports, compiled for each major\n"
+        f"The functions that {stem(api, family)} exports, compiled for each major\n"
         f"(shim/libraries/common/stub.h says what a row is).  What crosses goes through\n"
         f"shim/libraries/{family}/{family}.h; what is local goes to hand_NAME beside it.", None,
         ["<stddef.h>", ""] + sorted(text.includes(
@@ -288,8 +274,7 @@ def stub_of(api, e, name):
 
 def exports(api, family, major):
     entries = [e for e in api.of(family) if major in abis(e)]
-    stem = STEM.get(family, family)
-    return version_map(f"lib{stem}.so.{major}", {n for _, n in wide_exported(entries)})
+    return version_map(f"{stem(api, family)}.so.{major}", {n for _, n in wide_exported(entries)})
 
 
 def offered(api, family):
@@ -299,7 +284,7 @@ def offered(api, family):
 
 
 def library_header(api, family):
-    out = text.head(f"The agent's lib{STEM.get(family, family)}, opened at run time: its functions by name.",
+    out = text.head(f"The agent's {stem(api, family)}, opened at run time: its functions by name.",
                     f"VCUDA_AGENT_GENERATED_{family.upper()}_LIBRARY_H",
                     ['"common/error.h"', '"gpu-agent/worker/worker.h"'] +
                     text.includes(f"{family}_api.h"))
@@ -318,12 +303,12 @@ def library_header(api, family):
     return out + "\n#endif\n"
 
 
-def library_source(family):
-    out = text.head(f"Opens a lib{STEM.get(family, family)}.", None,
+def library_source(api, family):
+    out = text.head(f"Opens a {stem(api, family)}.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
                      *text.includes(f"{family}_library.h")])
-    name = STEM.get(family, family)
-    return out + opener(f"{family}_library", f"{family}_library.inc", NEEDED[family], f"lib{name}")
+    return out + opener(f"{family}_library", f"{family}_library.inc",
+                        api.libraries[family].needs, stem(api, family))
 
 
 def serve_one(api, entry):
@@ -357,7 +342,7 @@ def serve_one(api, entry):
         out += text.wrap(f"\tstruct wire_{name}_reply *answer =", ["(void *)r->answer"],
                          ";") + "\n"
     out += f"\tconst struct {f}_library *lib;\n"
-    out += text.wrap(f"\t{LIBRARIES[f]} handle =", [f"{f}_use(w, r, &body->state, &lib)"],
+    out += text.wrap(f"\t{entry.library.handle} handle =", [f"{f}_use(w, r, &body->state, &lib)"],
                      ";") + "\n"
     out += "".join(f"\t{line}\n" for line in locals_)
     out += "\tCUresult status;\n" if after else ""

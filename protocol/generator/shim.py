@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
 from . import text
-from .api import DESCRIBED, LIBRARIES, abis
+from .api import abis
 
 
 def handled(entry):
@@ -230,7 +230,7 @@ def wide_exported(entries):
 
 def every_exported(api):
     every = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
-    for family in [*LIBRARIES, DESCRIBED]:
+    for family in api.libraries:
         every += [(e, name, False) for e, name in wide_exported(api.of(family))]
     return every
 

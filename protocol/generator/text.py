@@ -7,8 +7,8 @@ from .api import abis
 
 WIDTH = 96
 # Where a generated file goes: the first pattern that its name has.
-FOLDERS = ((r"^serve_hand\.|_serve\.|_library\.|^cuda_driver\.", "gpu-agent/generated"),
-           (r"_stubs\.|_calls\.|_procs\.|_hand\.|\.map$", "shim/generated"),
+FOLDERS = ((r"^serve_hand\.|^libraries\.inc|_serve\.|_library\.|^cuda_driver\.", "gpu-agent/generated"),
+           (r"^libraries\.mk|_stubs\.|_calls\.|_procs\.|_hand\.|\.map$", "shim/generated"),
            (r"", "protocol/generated"))
 
 

@@ -17,7 +17,6 @@ sys.path.insert(0, os.path.join(TOP, "protocol"))
 sys.path.insert(0, os.path.join(TOP, "tests"))
 import generate  # noqa: E402
 from generator.api import abis  # noqa: E402
-from generator.library import STEM  # noqa: E402
 import list as list_tests  # noqa: E402
 
 FEW, MANY = 20, 120
@@ -82,8 +81,9 @@ def imports(build, family, abi):
                         check=True).stdout
     exported = {line.split()[2].replace("@@", "@") for line in nm.splitlines()
                 if len(line.split()) == 3}
-    verbs = {e.name: e.verb for e in generate.load().of(family) if abi in abis(e)}
-    node = f"lib{STEM.get(family, family)}.so.{abi}"
+    description = generate.load()
+    verbs = {e.name: e.verb for e in description.of(family) if abi in abis(e)}
+    node = f"{description.libraries[family].stem}.so.{abi}"
     missing = [n for n in names if f"{n}@{node}" not in exported]
     refused = [n for n in names if verbs.get(n, "refused") == "refused"]
     text = f"{len(names)} names, {len(missing)} missing, {len(refused)} refused"

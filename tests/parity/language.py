@@ -89,9 +89,9 @@ def stable():
 def insensitive():
     """A line on top of a description changes nothing that is generated."""
     first = generate.outputs(generate.load())
-    for name in generate.FILES:
+    for name in generate.descriptions():
         with tempfile.TemporaryDirectory() as folder:
-            for other in generate.FILES:
+            for other in generate.descriptions():
                 with open(os.path.join(HERE, "..", "..", "protocol", "api", other)) as file:
                     content = file.read()
                 with open(os.path.join(folder, other), "w") as file:
