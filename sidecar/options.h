@@ -32,8 +32,9 @@ struct options {
 	uint64_t attach_timeout; /* s for dialing and handshake */
 	uint64_t ping_timeout;	 /* s without an answer to a PING … */
 	uint64_t busy_timeout;	 /* … and in the middle of a frame */
-	bool announce; /* the positional form: also in the network namespace, see instance.h */
-	uint64_t dumpable; /* 1: its user may attach a debugger, and gets core dumps */
+	bool announce;		 /* the positional form: also in the network namespace, see
+				    instance_lock.h */
+	uint64_t dumpable;	 /* 1: its user may attach a debugger, and gets core dumps */
 	bool json;
 	bool remote; /* probe: --agent was given, only the agent is asked */
 };

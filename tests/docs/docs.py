@@ -8,7 +8,8 @@
 In every document a relative link leads to a file, and its anchor to a heading; and a name in
 backticks that begins with a folder of the repository, or ends like a source file, is there.  In
 docs/ARCHITECTURE.md, CONTRIBUTING.md and the README of a room every path in backticks must be
-there, and every `function()` must stand in a source file.  No comment of a C file names a C file
+there, and every `function()` must stand in a source file.  A test function in parentheses behind
+its file stands in that file.  No comment of a C file names a C file
 that is gone.
 """
 import fnmatch
@@ -77,8 +78,9 @@ def anchors(text):
 class Documents:
     """TEXTS: {path of a document: its text}; FILES: every path of the repository."""
 
-    def __init__(self, texts, files, functions=()):
+    def __init__(self, texts, files, functions=(), sources=None):
         self.texts, self.files, self.functions = texts, set(files), set(functions)
+        self.sources = sources or {}
         self.folders = {folder for path in files for folder in parents(path)}
         self.tops = {path.split("/")[0] for path in files if "/" in path}
         self.names = {os.path.basename(path) for path in files}
@@ -136,10 +138,19 @@ class Documents:
         for number, line in enumerate(prose(self.texts[document]), 1):
             for target in re.findall(r"\]\(([^)\s]+)\)", line):
                 self.link(document, number, target)
+            self.tests(document, number, line)
             if document not in HISTORY:
                 for text in re.findall(r"`([^`]+)`", line):
                     self.code(document, number, text, strict)
 
+
+    def tests(self, document, number, line):
+        """Test functions that stand in parentheses behind the file that has them."""
+        for path, names in re.findall(r"`(tests/[^`]+)` \(([^)]*`)\)", line):
+            text = self.sources.get(path, "")
+            for name in re.findall(r"`(\w+)…?`", names):
+                if path in self.files and name not in text:
+                    self.fault(document, number, f"{path} has no test {name}")
 
     def comments(self, path, text):
         """Files that the comments of a C file name."""
@@ -161,7 +172,7 @@ def parents(path):
 
 def self_test():
     """Each text has one fault, or none, and says which."""
-    files = ["docs/ARCHITECTURE.md", "docs/A.md", "shim/engine/ring.c", "tests/run.sh"]
+    files = ["docs/ARCHITECTURE.md", "docs/A.md", "shim/engine/ring.c", "tests/a.c"]
     cases = (
         ("docs/A.md", "[a](B.md)", "docs/B.md"),
         ("docs/A.md", "[a](#gone)", "#gone"),
@@ -175,9 +186,11 @@ def self_test():
         ("docs/ARCHITECTURE.md", "`agent/worker`", "agent/worker"),
         ("docs/ARCHITECTURE.md", "`shim/engine/ring.c:12` `put()`", None),
         ("docs/ARCHITECTURE.md", "`gone()`", "gone()"),
+        ("docs/A.md", "`tests/a.c` (`is_here`, `is_he…`)", None),
+        ("docs/A.md", "`tests/a.c` (`is_here`, `gone`)", "no test gone"),
     )
     for document, text, wanted in cases:
-        checked = Documents({document: text}, files, ["put"])
+        checked = Documents({document: text}, files, ["put"], {"tests/a.c": "void is_here"})
         checked.check(document)
         right = len(checked.faults) == 1 and wanted in checked.faults[0] if wanted \
             else not checked.faults
@@ -209,7 +222,9 @@ def main():
             if path.endswith((".c", ".h")) and path.split("/")[0] in ROOMS}
     functions = {name for text in code.values() for name in re.findall(r"(\w+)\(", text)}
     texts = {path: read(path) for path in files if path.endswith(".md")}
-    documents = Documents(texts, files, functions)
+    tests = {path: read(path) for path in files
+             if path.startswith("tests/") and path.endswith((".c", ".py"))}
+    documents = Documents(texts, files, functions, tests)
     for document in sorted(texts):
         documents.check(document)
     for path in sorted(code):
