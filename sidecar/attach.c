@@ -159,7 +159,7 @@ static uint32_t attach_grant(
 	if (status)
 		return status;
 	if (attach_memory(channel, error) < 0)
-		return STATUS_MEMORY;
+		return STATUS_OUT_OF_MEMORY;
 	status = attach_dial(channel, error);
 	if (status)
 		return status;
@@ -238,7 +238,7 @@ static void attach_pin(struct channel *channel, const struct channel_request *re
 		answer.size = segment->size;
 	} else {
 		if (!answer.status)
-			answer = request_answer(request, STATUS_MEMORY, error.text);
+			answer = request_answer(request, STATUS_OUT_OF_MEMORY, error.text);
 		segment_free(segment);
 	}
 	if (answer_send(channel, &answer, number >= 0 ? &segment->fd : NULL, number >= 0) < 0)

@@ -80,7 +80,8 @@ static void tell_status(struct server *server, const struct pending_peer *from,
 	cleanup_close int fd = server_status(server, &answer.size);
 
 	if (fd < 0) {
-		answer = request_answer(request, STATUS_MEMORY, "no memory for the status");
+		answer = request_answer(
+			request, STATUS_OUT_OF_MEMORY, "no memory for the status");
 		request_reply(&server->options, from->socket, &answer, NULL, 0);
 		return;
 	}

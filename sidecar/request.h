@@ -8,18 +8,8 @@
 #include <stdint.h>
 
 #include "protocol/wire/channel.h"
+#include "protocol/wire/status.h"
 #include "sidecar/options.h"
-
-/* CUresult */
-enum request_status {
-	STATUS_MEMORY = 2,
-	STATUS_NO_DEVICE = 100,
-	STATUS_NOT_PERMITTED = 800,
-	STATUS_NOT_READY = 802,
-	STATUS_MISMATCH = 803,
-	STATUS_LOST =
-		911, /* CUDA_ERROR_EXTERNAL_DEVICE: the process's CUDA ends, no bug of it */
-};
 
 /* One request. 1; 0: none there; -errno: the peer is gone or speaks something else. */
 int request_receive(int socket, struct channel_request *request);

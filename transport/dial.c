@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "common/wait.h"
-
-#define STATUS_MISMATCH 803 /* CUDA_ERROR_SYSTEM_DRIVER_MISMATCH */
+#include "protocol/wire/status.h"
 
 int dial_wait(uint64_t until, int fd, short events)
 {

@@ -23,6 +23,7 @@
 #include "gpu-agent/front/ledger.h"
 #include "gpu-agent/front/events.h"
 #include "protocol/wire/session.h"
+#include "protocol/wire/status.h"
 
 #define FRONT_MS 1000000ull
 
@@ -32,13 +33,6 @@
 #define HELLO_PER_ADDRESS 16
 /* What a refused peer may still send while it reads why. */
 #define HELLO_DRAIN_BYTES 16384
-
-/* CUresult values that a WELCOME or a STOP can carry. */
-#define STATUS_NOT_READY 802
-#define STATUS_NOT_PERMITTED 800
-#define STATUS_MISMATCH 803
-#define STATUS_INVALID_VALUE 1
-#define STATUS_UNAVAILABLE 46 /* DEVICE_UNAVAILABLE */
 
 enum refusal {
 	REFUSAL_MAGIC, /* not our protocol */

@@ -126,7 +126,7 @@ static void answer_probe(
 	full = welcome.status && refusal == REFUSAL_QUOTA &&
 	       !quota_may(front, &slot->hello, waste);
 	if (full)
-		welcome.status = 0;
+		welcome.status = STATUS_OK;
 	if (!welcome.status && !front_is_ready(front, &why)) {
 		welcome.status = STATUS_NOT_READY;
 		snprintf(welcome.text, sizeof(welcome.text), "%s", why);

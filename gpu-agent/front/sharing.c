@@ -16,8 +16,6 @@
 #define SHARES 2048
 #define SHARES_PER_SESSION 256
 
-#define STATUS_OUT_OF_MEMORY 2
-
 struct share {
 	const struct session *session; /* NULL: free */
 	int fd;
@@ -111,7 +109,7 @@ static void want(struct front *front, struct pool_worker *worker, const struct h
 	/* Who may not have it is told what is told of a name that nobody has. */
 	if (share && same_tenant(share->session, worker->session) &&
 		share->gpu == quota_gpu(front, worker->session, h->device)) {
-		answer.status = 0;
+		answer.status = STATUS_OK;
 		answer.bytes = share->bytes;
 		ret = pool_say_with(worker, &answer, share->fd);
 	} else {

@@ -69,8 +69,7 @@ struct session_hello {
 struct session_welcome {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t
-		status; /* CUresult: 0 granted, 800 token or quota, 802 draining, 803 version */
+	uint32_t status;   /* enum wire_status */
 	uint64_t features; /* what both know */
 	uint8_t session[16];
 	uint8_t secret[16];

@@ -112,7 +112,7 @@ static CUresult session_open(void)
 	body->destination.offset = bounce;
 	reply = shim_wait(&call, 0);
 	if (reply && (call.landed > room || !device_fill(shim_segment(bounce), call.landed)))
-		call.status = status_of(STATUS_FOREIGN);
+		call.status = status_of(CAUSE_FOREIGN);
 	if (reply)
 		shim_bounce_put(bounce, room);
 	return shim_end(&call);
@@ -186,7 +186,7 @@ CUresult hand_cuInit(unsigned int Flags)
 			atomic_store_explicit(
 				&session.phase, SESSION_READY, memory_order_release);
 		else
-			status = join_answer = status_of(STATUS_FOREIGN);
+			status = join_answer = status_of(CAUSE_FOREIGN);
 	}
 	pthread_mutex_unlock(&init_lock);
 	return status;

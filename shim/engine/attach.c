@@ -48,7 +48,7 @@ static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(session.text, sizeof(session.text), format, arguments);
 	va_end(arguments);
-	if (cause == STATUS_NOT_CONFIGURED)
+	if (cause == CAUSE_NOT_CONFIGURED)
 		session_debug("%s", session.text);
 	return status_of(cause);
 }
@@ -371,20 +371,20 @@ static CUresult start_and_dial(const char *agent, const char *path)
 	char client[640];
 
 	if (!find_client(client, sizeof(client)) || access(client, X_OK))
-		return attach_failed(STATUS_UNREACHABLE,
+		return attach_failed(CAUSE_UNREACHABLE,
 			"no sidecar at %s and no vcuda-client beside the library to start "
 			"one (set VCUDA_CLIENT)",
 			path);
 	if (!start_client(client, agent, path))
 		return attach_failed(
-			STATUS_UNREACHABLE, "cannot start %s: %s", client, strerror(errno));
+			CAUSE_UNREACHABLE, "cannot start %s: %s", client, strerror(errno));
 	while (wait_now() < deadline) {
 		session.socket = dial(path);
 		if (session.socket >= 0)
 			return CUDA_SUCCESS;
 		nanosleep(&(struct timespec){.tv_nsec = ATTACH_RETRY_NS}, NULL);
 	}
-	return attach_failed(STATUS_UNREACHABLE,
+	return attach_failed(CAUSE_UNREACHABLE,
 		"started %s for %s but it did not open %s within %d s", client, agent, path,
 		ATTACH_START_MS / 1000);
 }
@@ -401,18 +401,18 @@ static CUresult reach_sidecar(void)
 		return CUDA_SUCCESS;
 	if (!agent || !*agent) {
 		if (errno == ENOENT)
-			return attach_failed(STATUS_NOT_CONFIGURED,
+			return attach_failed(CAUSE_NOT_CONFIGURED,
 				"no GPU configured: no sidecar at %s and REMOTE_GPU_ADDRESS "
 				"is not set",
 				path);
-		return attach_failed(STATUS_UNREACHABLE, "sidecar at %s: %s", path,
+		return attach_failed(CAUSE_UNREACHABLE, "sidecar at %s: %s", path,
 			errno == EAGAIN ? "it does not take connections; was it stopped?"
 					: strerror(errno));
 	}
 	if (!named || !*named) {
 		own_socket(own, sizeof(own), agent);
 		if (!own[0])
-			return attach_failed(STATUS_UNREACHABLE,
+			return attach_failed(CAUSE_UNREACHABLE,
 				"/tmp/vcuda-%u is not a directory that only this user "
 				"writes to",
 				(unsigned)geteuid());
@@ -432,34 +432,33 @@ static CUresult join(void)
 	int fds[2];
 
 	if (!ask_to_join(&request, &answer, fds))
-		return attach_failed(STATUS_UNREACHABLE, "the sidecar does not answer%s%s",
+		return attach_failed(CAUSE_UNREACHABLE, "the sidecar does not answer%s%s",
 			errno == ETIMEDOUT || errno == EHOSTDOWN ? "; was it stopped? " : ": ",
 			errno == ETIMEDOUT || errno == EHOSTDOWN ? "(VCUDA_SIDECAR_TIMEOUT)"
 								 : strerror(errno));
 	session.doorbell = fds[0];
 	segment = fds[1];
 	if (answer.version != CHANNEL_VERSION)
-		return attach_failed(STATUS_FOREIGN,
+		return attach_failed(CAUSE_FOREIGN,
 			"the sidecar speaks channel version %u, this library %u: install "
 			"the same release of both",
 			answer.version, CHANNEL_VERSION);
 	if (answer.status) {
-		attach_failed(STATUS_LOST, "%s", answer.text);
+		attach_failed(CAUSE_LOST, "%s", answer.text);
 		return status_wire(answer.status);
 	}
 	memcpy(session.agent, answer.agent, sizeof(session.agent));
 	session.bytes = answer.size;
 	if (session.doorbell < 0 || answer.size < sizeof(struct channel_page))
-		return attach_failed(STATUS_FOREIGN, "the sidecar's answer names no segment");
+		return attach_failed(CAUSE_FOREIGN, "the sidecar's answer names no segment");
 	session.page = attach_map(segment, answer.size);
 	if (!session.page)
-		return attach_failed(STATUS_UNREACHABLE,
+		return attach_failed(CAUSE_UNREACHABLE,
 			"cannot map %llu bytes that the sidecar shares: %s",
 			(unsigned long long)answer.size,
 			segment < 0 ? "no descriptor came" : strerror(errno));
 	if (!ring_init(&session.ring, session.page, answer.size))
-		return attach_failed(
-			STATUS_FOREIGN, "the sidecar's segment has another layout");
+		return attach_failed(CAUSE_FOREIGN, "the sidecar's segment has another layout");
 	session.slots = (void *)((char *)session.page + session.ring.slots);
 	session.counters = (void *)((char *)session.page + session.ring.counters);
 	session.upcalls = (void *)((char *)session.page + session.ring.upcalls);

@@ -492,7 +492,7 @@ const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes)
 		return NULL;
 	}
 	if (slot->body > CHANNEL_SLOT_BODY || slot->body < reply_bytes) {
-		call->status = status_of(STATUS_LIE);
+		call->status = status_of(CAUSE_LIE);
 		return NULL;
 	}
 	return slot->data;

@@ -48,7 +48,7 @@ void session_complain(CUresult status)
 	static _Atomic bool told;
 	int saved = errno;
 
-	if (status == status_of(STATUS_NOT_CONFIGURED) || !session.text[0] ||
+	if (status == status_of(CAUSE_NOT_CONFIGURED) || !session.text[0] ||
 		atomic_exchange(&told, true))
 		return;
 	dprintf(STDERR_FILENO, "vcuda: no GPU (error %d): %s\n", (int)status, session.text);
@@ -82,7 +82,7 @@ bool session_check(void)
 		memcpy(text, session.page->text, sizeof(text));
 		text[sizeof(text) - 1] = 0;
 		session_mark_lost(session.page->lost ? status_wire(session.page->lost)
-						     : status_of(STATUS_LOST),
+						     : status_of(CAUSE_LOST),
 			text);
 		return true;
 	}
@@ -91,7 +91,7 @@ bool session_check(void)
 		/* A sidecar that ended in order has left its reason in the page. */
 		if (atomic_load(&session.page->state) == CHANNEL_LOST)
 			return session_check();
-		session_mark_lost(status_of(STATUS_LOST), "the sidecar is gone");
+		session_mark_lost(status_of(CAUSE_LOST), "the sidecar is gone");
 		return true;
 	}
 	if (!heartbeat_stopped())
@@ -101,7 +101,7 @@ bool session_check(void)
 		"the sidecar does not run: no sign of life for %u s; was it stopped? "
 		"(VCUDA_SIDECAR_TIMEOUT)",
 		heartbeat_patience());
-	session_mark_lost(status_of(STATUS_LOST), text);
+	session_mark_lost(status_of(CAUSE_LOST), text);
 	return true;
 }
 

@@ -8,11 +8,11 @@
 #include <cuda.h>
 
 enum status_cause {
-	STATUS_NOT_CONFIGURED, /* no socket there, no REMOTE_GPU_ADDRESS */
-	STATUS_UNREACHABLE,    /* a sidecar should be there but does not answer */
-	STATUS_FOREIGN,	       /* what answers speaks another version */
-	STATUS_LOST,	       /* the session is over and nobody said why */
-	STATUS_LIE,	       /* an answer that cannot be */
+	CAUSE_NOT_CONFIGURED, /* no socket there, no REMOTE_GPU_ADDRESS */
+	CAUSE_UNREACHABLE,    /* a sidecar should be there but does not answer */
+	CAUSE_FOREIGN,	      /* what answers speaks another version */
+	CAUSE_LOST,	      /* the session is over and nobody said why */
+	CAUSE_LIE,	      /* an answer that cannot be */
 };
 
 CUresult status_of(enum status_cause cause);

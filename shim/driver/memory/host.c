@@ -88,7 +88,7 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 	if (!segment->base) {
 		free(segment);
 		if (!answered)
-			return session_check() ? session_status() : status_of(STATUS_LOST);
+			return session_check() ? session_status() : status_of(CAUSE_LOST);
 		session_debug("%zu bytes of pinned memory: %s", size, answer.text);
 		return answer.status ? status_wire(answer.status) : CUDA_ERROR_OUT_OF_MEMORY;
 	}

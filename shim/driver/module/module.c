@@ -132,7 +132,7 @@ CUresult module_load(const struct image *image, struct jit *jit, struct library 
 			status = load_once(image, digest, module->handle, jit, &needed);
 	}
 	if (!status && needed)
-		status = status_of(STATUS_LIE);
+		status = status_of(CAUSE_LIE);
 	if (status) {
 		shim_unmint(module->handle);
 		free(module);
@@ -266,7 +266,7 @@ static CUresult function_get(struct module *module, const char *name, struct fun
 		if (!function->layout)
 			call.status = CUDA_ERROR_OUT_OF_MEMORY;
 		else if (!layout_good(function))
-			call.status = status_of(STATUS_LIE);
+			call.status = status_of(CAUSE_LIE);
 	}
 	status = shim_end(&call);
 	if (status) {
