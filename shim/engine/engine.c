@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/wait.h"
+#include "shim/generated/cuda_calls.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/session.h"
@@ -80,9 +81,9 @@ CUresult shim_enter_lasting(unsigned call)
 
 CUresult shim_refused(unsigned call, const char *name, const char *reason)
 {
-	static _Atomic uint8_t told[4096];
+	static _Atomic bool told[CALL_LAST];
 
-	if (call < sizeof(told) && !atomic_exchange(&told[call], 1))
+	if (call < CALL_LAST && !atomic_exchange(&told[call], true))
 		session_debug("%s: %s", name, reason);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -15,9 +15,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 
-#define STATS_CALLS 4096
-
-static _Atomic uint64_t calls[STATS_CALLS];
+static _Atomic uint64_t calls[CALL_LAST];
 static _Atomic uint64_t events[STATS_EVENTS];
 static _Atomic uint64_t copies[STATS_COPIES];
 static _Atomic uint64_t copy_bytes[STATS_COPIES];
@@ -36,7 +34,7 @@ void stats_open(void)
 
 void shim_count_slow(unsigned call)
 {
-	if (call < STATS_CALLS)
+	if (call < CALL_LAST)
 		atomic_fetch_add_explicit(&calls[call], 1, memory_order_relaxed);
 }
 
@@ -108,7 +106,7 @@ static void print_json(FILE *out)
 	const char *comma = "";
 
 	fprintf(out, "{\"calls\": {");
-	for (unsigned i = 0; i < STATS_CALLS && i < CALL_LAST; i++) {
+	for (unsigned i = 0; i < CALL_LAST; i++) {
 		if (!calls[i])
 			continue;
 		fprintf(out, "%s\n  \"%s\": {\"verb\": \"%s\", \"count\": %llu}", comma,
@@ -134,7 +132,7 @@ static void print_table(FILE *out)
 	struct wire wire = wire_counters();
 
 	fprintf(out, "vcuda statistics (process %d)\n", (int)getpid());
-	for (unsigned i = 0; i < STATS_CALLS && i < CALL_LAST; i++)
+	for (unsigned i = 0; i < CALL_LAST; i++)
 		if (calls[i])
 			fprintf(out, "  %-44s %-8s %10llu\n", cuda_calls[i].name,
 				cuda_calls[i].verb, (unsigned long long)calls[i]);
@@ -164,7 +162,7 @@ static void stats_path(char *path, size_t n)
 
 static bool anything_counted(void)
 {
-	for (unsigned i = 0; i < STATS_CALLS; i++)
+	for (unsigned i = 0; i < CALL_LAST; i++)
 		if (calls[i])
 			return true;
 	return false;
@@ -205,7 +203,7 @@ int vcuda_stats_begin(void)
 	if (!where || !*where || !strcmp(where, "0"))
 		return -1;
 	shim_counting = false;
-	for (unsigned i = 0; i < STATS_CALLS; i++)
+	for (unsigned i = 0; i < CALL_LAST; i++)
 		calls[i] = 0;
 	for (int i = 0; i < STATS_EVENTS; i++)
 		events[i] = 0;
