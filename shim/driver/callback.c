@@ -116,7 +116,8 @@ static CUresult node_launch_new(const struct parts *parts, size_t at, struct nod
 	*out = NULL;
 	for (size_t i = 0; i < parts->count; i++)
 		copies |= parts->places[i].part->kind == PART_IN ||
-			  parts->places[i].part->kind == PART_OUT;
+			  parts->places[i].part->kind == PART_OUT ||
+			  parts->places[i].part->kind == PART_WITHIN;
 	if (!copies)
 		return CUDA_SUCCESS;
 	status = stream_ahead(context_current(), &ahead); /* made now, while nothing holds */

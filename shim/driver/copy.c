@@ -360,10 +360,13 @@ static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64
 	CUstream hStream, bool async)
 {
 	struct part_copy copy = copy_app(s);
+	enum part_kind kind = s->dst_side == SIDE_DEVICE   ? PART_IN
+			      : s->src_side == SIDE_DEVICE ? PART_OUT
+							   : PART_WITHIN;
 
-	if (!async || s->src_side == s->dst_side)
+	if (!async)
 		return capture_refuse(stream);
-	return part_copy_captured(graph, s->src_side == SIDE_HOST, &copy, hStream);
+	return part_copy_captured(graph, kind, &copy, hStream);
 }
 
 /* Between the app and memory of a device that is not the stream's.  The agent has each device's

@@ -107,10 +107,10 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 		(s.src_side == SIDE_DEVICE &&
 			!copy_side_ok(&s, s.src, s.src_pitch, s.src_slice)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (s.src_side == SIDE_HOST && s.dst_side == SIDE_HOST)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	if (s.src_side == SIDE_HOST || s.dst_side == SIDE_HOST) {
-		*way = s.src_side == SIDE_HOST ? COPY_WAY_IN : COPY_WAY_OUT;
+		*way = s.dst_side == SIDE_DEVICE   ? COPY_WAY_IN
+		       : s.src_side == SIDE_DEVICE ? COPY_WAY_OUT
+						   : COPY_WAY_WITHIN;
 		*app = copy_app(&s);
 		return CUDA_SUCCESS;
 	}

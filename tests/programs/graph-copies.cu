@@ -256,6 +256,95 @@ static void pageable(cudaStream_t stream)
 	CUDA(cudaFree(data));
 }
 
+struct Within {
+	int *seen, *next;
+};
+
+static void CUDART_CB plus_one(void *argument)
+{
+	Within *w = (Within *)argument;
+
+	for (int i = 0; i < N; i++)
+		w->next[i] = w->seen[i] + 1;
+}
+
+/* From one place of the program's memory to another, pinned or not: read and written at each
+ * launch, between the copies that come before and behind. */
+static void within_the_program(cudaStream_t stream)
+{
+	static int in[N], seen[N], next[N], got[N], out[N];
+	Host h = host_memory();
+	Within w = {seen, next};
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	cudaGraphNode_t nodes[8];
+	size_t count = 8;
+	int *data, memcpys = 0;
+
+	CUDA(cudaMalloc(&data, N * sizeof(int)));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	CUDA(cudaMemcpyAsync(h.in, in, sizeof(in), cudaMemcpyHostToHost, stream));
+	CUDA(cudaMemcpyAsync(data, h.in, sizeof(in), cudaMemcpyHostToDevice, stream));
+	scale<<<4, 256, 0, stream>>>(data, 3);
+	LAUNCHED();
+	CUDA(cudaMemcpyAsync(h.out, data, sizeof(in), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaMemcpyAsync(seen, h.out, sizeof(in), cudaMemcpyHostToHost, stream));
+	CUDA(cudaLaunchHostFunc(stream, plus_one, &w));
+	CUDA(cudaMemcpy2DAsync(got, 40, next, 40, 40, N / 10, cudaMemcpyDefault, stream));
+	CUDA(cudaMemcpyAsync(out, got, sizeof(in), cudaMemcpyHostToHost, stream));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphGetNodes(graph, nodes, &count));
+	CHECK_EQ(count, 8);
+	for (size_t i = 0; i < count; i++) {
+		cudaGraphNodeType type;
+
+		CUDA(cudaGraphNodeGetType(nodes[i], &type));
+		memcpys += type == cudaGraphNodeTypeMemcpy;
+	}
+	CHECK_EQ(memcpys, 6);
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int round = 0; round < 5; round++) {
+		for (int i = 0; i < N; i++)
+			in[i] = 10 * round + i;
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		for (int i = 0; i < N; i++)
+			CHECK_EQ_AT(i, out[i], 3 * (10 * round + i) + 1);
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(data));
+}
+
+/* The same as a node of the program's own. */
+static void node_within_the_program(cudaStream_t stream)
+{
+	static int from[N], to[N];
+	cudaMemcpy3DParms params;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	cudaGraphNode_t node;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemcpyNode1D(
+		&node, graph, NULL, 0, to, from, sizeof(to), cudaMemcpyHostToHost));
+	CUDA(cudaGraphMemcpyNodeGetParams(node, &params));
+	CHECK(params.srcPtr.ptr == from);
+	CHECK(params.dstPtr.ptr == to);
+	CHECK_EQ(params.extent.width, sizeof(to));
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < N; i++)
+			from[i] = round + i;
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		for (int i = 0; i < N; i++)
+			CHECK_EQ_AT(i, to[i], round + i);
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 /* The same executable graph on two streams: the second launch waits for the first. */
 static void two_streams()
 {
@@ -288,6 +377,8 @@ int main()
 	host_function_between(stream);
 	rows_and_fills(stream);
 	pageable(stream);
+	within_the_program(stream);
+	node_within_the_program(stream);
 	two_streams();
 	CUDA(cudaStreamDestroy(stream));
 	return 0;

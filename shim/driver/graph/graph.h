@@ -26,15 +26,16 @@ struct stream;
 enum part_kind {
 	PART_IN,     /* from the app's memory, before a launch */
 	PART_OUT,    /* to it, behind one */
+	PART_WITHIN, /* from one place of it to another */
 	PART_HOST,   /* a host function: callback.c */
 	PART_RECORD, /* an event that a launch records */
 };
 
-/* A copy with one side in the app's memory. */
+/* A copy with one side in the app's memory, or both. */
 struct part_copy {
-	uint64_t host;
+	uint64_t host; /* WITHIN: the source */
 	size_t host_pitch, host_slice;
-	uint64_t device; /* where the graph's node copies from or to */
+	uint64_t device; /* where the graph's node copies from or to; WITHIN: the destination */
 	size_t device_pitch, device_slice;
 	size_t width, height, depth;
 };
@@ -42,10 +43,11 @@ struct part_copy {
 struct part {
 	_Atomic uint32_t refs;
 	enum part_kind kind;
-	struct part_copy copy; /* IN, OUT */
-	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed */
+	struct part_copy copy; /* IN, OUT, WITHIN */
+	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed; WITHIN: what the node copies */
 	size_t bytes;
 	uint64_t number; /* HOST: ticket; RECORD: event */
+	bool behind;	 /* WITHIN: made behind a launch, since it reads what that brings */
 };
 
 /* Where a part belongs: a node; GRAPH_NO_NODE: captured, its number is not known. */
@@ -128,9 +130,14 @@ bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument);
 /* callback.c: a part for a host node's function. */
 CUresult callback_node_new(CUhostFn function, void *argument, struct part **part);
 
-/* copy_described.c: a copy between device and device (*INSIDE), or with the app. NOT_SUPPORTED:
- * the app on both sides, or arrays. */
-enum copy_way { COPY_WAY_INSIDE, COPY_WAY_IN, COPY_WAY_OUT };
+/* copy_described.c: a copy between device and device (*INSIDE), or with the app.
+ * NOT_SUPPORTED: arrays. */
+enum copy_way {
+	COPY_WAY_INSIDE = -1,
+	COPY_WAY_IN = PART_IN,
+	COPY_WAY_OUT = PART_OUT,
+	COPY_WAY_WITHIN = PART_WITHIN
+};
 CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,
 	struct part_copy *app);
 
@@ -144,11 +151,11 @@ void parts_free(struct parts *parts);
 struct part *part_new(enum part_kind kind);
 void part_drop(struct part *part);
 /* The stand-in for a copy with the app, and the copy of the node itself. */
-CUresult part_copy_new(bool in, const struct part_copy *copy, struct part **part);
-CUresult part_copy_captured(
-	struct graph *graph, bool in, const struct part_copy *copy, CUstream stream);
+CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy, struct part **part);
+CUresult part_copy_captured(struct graph *graph, enum part_kind kind,
+	const struct part_copy *copy, CUstream stream);
 /* For the host node at place AT: what comes before it is fetched (PART_OUT), or what comes
- * behind it is filled anew (PART_IN). */
+ * behind it is filled anew (PART_IN); copies within the app's memory go with those. */
 CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at, CUstream stream);
 /* Before and behind a launch. */
 CUresult parts_fill(const struct parts *parts, CUstream stream);

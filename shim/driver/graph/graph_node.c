@@ -132,7 +132,7 @@ CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = copy_node(copy, &way, &inside, &app);
 	if (!status && way != COPY_WAY_INSIDE) {
-		status = part_copy_new(way == COPY_WAY_IN, &app, &p->part);
+		status = part_copy_new((enum part_kind)way, &app, &p->part);
 		if (!status)
 			part_inside(p->part, &inside);
 	}

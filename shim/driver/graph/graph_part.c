@@ -12,6 +12,43 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/stream.h"
 
+/* Either side of a copy as cuMemcpy3D has it; places are in the app's memory or the device's.
+ */
+struct side {
+	bool host;
+	uint64_t at;
+	size_t pitch, slice;
+};
+
+static struct side side_packed(const struct part *part)
+{
+	const struct part_copy *c = &part->copy;
+
+	return (struct side){
+		.at = part->memory, .pitch = c->width, .slice = c->width * c->height};
+}
+
+static struct side side_device(const struct part_copy *c)
+{
+	return (struct side){
+		.at = c->device, .pitch = c->device_pitch, .slice = c->device_slice};
+}
+
+/* Of a copy within the app's memory: where it goes. */
+static struct side side_within(const struct part_copy *c)
+{
+	struct side side = side_device(c);
+
+	side.host = true;
+	return side;
+}
+
+static struct side side_host(const struct part_copy *c)
+{
+	return (struct side){
+		.host = true, .at = c->host, .pitch = c->host_pitch, .slice = c->host_slice};
+}
+
 struct part *part_new(enum part_kind kind)
 {
 	struct part *part = calloc(1, sizeof(*part));
@@ -35,6 +72,38 @@ void part_drop(struct part *part)
 	free(part);
 }
 
+static uint64_t side_end(const struct side *s, const struct part_copy *c)
+{
+	return s->at + (c->depth - 1) * s->slice + (c->height - 1) * s->pitch + c->width;
+}
+
+static bool sides_meet(const struct side *a, const struct part_copy *ac, const struct side *b,
+	const struct part_copy *bc)
+{
+	return a->at < side_end(b, bc) && b->at < side_end(a, ac);
+}
+
+/* A copy within the app's memory reads what the graph brings there before it, behind the last
+ * host function. */
+static bool part_behind(const struct parts *parts, const struct part *part)
+{
+	struct side from = side_host(&part->copy);
+
+	for (size_t i = parts->count; i-- > 0;) {
+		const struct part *other = parts->places[i].part;
+		struct side to = other->kind == PART_OUT ? side_host(&other->copy)
+							 : side_within(&other->copy);
+
+		if (other->kind == PART_HOST)
+			return false;
+		if ((other->kind == PART_OUT ||
+			    (other->kind == PART_WITHIN && other->behind)) &&
+			sides_meet(&from, &part->copy, &to, &other->copy))
+			return true;
+	}
+	return false;
+}
+
 bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t node)
 {
 	if (parts->count == parts->room) {
@@ -46,6 +115,9 @@ bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t 
 		parts->places = places;
 		parts->room = room;
 	}
+	/* Of a part that is another graph's too it is known. */
+	if (part->kind == PART_WITHIN && atomic_load(&part->refs) == 1)
+		part->behind = part_behind(parts, part);
 	parts->places[parts->count++] =
 		(struct part_place){.part = part, .graph = graph, .node = node};
 	return true;
@@ -73,14 +145,6 @@ void parts_free(struct parts *parts)
 
 /* ---- copies ---- */
 
-/* Either side of a copy as cuMemcpy3D has it; places are in the app's memory or the device's.
- */
-struct side {
-	bool host;
-	uint64_t at;
-	size_t pitch, slice;
-};
-
 static CUresult copy_sides(const struct side *dst, const struct side *src,
 	const struct part_copy *c, CUstream stream)
 {
@@ -103,27 +167,7 @@ static CUresult copy_sides(const struct side *dst, const struct side *src,
 	return hand_cuMemcpy3DAsync_v2(&copy, stream);
 }
 
-static struct side side_packed(const struct part *part)
-{
-	const struct part_copy *c = &part->copy;
-
-	return (struct side){
-		.at = part->memory, .pitch = c->width, .slice = c->width * c->height};
-}
-
-static struct side side_device(const struct part_copy *c)
-{
-	return (struct side){
-		.at = c->device, .pitch = c->device_pitch, .slice = c->device_slice};
-}
-
-static struct side side_host(const struct part_copy *c)
-{
-	return (struct side){
-		.host = true, .at = c->host, .pitch = c->host_pitch, .slice = c->host_slice};
-}
-
-CUresult part_copy_new(bool in, const struct part_copy *copy, struct part **out)
+CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy, struct part **out)
 {
 	struct context *context = context_current();
 	struct part *part;
@@ -131,7 +175,7 @@ CUresult part_copy_new(bool in, const struct part_copy *copy, struct part **out)
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	part = part_new(in ? PART_IN : PART_OUT);
+	part = part_new(kind);
 	if (!part)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	part->copy = *copy;
@@ -139,7 +183,8 @@ CUresult part_copy_new(bool in, const struct part_copy *copy, struct part **out)
 		__builtin_mul_overflow(part->bytes, copy->depth, &part->bytes) || !part->bytes)
 		status = CUDA_ERROR_INVALID_VALUE;
 	else
-		status = memory_take(context->device, part->bytes, false, &part->memory);
+		status = memory_take(context->device, kind == PART_WITHIN ? 2 : part->bytes,
+			false, &part->memory);
 	if (status) {
 		free(part);
 		return status;
@@ -155,6 +200,19 @@ void part_inside(const struct part *part, struct graph_copy *inside)
 	struct side dst = part->kind == PART_IN ? device : packed;
 	struct side src = part->kind == PART_IN ? packed : device;
 
+	/* Its place among the nodes is all that matters: it copies a byte of its own. */
+	if (part->kind == PART_WITHIN) {
+		*inside = (struct graph_copy){.dst = part->memory + 1,
+			.dst_pitch = 1,
+			.dst_slice = 1,
+			.src = part->memory,
+			.src_pitch = 1,
+			.src_slice = 1,
+			.width = 1,
+			.height = 1,
+			.depth = 1};
+		return;
+	}
 	*inside = (struct graph_copy){.dst = dst.at,
 		.dst_pitch = dst.pitch,
 		.dst_slice = dst.slice,
@@ -167,37 +225,74 @@ void part_inside(const struct part *part, struct graph_copy *inside)
 }
 
 CUresult part_copy_captured(
-	struct graph *graph, bool in, const struct part_copy *copy, CUstream stream)
+	struct graph *graph, enum part_kind kind, const struct part_copy *copy, CUstream stream)
 {
-	struct side packed, device = side_device(copy);
+	struct graph_copy inside;
+	struct side dst, src;
+	struct part_copy shape;
 	struct part *part;
-	CUresult status = part_copy_new(in, copy, &part);
+	CUresult status = part_copy_new(kind, copy, &part);
 
 	if (status)
 		return status;
-	packed = side_packed(part);
-	status = in ? copy_sides(&device, &packed, copy, stream)
-		    : copy_sides(&packed, &device, copy, stream);
+	part_inside(part, &inside);
+	dst = (struct side){
+		.at = inside.dst, .pitch = inside.dst_pitch, .slice = inside.dst_slice};
+	src = (struct side){
+		.at = inside.src, .pitch = inside.src_pitch, .slice = inside.src_slice};
+	shape = (struct part_copy){
+		.width = inside.width, .height = inside.height, .depth = inside.depth};
+	status = copy_sides(&dst, &src, &shape, stream);
 	if (!status && parts_add(&graph->parts, part, graph->handle, GRAPH_NO_NODE))
 		return CUDA_SUCCESS;
 	part_drop(part);
 	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* ---- a launch ---- */
+
+/* A host function comes before the place: it may write what is copied there. */
+static bool part_has_function(const struct parts *parts, size_t at)
+{
+	while (at-- > 0)
+		if (parts->places[at].part->kind == PART_HOST)
+			return true;
+	return false;
+}
+
+/* When a part is moved: before the launch, around a host function, behind the launch. */
+enum part_when { WHEN_FILLED, WHEN_AROUND, WHEN_FETCHED };
+
+/* Moves the part at place AT if it is of the kind: one that fills the graph (PART_IN) or that
+ * is fetched from it (PART_OUT). */
+static CUresult part_move(const struct parts *parts, size_t at, enum part_kind kind,
+	enum part_when when, CUstream stream)
+{
+	const struct part *part = parts->places[at].part;
+	struct side packed = side_packed(part), host = side_host(&part->copy);
+	struct side within = side_within(&part->copy);
+
+	if (parts->places[at].off)
+		return CUDA_SUCCESS;
+	if (part->kind == PART_WITHIN) {
+		if (part->behind != (kind == PART_OUT) ||
+			(when == WHEN_FILLED && part_has_function(parts, at)))
+			return CUDA_SUCCESS;
+		return copy_sides(&within, &host, &part->copy, stream);
+	}
+	if (part->kind != kind)
+		return CUDA_SUCCESS;
+	return kind == PART_OUT ? copy_sides(&host, &packed, &part->copy, stream)
+				: copy_sides(&packed, &host, &part->copy, stream);
+}
+
 CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at, CUstream stream)
 {
 	CUresult status = CUDA_SUCCESS;
 
-	for (size_t i = 0; i < parts->count && !status; i++) {
-		const struct part *part = parts->places[i].part;
-		struct side packed = side_packed(part), host = side_host(&part->copy);
-
-		if (part->kind != kind || parts->places[i].off ||
-			(kind == PART_OUT) != (i < at))
-			continue;
-		status = kind == PART_OUT ? copy_sides(&host, &packed, &part->copy, stream)
-					  : copy_sides(&packed, &host, &part->copy, stream);
-	}
+	for (size_t i = 0; i < parts->count && !status; i++)
+		if ((kind == PART_OUT) == (i < at))
+			status = part_move(parts, i, kind, WHEN_AROUND, stream);
 	return status;
 }
 
@@ -207,14 +302,26 @@ CUresult parts_fill(const struct parts *parts, CUstream stream)
 
 	for (size_t i = 0; i < parts->count && !status; i++) {
 		const struct part *part = parts->places[i].part;
-		struct side packed = side_packed(part), host = side_host(&part->copy);
 
 		if (part->kind == PART_HOST)
 			status = callback_node_launched(part->number, parts, i);
-		if (!status && part->kind == PART_IN && !parts->places[i].off)
-			status = copy_sides(&packed, &host, &part->copy, stream);
+		else
+			status = part_move(parts, i, PART_IN, WHEN_FILLED, stream);
 	}
 	return status;
+}
+
+static void part_recorded(const struct part *part, CUstream stream, uint64_t seq)
+{
+	struct event *event = shim_object_of(part->number, KIND_CUevent);
+	uint64_t number = 0;
+
+	if (!event)
+		return;
+	stream_plain(stream, &number);
+	atomic_store(&event->stream, number);
+	atomic_store(&event->capture, 0);
+	atomic_store(&event->recorded, seq);
 }
 
 CUresult parts_fetch(const struct parts *parts, CUstream stream, uint64_t seq)
@@ -223,22 +330,11 @@ CUresult parts_fetch(const struct parts *parts, CUstream stream, uint64_t seq)
 
 	for (size_t i = 0; i < parts->count && !status; i++) {
 		const struct part *part = parts->places[i].part;
-		struct side packed = side_packed(part), host = side_host(&part->copy);
-		struct event *event;
 
-		if (part->kind == PART_OUT && !parts->places[i].off)
-			status = copy_sides(&host, &packed, &part->copy, stream);
-		if (part->kind != PART_RECORD)
-			continue;
-		event = shim_object_of(part->number, KIND_CUevent);
-		if (event) {
-			uint64_t number = 0;
-
-			stream_plain(stream, &number);
-			atomic_store(&event->stream, number);
-			atomic_store(&event->capture, 0);
-			atomic_store(&event->recorded, seq);
-		}
+		if (part->kind == PART_RECORD)
+			part_recorded(part, stream, seq);
+		else
+			status = part_move(parts, i, PART_OUT, WHEN_FETCHED, stream);
 	}
 	return status;
 }

@@ -224,7 +224,17 @@ CUresult hand_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeP
 	if (!part)
 		return CUDA_SUCCESS;
 	/* The app's memory again, in place of what stands in for it. */
-	if (part->kind == PART_IN) {
+	if (part->kind == PART_WITHIN) {
+		nodeParams->dstMemoryType = CU_MEMORYTYPE_HOST;
+		nodeParams->dstDevice = 0;
+		nodeParams->dstHost = (void *)(uintptr_t)part->copy.device;
+		nodeParams->dstPitch = part->copy.device_pitch;
+		nodeParams->dstHeight = part->copy.device_slice / part->copy.device_pitch;
+		nodeParams->WidthInBytes = part->copy.width;
+		nodeParams->Height = part->copy.height;
+		nodeParams->Depth = part->copy.depth;
+	}
+	if (part->kind != PART_OUT) {
 		nodeParams->srcMemoryType = CU_MEMORYTYPE_HOST;
 		nodeParams->srcDevice = 0;
 		nodeParams->srcHost = (const void *)(uintptr_t)part->copy.host;
