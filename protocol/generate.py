@@ -3,6 +3,7 @@
 """Makes the generated folders and docs/COVERAGE.md out of protocol/api/*.api.
 
     protocol/generate.py [--output FOLDER]      FOLDER stands for the repository's root
+    protocol/generate.py --count                how many bodies are generated, writing nothing
 
 Writes only files whose text changes.  An entry that it cannot read stops it with FILE:LINE.
 """
@@ -10,7 +11,8 @@ import argparse
 import os
 import sys
 
-from generator import agent, api, descriptors, docs, libraries, library, procs, runtime, shim, text, wire
+from generator import (agent, api, descriptors, docs, forms, libraries, library, procs, runtime, shim,
+                       text, wire)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Types first; then what the libraries stand on; then each library that is there.
@@ -55,6 +57,7 @@ def outputs(description):
         made_by = descriptors if one.form == "content" else library
         out.update(made_by.files(description, family))
     out.update(libraries.files(description))
+    out.update(forms.files(description))
     out = {text.place(name): content for name, content in out.items()}
     for _, folder in text.FOLDERS:
         out[f"{folder}/.clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"
@@ -65,12 +68,18 @@ def outputs(description):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--output", default=os.path.join(HERE, ".."))
+    parser.add_argument("--count", action="store_true")
     options = parser.parse_args()
     try:
         description = load()
         files = outputs(description)
     except (api.ApiError, OSError) as error:
         sys.exit(f"generate.py: {error}")
+    if options.count:
+        for family in docs.titles(description):
+            print(family, *forms.counts(description, [family]))
+        print("all", *forms.counts(description, docs.titles(description)))
+        return
     for path, content in sorted(files.items()):
         text.write(os.path.join(options.output, path), content)
 

@@ -11,7 +11,7 @@ VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
-           "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits")
+           "as", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits")
 
 
 class ApiError(Exception):
@@ -57,7 +57,8 @@ class Entry:
         return option in self.options
 
     def hand(self, side):
-        return side in self.options.get("hand", "").split(",")
+        """Whether that half is not a frame that is made from the marks."""
+        return side in self.options.get("hand", "").split(",") or side == "shim" and self.has("as")
 
     @property
     def twin(self):
@@ -192,7 +193,8 @@ def parse_options(text, where):
         text = text[match.end():]
         if text.startswith("("):
             end = closing(text, 0)
-            value, text = text[1:end].replace(" ", ""), text[end + 1:]
+            value = text[1:end] if name == "as" else text[1:end].replace(" ", "")
+            value, text = " ".join(value.split()), text[end + 1:]
         options[name] = value
         text = text.strip()
     return options, reason

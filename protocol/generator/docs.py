@@ -3,6 +3,7 @@
 import os
 import sys
 
+from . import forms
 from .api import VERBS, abis
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "shim", "libraries", "unserved"))
@@ -51,6 +52,8 @@ def coverage(api):
         out += f"| {sections[family].split(':')[0]} | {len(entries)} | {served} | "
         out += " | ".join(str(counts[v]) for v in VERBS if v != "both") + " |\n"
     out += "\nVersions and per-thread forms: a per-thread form is counted with its function.\n"
+    out += "{} of {} that are served have generated bodies in the shim (`protocol/generate.py\n" \
+        "--count`); the others are written by hand.\n".format(*forms.counts(api, sections))
     for family in sections:
         entries = api.of(family)
         reasons = {}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams that capture: the driver's calls under the runtime's names.
+ * Streams that capture: what is not said in cudart.api.
  */
 #include "shim/runtime/runtime.h"
 
@@ -11,33 +11,6 @@ _Static_assert((int)cudaStreamCaptureModeRelaxed == (int)CU_STREAM_CAPTURE_MODE_
 _Static_assert(
 	(int)cudaStreamCaptureStatusInvalidated == (int)CU_STREAM_CAPTURE_STATUS_INVALIDATED,
 	"capture states");
-_Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "edges");
-
-cudaError_t hand_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
-{
-	return RUNTIME_DRIVER(
-		cuStreamBeginCapture((CUstream)stream, (CUstreamCaptureMode)mode));
-}
-
-cudaError_t hand_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph)
-{
-	return RUNTIME_DRIVER(cuStreamEndCapture((CUstream)stream, (CUgraph *)pGraph));
-}
-
-cudaError_t hand_cudaStreamIsCapturing(
-	cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus)
-{
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-	cudaError_t error = runtime_enter();
-
-	if (!pCaptureStatus)
-		return cudaErrorInvalidValue;
-	if (!error)
-		error = runtime_status(cuStreamIsCapturing((CUstream)stream, &status));
-	if (!error)
-		*pCaptureStatus = (enum cudaStreamCaptureStatus)status;
-	return error;
-}
 
 static cudaError_t capture_info(cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
@@ -114,42 +87,3 @@ cudaError_t hand_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode 
 		*mode = (enum cudaStreamCaptureMode)exchanged;
 	return error;
 }
-
-cudaError_t hand_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
-	const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
-	size_t numDependencies, enum cudaStreamCaptureMode mode)
-{
-	return RUNTIME_DRIVER(cuStreamBeginCaptureToGraph((CUstream)stream, (CUgraph)graph,
-		(const CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
-		numDependencies, (CUstreamCaptureMode)mode));
-}
-
-static cudaError_t capture_update(cudaStream_t stream, cudaGraphNode_t *dependencies,
-	const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
-{
-	return RUNTIME_DRIVER(cuStreamUpdateCaptureDependencies_v2((CUstream)stream,
-		(CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
-		numDependencies, flags));
-}
-
-#if CUDART_VERSION < 13000
-cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
-	cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
-{
-	return capture_update(stream, dependencies, NULL, numDependencies, flags);
-}
-
-cudaError_t hand_cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
-	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
-	size_t numDependencies, unsigned int flags)
-{
-	return capture_update(stream, dependencies, dependencyData, numDependencies, flags);
-}
-#else
-cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
-	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
-	size_t numDependencies, unsigned int flags)
-{
-	return capture_update(stream, dependencies, dependencyData, numDependencies, flags);
-}
-#endif

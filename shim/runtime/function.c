@@ -14,14 +14,6 @@ _Static_assert((int)cudaFuncAttributeMaxDynamicSharedMemorySize ==
 			       CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
 	"function attribute numbers");
 
-/* The function of FUNC in the thread's context. */
-static cudaError_t function_of(const void *func, CUfunction *function)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : register_function(func, function);
-}
-
 cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func)
 {
 	static const struct {
@@ -69,7 +61,7 @@ cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const vo
 
 	if (!attr)
 		return cudaErrorInvalidValue;
-	error = function_of(func, &function);
+	error = runtime_function(func, &function);
 	if (error)
 		return error;
 
@@ -138,16 +130,6 @@ cudaError_t hand_cudaKernelSetAttributeForDevice(
 		(CUfunction_attribute)attr, value, (CUkernel)kernel, driver));
 }
 
-cudaError_t hand_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig)
-{
-	CUfunction function;
-	cudaError_t error = function_of(func, &function);
-
-	return error ? error
-		     : runtime_status(
-			       cuFuncSetCacheConfig(function, (CUfunc_cache)cacheConfig));
-}
-
 /* Has had no effect on any GPU since Maxwell; the function is checked all the same. */
 cudaError_t hand_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config)
 {
@@ -156,7 +138,7 @@ cudaError_t hand_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMem
 	if ((int)config < (int)cudaSharedMemBankSizeDefault ||
 		(int)config > (int)cudaSharedMemBankSizeEightByte)
 		return cudaErrorInvalidValue;
-	return function_of(func, &function);
+	return runtime_function(func, &function);
 }
 
 cudaError_t hand_cudaFuncGetName(const char **name, const void *func)
@@ -166,48 +148,6 @@ cudaError_t hand_cudaFuncGetName(const char **name, const void *func)
 
 	if (!name)
 		return cudaErrorInvalidValue;
-	error = function_of(func, &function);
+	error = runtime_function(func, &function);
 	return error ? error : runtime_status(cuFuncGetName(name, function));
-}
-
-cudaError_t hand_cudaFuncGetParamInfo(
-	const void *func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
-{
-	CUfunction function;
-	cudaError_t error = function_of(func, &function);
-
-	if (error)
-		return error;
-	return runtime_status(cuFuncGetParamInfo(function, paramIndex, paramOffset, paramSize));
-}
-
-cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-	int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize)
-{
-	return hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-		numBlocks, func, blockSize, dynamicSMemSize, cudaOccupancyDefault);
-}
-
-cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
-	const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
-{
-	CUfunction function;
-	cudaError_t error = function_of(func, &function);
-
-	if (error)
-		return error;
-	return runtime_status(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-		numBlocks, function, blockSize, dynamicSMemSize, flags));
-}
-
-cudaError_t hand_cudaOccupancyAvailableDynamicSMemPerBlock(
-	size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize)
-{
-	CUfunction function;
-	cudaError_t error = function_of(func, &function);
-
-	if (error)
-		return error;
-	return runtime_status(cuOccupancyAvailableDynamicSMemPerBlock(
-		dynamicSmemSize, function, numBlocks, blockSize));
 }

@@ -4,26 +4,6 @@
  */
 #include "shim/runtime/runtime.h"
 
-cudaError_t hand_cudaGraphDestroy(cudaGraph_t graph)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuGraphDestroy((CUgraph)graph));
-}
-
-cudaError_t hand_cudaGraphInstantiateWithFlags(
-	cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags)
-{
-	return RUNTIME_DRIVER(
-		cuGraphInstantiateWithFlags((CUgraphExec *)pGraphExec, (CUgraph)graph, flags));
-}
-
-cudaError_t hand_cudaGraphInstantiate(
-	cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags)
-{
-	return hand_cudaGraphInstantiateWithFlags(pGraphExec, graph, flags);
-}
-
 _Static_assert(sizeof(cudaGraphInstantiateParams) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) &&
 		       offsetof(cudaGraphInstantiateParams, result_out) ==
 			       offsetof(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out),
@@ -50,23 +30,6 @@ cudaError_t hand_cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cud
 	return error;
 }
 
-cudaError_t hand_cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream)
-{
-	return RUNTIME_DRIVER(cuGraphLaunch((CUgraphExec)graphExec, (CUstream)stream));
-}
-
-cudaError_t hand_cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream)
-{
-	return RUNTIME_DRIVER(cuGraphUpload((CUgraphExec)graphExec, (CUstream)stream));
-}
-
-cudaError_t hand_cudaGraphExecDestroy(cudaGraphExec_t graphExec)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuGraphExecDestroy((CUgraphExec)graphExec));
-}
-
 /* ---- executable graphs that are changed ---- */
 
 cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
@@ -87,71 +50,4 @@ cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGr
 	return error;
 }
 
-cudaError_t hand_cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long *flags)
-{
-	cuuint64_t found = 0;
-	cudaError_t error = runtime_enter();
-
-	if (!flags)
-		return cudaErrorInvalidValue;
-	if (!error)
-		error = runtime_status(cuGraphExecGetFlags((CUgraphExec)graphExec, &found));
-	if (!error)
-		*flags = found;
-	return error;
-}
-
-cudaError_t hand_cudaGraphExecChildGraphNodeSetParams(
-	cudaGraphExec_t hGraphExec, cudaGraphNode_t node, cudaGraph_t childGraph)
-{
-	return RUNTIME_DRIVER(cuGraphExecChildGraphNodeSetParams(
-		(CUgraphExec)hGraphExec, (CUgraphNode)node, (CUgraph)childGraph));
-}
-
-cudaError_t hand_cudaGraphNodeSetEnabled(
-	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled)
-{
-	return RUNTIME_DRIVER(
-		cuGraphNodeSetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled));
-}
-
-cudaError_t hand_cudaGraphNodeGetEnabled(
-	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int *isEnabled)
-{
-	return RUNTIME_DRIVER(
-		cuGraphNodeGetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled));
-}
-
 /* ---- memory of graphs ---- */
-
-cudaError_t hand_cudaDeviceGraphMemTrim(int device)
-{
-	CUdevice dev;
-	cudaError_t error = runtime_device(device, &dev);
-
-	return error ? error : runtime_status(cuDeviceGraphMemTrim(dev));
-}
-
-cudaError_t hand_cudaDeviceGetGraphMemAttribute(
-	int device, enum cudaGraphMemAttributeType attr, void *value)
-{
-	CUdevice dev;
-	cudaError_t error = runtime_device(device, &dev);
-
-	if (error)
-		return error;
-	return runtime_status(
-		cuDeviceGetGraphMemAttribute(dev, (CUgraphMem_attribute)attr, value));
-}
-
-cudaError_t hand_cudaDeviceSetGraphMemAttribute(
-	int device, enum cudaGraphMemAttributeType attr, void *value)
-{
-	CUdevice dev;
-	cudaError_t error = runtime_device(device, &dev);
-
-	if (error)
-		return error;
-	return runtime_status(
-		cuDeviceSetGraphMemAttribute(dev, (CUgraphMem_attribute)attr, value));
-}

@@ -10,79 +10,6 @@
 
 /* ---- empty nodes, child graphs, events ---- */
 
-cudaError_t hand_cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-	const cudaGraphNode_t *pDependencies, size_t numDependencies)
-{
-	return RUNTIME_DRIVER(cuGraphAddEmptyNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
-		(const CUgraphNode *)pDependencies, numDependencies));
-}
-
-cudaError_t hand_cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaGraph_t childGraph)
-{
-	return RUNTIME_DRIVER(cuGraphAddChildGraphNode((CUgraphNode *)pGraphNode,
-		(CUgraph)graph, (const CUgraphNode *)pDependencies, numDependencies,
-		(CUgraph)childGraph));
-}
-
-cudaError_t hand_cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *pGraph)
-{
-	return RUNTIME_DRIVER(
-		cuGraphChildGraphNodeGetGraph((CUgraphNode)node, (CUgraph *)pGraph));
-}
-
-cudaError_t hand_cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event)
-{
-	return RUNTIME_DRIVER(
-		cuGraphAddEventRecordNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
-			(const CUgraphNode *)pDependencies, numDependencies, (CUevent)event));
-}
-
-cudaError_t hand_cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out)
-{
-	return RUNTIME_DRIVER(
-		cuGraphEventRecordNodeGetEvent((CUgraphNode)node, (CUevent *)event_out));
-}
-
-cudaError_t hand_cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
-{
-	return RUNTIME_DRIVER(
-		cuGraphEventRecordNodeSetEvent((CUgraphNode)node, (CUevent)event));
-}
-
-cudaError_t hand_cudaGraphExecEventRecordNodeSetEvent(
-	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event)
-{
-	return RUNTIME_DRIVER(cuGraphExecEventRecordNodeSetEvent(
-		(CUgraphExec)hGraphExec, (CUgraphNode)hNode, (CUevent)event));
-}
-
-cudaError_t hand_cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event)
-{
-	return RUNTIME_DRIVER(cuGraphAddEventWaitNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
-		(const CUgraphNode *)pDependencies, numDependencies, (CUevent)event));
-}
-
-cudaError_t hand_cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out)
-{
-	return RUNTIME_DRIVER(
-		cuGraphEventWaitNodeGetEvent((CUgraphNode)node, (CUevent *)event_out));
-}
-
-cudaError_t hand_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
-{
-	return RUNTIME_DRIVER(cuGraphEventWaitNodeSetEvent((CUgraphNode)node, (CUevent)event));
-}
-
-cudaError_t hand_cudaGraphExecEventWaitNodeSetEvent(
-	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event)
-{
-	return RUNTIME_DRIVER(cuGraphExecEventWaitNodeSetEvent(
-		(CUgraphExec)hGraphExec, (CUgraphNode)hNode, (CUevent)event));
-}
-
 /* ---- kernels ---- */
 
 /* After runtime_enter. */
@@ -209,13 +136,6 @@ cudaError_t hand_cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t
 		runtime_thread.bound));
 }
 
-cudaError_t hand_cudaGraphMemsetNodeGetParams(
-	cudaGraphNode_t node, struct cudaMemsetParams *pNodeParams)
-{
-	return RUNTIME_DRIVER(cuGraphMemsetNodeGetParams(
-		(CUgraphNode)node, (CUDA_MEMSET_NODE_PARAMS *)(void *)pNodeParams));
-}
-
 cudaError_t hand_cudaGraphMemsetNodeSetParams(
 	cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams)
 {
@@ -251,36 +171,6 @@ _Static_assert(sizeof(struct cudaHostNodeParams) == sizeof(CUDA_HOST_NODE_PARAMS
 		       offsetof(struct cudaHostNodeParams, userData) ==
 			       offsetof(CUDA_HOST_NODE_PARAMS, userData),
 	"host functions");
-
-cudaError_t hand_cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-	const cudaGraphNode_t *pDependencies, size_t numDependencies,
-	const struct cudaHostNodeParams *pNodeParams)
-{
-	return RUNTIME_DRIVER(cuGraphAddHostNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
-		(const CUgraphNode *)pDependencies, numDependencies,
-		(const CUDA_HOST_NODE_PARAMS *)(const void *)pNodeParams));
-}
-
-cudaError_t hand_cudaGraphHostNodeGetParams(
-	cudaGraphNode_t node, struct cudaHostNodeParams *pNodeParams)
-{
-	return RUNTIME_DRIVER(cuGraphHostNodeGetParams(
-		(CUgraphNode)node, (CUDA_HOST_NODE_PARAMS *)(void *)pNodeParams));
-}
-
-cudaError_t hand_cudaGraphHostNodeSetParams(
-	cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
-{
-	return RUNTIME_DRIVER(cuGraphHostNodeSetParams(
-		(CUgraphNode)node, (const CUDA_HOST_NODE_PARAMS *)(const void *)pNodeParams));
-}
-
-cudaError_t hand_cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
-	cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
-{
-	return RUNTIME_DRIVER(cuGraphExecHostNodeSetParams((CUgraphExec)hGraphExec,
-		(CUgraphNode)node, (const CUDA_HOST_NODE_PARAMS *)(const void *)pNodeParams));
-}
 
 /* ---- nodes of whatever type ---- */
 

@@ -9,17 +9,6 @@
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "");
 _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "");
 
-cudaError_t hand_cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr)
-{
-	cudaError_t error = runtime_enter();
-
-	if (!handle)
-		return cudaErrorInvalidValue;
-	return error ? error
-		     : runtime_status(cuIpcGetMemHandle(
-			       (CUipcMemHandle *)handle, (CUdeviceptr)devPtr));
-}
-
 cudaError_t hand_cudaIpcOpenMemHandle(
 	void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags)
 {
@@ -35,24 +24,6 @@ cudaError_t hand_cudaIpcOpenMemHandle(
 	if (!error)
 		*devPtr = (void *)address;
 	return error;
-}
-
-cudaError_t hand_cudaIpcCloseMemHandle(void *devPtr)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuIpcCloseMemHandle((CUdeviceptr)devPtr));
-}
-
-cudaError_t hand_cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
-{
-	cudaError_t error = runtime_enter();
-
-	if (!handle)
-		return cudaErrorInvalidValue;
-	return error ? error
-		     : runtime_status(
-			       cuIpcGetEventHandle((CUipcEventHandle *)handle, (CUevent)event));
 }
 
 cudaError_t hand_cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)

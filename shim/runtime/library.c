@@ -10,27 +10,6 @@
 
 _Static_assert((int)cudaLibraryBinaryIsPreserved == CU_LIBRARY_BINARY_IS_PRESERVED, "options");
 
-/* The runtime's JIT options have the driver's numbers; copied, since the enums differ. */
-cudaError_t hand_cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
-	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
-	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
-	unsigned int numLibraryOptions)
-{
-	return RUNTIME_DRIVER(cuLibraryLoadData((CUlibrary *)library, code,
-		(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
-		(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
-}
-
-cudaError_t hand_cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
-	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
-	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
-	unsigned int numLibraryOptions)
-{
-	return RUNTIME_DRIVER(cuLibraryLoadFromFile((CUlibrary *)library, fileName,
-		(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
-		(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
-}
-
 cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library)
 {
 	CUkernel *kernels = NULL;
@@ -77,13 +56,6 @@ cudaError_t hand_cudaLibraryGetGlobal(
 	if (!error && dptr)
 		*dptr = (void *)address;
 	return error;
-}
-
-cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuLibraryGetKernelCount(count, (CUlibrary)lib));
 }
 
 cudaError_t hand_cudaLibraryEnumerateKernels(

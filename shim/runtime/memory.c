@@ -64,13 +64,6 @@ cudaError_t hand_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaE
 	return error;
 }
 
-cudaError_t hand_cudaMemGetInfo(size_t *free, size_t *total)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuMemGetInfo(free, total));
-}
-
 _Static_assert(cudaHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE &&
 		       cudaHostAllocMapped == CU_MEMHOSTALLOC_DEVICEMAP &&
 		       cudaHostAllocWriteCombined == CU_MEMHOSTALLOC_WRITECOMBINED,
@@ -92,30 +85,11 @@ cudaError_t hand_cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
 	return size ? runtime_status(cuMemHostAlloc(pHost, size, flags)) : cudaSuccess;
 }
 
-cudaError_t hand_cudaMallocHost(void **ptr, size_t size)
-{
-	return hand_cudaHostAlloc(ptr, size, cudaHostAllocDefault);
-}
-
 cudaError_t hand_cudaFreeHost(void *ptr)
 {
 	cudaError_t error = runtime_enter();
 
 	return error || !ptr ? error : runtime_status(cuMemFreeHost(ptr));
-}
-
-cudaError_t hand_cudaHostRegister(void *ptr, size_t size, unsigned int flags)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuMemHostRegister(ptr, size, flags));
-}
-
-cudaError_t hand_cudaHostUnregister(void *ptr)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuMemHostUnregister(ptr));
 }
 
 cudaError_t hand_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags)
@@ -131,13 +105,6 @@ cudaError_t hand_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned 
 	if (!error)
 		*pDevice = (void *)address;
 	return error;
-}
-
-cudaError_t hand_cudaHostGetFlags(unsigned int *pFlags, void *pHost)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuMemHostGetFlags(pFlags, pHost));
 }
 
 cudaError_t hand_cudaPointerGetAttributes(

@@ -78,6 +78,14 @@ static inline cudaError_t register_function(const void *func, CUfunction *functi
 	return likely(symbol) ? register_bound(symbol, function) : register_unknown(func);
 }
 
+/* The same, and the context that it needs. */
+static inline cudaError_t runtime_function(const void *func, CUfunction *function)
+{
+	cudaError_t error = runtime_enter();
+
+	return error ? error : register_function(func, function);
+}
+
 /* What the program calls a function that was launched once: the way back. NULL: nothing. */
 const void *register_host(CUfunction function);
 /* The CUkernel of FUNC; cudaErrorInvalidDeviceFunction for a cudaFunction_t too. */

@@ -4,7 +4,7 @@ RUNTIME_SRCS := $(wildcard shim/runtime/*.c)
 
 define runtime_objects
 RUNTIME$(1)_OBJS := $$(patsubst %.c,$$(OBJ)/cudart$(1)/%.o, \
-	$$(RUNTIME_SRCS) shim/generated/cudart_stubs.c)
+	$$(RUNTIME_SRCS) $$(addprefix shim/generated/,cudart_stubs.c cudart_forms.c))
 $$(OBJ)/cudart$(1)/%.o: %.c | $$(CACHE)/.complete
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)

@@ -12,24 +12,6 @@ _Static_assert(cudaEventBlockingSync == CU_EVENT_BLOCKING_SYNC &&
 		       cudaEventInterprocess == CU_EVENT_INTERPROCESS,
 	"event flags");
 
-cudaError_t hand_cudaStreamCreate(cudaStream_t *pStream)
-{
-	return hand_cudaStreamCreateWithFlags(pStream, cudaStreamDefault);
-}
-
-cudaError_t hand_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuStreamCreate((CUstream *)pStream, flags));
-}
-
-cudaError_t hand_cudaStreamCreateWithPriority(
-	cudaStream_t *pStream, unsigned int flags, int priority)
-{
-	return RUNTIME_DRIVER(cuStreamCreateWithPriority((CUstream *)pStream, flags, priority));
-}
-
 cudaError_t hand_cudaStreamDestroy(cudaStream_t stream)
 {
 	cudaError_t error = runtime_enter();
@@ -38,27 +20,6 @@ cudaError_t hand_cudaStreamDestroy(cudaStream_t stream)
 	if (!error && (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread))
 		return cudaErrorInvalidResourceHandle;
 	return error ? error : runtime_status(cuStreamDestroy((CUstream)stream));
-}
-
-cudaError_t hand_cudaStreamGetPriority(cudaStream_t hStream, int *priority)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuStreamGetPriority((CUstream)hStream, priority));
-}
-
-cudaError_t hand_cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuStreamGetFlags((CUstream)hStream, flags));
-}
-
-cudaError_t hand_cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuStreamGetId((CUstream)hStream, streamId));
 }
 
 cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device)
@@ -101,56 +62,6 @@ cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device)
 _Static_assert(
 	sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue), "attribute layout");
 
-cudaError_t hand_cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error
-		     : runtime_status(cuStreamCopyAttributes((CUstream)dst, (CUstream)src));
-}
-
-cudaError_t hand_cudaStreamGetAttribute(
-	cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out)
-{
-	return RUNTIME_DRIVER(cuStreamGetAttribute(
-		(CUstream)hStream, (CUstreamAttrID)attr, (CUstreamAttrValue *)value_out));
-}
-
-cudaError_t hand_cudaStreamSetAttribute(
-	cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value)
-{
-	return RUNTIME_DRIVER(cuStreamSetAttribute(
-		(CUstream)hStream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)value));
-}
-
-cudaError_t hand_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
-{
-	return RUNTIME_DRIVER(cuStreamWaitEvent((CUstream)stream, (CUevent)event, flags));
-}
-
-cudaError_t hand_cudaStreamSynchronize(cudaStream_t stream)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuStreamSynchronize((CUstream)stream));
-}
-
-cudaError_t hand_cudaStreamQuery(cudaStream_t stream)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuStreamQuery((CUstream)stream));
-}
-
-cudaError_t hand_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error
-		     : runtime_status(
-			       cuLaunchHostFunc((CUstream)stream, (CUhostFn)fn, userData));
-}
-
 /* The runtime's callback takes a cudaError_t where the driver's takes a CUresult. */
 struct callback {
 	cudaStreamCallback_t function;
@@ -186,60 +97,5 @@ cudaError_t hand_cudaStreamAddCallback(
 	return error;
 }
 
-cudaError_t hand_cudaEventCreate(cudaEvent_t *event)
-{
-	return hand_cudaEventCreateWithFlags(event, cudaEventDefault);
-}
-
-cudaError_t hand_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuEventCreate((CUevent *)event, flags));
-}
-
-cudaError_t hand_cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuEventRecord((CUevent)event, (CUstream)stream));
-}
-
-cudaError_t hand_cudaEventRecordWithFlags(
-	cudaEvent_t event, cudaStream_t stream, unsigned int flags)
-{
-	return RUNTIME_DRIVER(cuEventRecordWithFlags((CUevent)event, (CUstream)stream, flags));
-}
-
-cudaError_t hand_cudaEventQuery(cudaEvent_t event)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuEventQuery((CUevent)event));
-}
-
-cudaError_t hand_cudaEventSynchronize(cudaEvent_t event)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuEventSynchronize((CUevent)event));
-}
-
-cudaError_t hand_cudaEventDestroy(cudaEvent_t event)
-{
-	cudaError_t error = runtime_enter();
-
-	return error ? error : runtime_status(cuEventDestroy((CUevent)event));
-}
-
-cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
-{
-	return RUNTIME_DRIVER(cuEventElapsedTime(ms, (CUevent)start, (CUevent)end));
-}
-
 #if CUDART_VERSION < 13000
-cudaError_t hand_cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t end)
-{
-	return hand_cudaEventElapsedTime(ms, start, end);
-}
 #endif

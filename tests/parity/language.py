@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
 
 import generate  # noqa: E402
-from generator import agent, api, shim, wire  # noqa: E402
+from generator import agent, api, forms, shim, wire  # noqa: E402
 
 HEAD = "type int i32\ntype size_t u64\ntype CUstream stream\nfamily cuda ops 256..300\n"
 
@@ -23,6 +23,7 @@ def read(text):
         description = api.Api()
         api.read(file.name, "x.api", description)
         api.check(description)
+        forms.files(description)
         return description
 
 
@@ -45,6 +46,8 @@ REFUSED = [
     ("local cuX(void) same(cuY);", "same(cuY): no such entry"),
     ("post 256 cuX(void) forgets(cuY);", "forgets(cuY): no such entry with an opcode"),
     ("post 256 cuX(out int *value);", "a post brings nothing back"),
+    ("local cuX(int a) as(cuX(a, 1));", "as(cuX): it takes 1 arguments"),
+    ("local cuX(int a) as(1);", "as(1): no call"),
     ("type CUgizmo opal", "x.api:5: type CUgizmo opal: no representation"),
 ]
 

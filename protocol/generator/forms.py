@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that are a form of another one, as(TARGET) or as(TARGET(ARGUMENT, …)): hand_NAME, made.
+
+TARGET is a function of the same family, a function of the driver (for the runtime), or one of the
+room's own that its forms.h declares.  An argument is a parameter, null_stream or a constant.
+"""
+import re
+
+from . import text
+from .api import ApiError, abis, split_top
+
+ROOMS = {"cuda": "driver", "cudart": "runtime"}
+
+
+def room(family):
+    return f"shim/{ROOMS.get(family, f'libraries/{family}')}"
+
+
+def target(entry):
+    """(name, [argument])"""
+    match = re.match(r"([A-Za-z_]\w*)(?:\((.*)\))?$", entry.options["as"])
+    if not match:
+        raise ApiError(f"{entry.origin}: {entry.name}: as({entry.options['as']}): no call")
+    if match.group(2) is None:
+        return match.group(1), [p.name for p in entry.params]
+    return match.group(1), split_top(match.group(2))
+
+
+def files(api):
+    out = {}
+    for family in sorted({e.family for e in api.entries if e.has("as")}):
+        entries = [e for e in api.of(family) if e.has("as")]
+        body = driver_form if family == "cudart" else plain_form
+        out[f"{family}_forms.c"] = text.head(
+            f"Functions of {family}.api that are a form of another one, called with what its as()\n"
+            "says.", None, [f'"{room(family)}/forms.h"']) + text.by_major(
+                [(abis(e), "\n" + body(api, e)) for e in entries])
+    return out
+
+
+def head_of(entry):
+    """The definition's first lines."""
+    extra = []
+    if entry.twin and not entry.streams:
+        extra = ["cudaStream_t null_stream" if entry.family == "cudart" else "CUstream null_stream"]
+    return text.prototype(entry.result, f"hand_{entry.name}",
+                          [p.declaration for p in entry.params] + extra or ["void"], "\n{\n")
+
+
+def unused(entry, args):
+    """Parameters that the target does not get."""
+    words = set(re.findall(r"\w+", " ".join(args)))
+    names = [p.name for p in entry.params]
+    if entry.twin and not entry.streams:
+        names.append("null_stream")
+    return "".join(f"\t(void){n};\n" for n in names if n not in words)
+
+
+def plain_form(api, entry):
+    name, args = target(entry)
+    other = api.find(name)
+    if other:
+        if len(other.params) != len(args):
+            raise ApiError(f"{entry.origin}: {entry.name}: as({name}): it takes "
+                           f"{len(other.params)} arguments")
+        name = f"hand_{name}"
+    out = head_of(entry) + unused(entry, args)
+    return out + text.wrap(f"\treturn {name}(", args, ");") + "\n}\n"
+
+
+def kind(param):
+    return re.sub(r"\s+", "", re.sub(r"\bunsigned\b(?! (int|long|char|short))", "unsigned int",
+                                     param.type))
+
+
+class Conversion:
+    """The arguments of a driver function, made from those of a runtime function by their types."""
+
+    def __init__(self, entry, other, args):
+        self.locals, self.steps, self.asserts, self.args = [], [], [], []
+        params = {p.name: p for p in entry.params}
+        for arg, to in zip(args, other.params):
+            self.args.append(self.convert(params[arg], to) if arg in params else arg)
+
+    def convert(self, p, to):
+        if to.type == "CUdevice" and p.type == "int":
+            return self.found(p, "CUdevice", "runtime_device")
+        if to.type == "CUfunction" and p.stars:
+            return self.found(p, "CUfunction", "runtime_function")
+        if kind(p) == kind(to) or p.type.replace("const ", "") == to.type.replace("const ", ""):
+            return p.name
+        if "void" not in (p.base, to.base) and p.stars and to.stars:
+            self.asserts.append(f'_Static_assert(sizeof({p.base}) == sizeof({to.base}), "");\n')
+        return f"({to.type}){p.name}"
+
+    def found(self, p, c_type, by):
+        """One that must be looked up, which enters by itself."""
+        self.locals.append(f"{c_type} {p.name}_found;")
+        self.steps.append(f"{by}({p.name}, &{p.name}_found)")
+        return f"{p.name}_found"
+
+
+def driver_form(api, entry):
+    name, args = target(entry)
+    other = api.find(name)
+    if not other or other.family != "cuda":
+        return plain_form(api, entry)
+    if len(other.params) != len(args):
+        raise ApiError(f"{entry.origin}: {entry.name}: as({name}): it takes {len(other.params)} "
+                       "arguments")
+    c = Conversion(entry, other, args)
+    outs = [p.name for p in entry.params if p.mark == "out"]
+    out = "".join(c.asserts) + head_of(entry)
+    if not c.steps and not outs:
+        return out + unused(entry, args) + text.wrap(
+            f"\treturn RUNTIME_DRIVER({name}(", c.args, "));") + "\n}\n"
+    out += "".join(f"\t{line}\n" for line in c.locals)
+    steps = c.steps or ["runtime_enter()"]
+    out += f"\tcudaError_t error = {steps[0]};\n\n" + unused(entry, args)
+    out += "".join(f"\tif (!error)\n\t\terror = {step};\n" for step in steps[1:])
+    if outs:
+        out += text.wrap("\tif (", [f"!{n}" for n in outs], ")", "\t    ", " ||")
+        out += "\n\t\treturn cudaErrorInvalidValue;\n"
+    out += "\tif (error)\n\t\treturn error;\n"
+    return out + text.wrap(f"\treturn runtime_status({name}(", c.args, "));") + "\n}\n"
+
+
+def generated(entry):
+    """Whether the shim's half of a function that is served is made from its description."""
+    written = entry.verb == "local" or "shim" in entry.options.get("hand", "").split(",")
+    return entry.has("as") or entry.has("same") or not written
+
+
+def counts(api, families):
+    """(functions whose body is generated, functions that are served)"""
+    served = [e for family in families for e in api.of(family) if e.verb != "refused"]
+    return sum(generated(e) for e in served), len(served)
