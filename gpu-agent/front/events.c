@@ -11,8 +11,9 @@
 /* A deadline that came up while deadlines were looked at is met this much late at most. */
 #define EVENTS_LONGEST_MS 1000
 
-int events_open(struct events *events, struct error *error)
+int events_open(struct events *events, void *owner, struct error *error)
 {
+	events->owner = owner;
 	events->epoll = epoll_create1(EPOLL_CLOEXEC);
 	return events->epoll < 0 ? error_set(error, errno, "epoll_create1") : 0;
 }
@@ -25,6 +26,7 @@ int events_watch(struct events *events, struct watch *watch, int fd, uint32_t ma
 	if (epoll_ctl(events->epoll, EPOLL_CTL_ADD, fd, &event))
 		return -errno;
 	watch->fd = fd;
+	watch->owner = events->owner;
 	watch->ready = ready;
 	return 0;
 }

@@ -10,20 +10,22 @@
 
 #include "common/error.h"
 
-/* Owners recover themselves from the watch inside them. */
-#define events_owner(watch, type, member)                                                      \
+/* The struct that a watch is a member of. */
+#define events_container(watch, type, member)                                                  \
 	((type *)(void *)((char *)(watch) - offsetof(type, member)))
 
 struct events {
 	int epoll;
+	void *owner; /* of the loop and of its watches */
 };
 
 struct watch {
-	int fd; /* -1: not watched */
+	int fd;	     /* -1: not watched */
+	void *owner; /* as events_open got it */
 	void (*ready)(struct watch *watch, uint32_t mask);
 };
 
-int events_open(struct events *events, struct error *error);
+int events_open(struct events *events, void *owner, struct error *error);
 
 /* mask: EPOLLIN …, level-triggered. The watch must stay where it is until events_forget; fd
  * still belongs to the caller. 0 or -errno. */

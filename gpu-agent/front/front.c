@@ -24,8 +24,6 @@
 
 #define TELL_MS 200
 
-static struct front *the_front; /* the one that the control socket's watch belongs to */
-
 void front_clean(char *out, size_t n, const char *text, size_t text_size)
 {
 	size_t i;
@@ -167,7 +165,7 @@ static void handle_control(struct front *front, struct control *c, int fd)
 
 static void control_ready(struct watch *watch, uint32_t mask)
 {
-	struct front *front = the_front;
+	struct front *front = watch->owner;
 
 	(void)mask;
 	for (;;) {
@@ -217,7 +215,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 
 static int open_all(struct front *front, struct error *error)
 {
-	int ret = events_open(&front->events, error);
+	int ret = events_open(&front->events, front, error);
 
 	if (!ret)
 		ret = events_watch(&front->events, &front->control, AGENT_FD_SOCKET, EPOLLIN,
@@ -245,7 +243,6 @@ int front_main(const struct agent_config *config)
 	front.config = config;
 	front.started = time(NULL);
 	front.ledger.limit = config->memory_limit;
-	the_front = &front;
 	if (open_all(&front, &error)) {
 		fprintf(stderr, "gpu-agent: front: %s\n", error.text);
 		return 1;

@@ -24,8 +24,6 @@
 #define ACCEPTS_A_TURN 64
 #define LINGER_NS (1000 * FRONT_MS)
 
-static struct front *hello_front; /* the one that the listeners' watches belong to */
-
 const char *refusal_name(enum refusal refusal)
 {
 	static const char *const names[REFUSALS] = {
@@ -246,8 +244,8 @@ static void linger(struct front *front, struct hello_slot *slot)
 
 static void hello_ready(struct watch *watch, uint32_t mask)
 {
-	struct hello_slot *slot = events_owner(watch, struct hello_slot, watch);
-	struct front *front = hello_front;
+	struct hello_slot *slot = events_container(watch, struct hello_slot, watch);
+	struct front *front = watch->owner;
 	ssize_t n;
 
 	(void)mask;
@@ -293,7 +291,7 @@ static struct hello_slot *make_room(struct front *front, const struct transport_
 
 static void listener_ready(struct watch *watch, uint32_t mask)
 {
-	struct front *front = hello_front;
+	struct front *front = watch->owner;
 	size_t which = (size_t)(watch - front->listeners);
 
 	(void)mask;
@@ -345,7 +343,6 @@ int hello_open(struct front *front, struct error *error)
 {
 	const struct transport_listening *listening = &front->config->listening;
 
-	hello_front = front;
 	front->slots = calloc(HELLO_SLOTS, sizeof(*front->slots));
 	if (!front->slots)
 		return error_set(error, ENOMEM, "slots for connections");

@@ -131,7 +131,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 static void http_ready(struct watch *watch, uint32_t mask)
 {
 	(void)mask;
-	MHD_run(events_owner(watch, struct http, watch)->daemon);
+	MHD_run(events_container(watch, struct http, watch)->daemon);
 }
 
 /* --- connections -------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static struct http_slot *make_room(struct http *http, const struct transport_pee
 
 static void listener_ready(struct watch *watch, uint32_t mask)
 {
-	struct http *http = events_owner(watch, struct http, listener);
+	struct http *http = events_container(watch, struct http, listener);
 
 	(void)mask;
 	for (int i = 0; i < HTTP_ACCEPTS_A_TURN; i++) {

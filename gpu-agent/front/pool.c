@@ -40,8 +40,6 @@
  * nobody. */
 #define LOOKS_SILENT 6
 
-static struct front *pool_front; /* the one that the workers' watches belong to */
-
 const char *worker_state_name(enum worker_state state)
 {
 	static const char *const names[WORKER_STATES] = {
@@ -54,7 +52,6 @@ int pool_open(struct front *front, struct error *error)
 {
 	struct pool *pool = &front->pool;
 
-	pool_front = front;
 	pool->room = front->config->max_sessions + front->config->warm_workers + POOL_SLACK;
 	pool->workers = calloc(pool->room, sizeof(*pool->workers));
 	if (!pool->workers)
@@ -323,8 +320,8 @@ static void handle(struct front *front, struct pool_worker *worker, struct hando
 
 static void handoff_ready(struct watch *watch, uint32_t mask)
 {
-	struct pool_worker *worker = events_owner(watch, struct pool_worker, handoff);
-	struct front *front = pool_front;
+	struct pool_worker *worker = events_container(watch, struct pool_worker, handoff);
+	struct front *front = watch->owner;
 
 	(void)mask;
 	for (int i = 0; i < DATAGRAMS_A_TURN && watch->fd >= 0; i++) {

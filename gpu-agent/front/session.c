@@ -22,8 +22,6 @@
 /* How long a worker may outlive its client: it ends by itself within seconds (watchdog.c). */
 #define GONE_NS (4000 * FRONT_MS)
 
-static struct front *session_front; /* the one that the sessions' watches belong to */
-
 const char *session_state_name(enum session_state state)
 {
 	static const char *const names[] = {"free", "waiting", "joining", "running", "ending"};
@@ -35,7 +33,6 @@ int session_open_table(struct front *front, struct error *error)
 {
 	uint32_t n = front->config->max_sessions;
 
-	session_front = front;
 	front->sessions = calloc(n, sizeof(*front->sessions));
 	front->pods = calloc(n, sizeof(*front->pods));
 	front->late = calloc(SESSIONS_LATE, sizeof(*front->late));
@@ -84,10 +81,10 @@ static void give_up(struct front *front, struct session *session, const char *wh
 /* Before the hand-over the client has nothing to say: bytes are a fault, the end is the end. */
 static void commands_ready(struct watch *watch, uint32_t mask)
 {
-	struct session *session = events_owner(watch, struct session, commands);
+	struct session *session = events_container(watch, struct session, commands);
 
 	(void)mask;
-	give_up(session_front, session, "the client closed the connection");
+	give_up(watch->owner, session, "the client closed the connection");
 }
 
 /* The pod is what the client says, but nobody can say it for a pod of another address. */
@@ -202,10 +199,11 @@ struct session *session_next_waiting(struct front *front)
 /* The end of the client's side, or a broken connection; the worker reads it too, if it can. */
 static void client_gone(struct watch *watch, uint32_t mask)
 {
-	struct session *session = events_owner(watch, struct session, commands);
+	struct session *session = events_container(watch, struct session, commands);
+	struct front *front = watch->owner;
 
 	(void)mask;
-	close(events_forget(&session_front->events, watch));
+	close(events_forget(&front->events, watch));
 	session->deadline = wait_now() + GONE_NS;
 }
 

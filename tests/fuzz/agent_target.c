@@ -70,7 +70,7 @@ struct front *target_front(void)
 	memcpy(ports, config.bound, sizeof(ports));
 	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), "socketpair");
 	supervisor = pair[1];
-	must(events_open(&front.events, &error), "epoll");
+	must(events_open(&front.events, &front, &error), "epoll");
 	must(events_watch(&front.events, &front.control, pair[0], EPOLLIN, control_ready),
 		"watch");
 	must(tenants_open(&front, &error), "tenants");
