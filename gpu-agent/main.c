@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 		return role_main(argv[2]);
 	sandbox_hide(); /* it reads the token */
 	log_open("gpu-agent");
-	todo = options_parse(argc, argv, &config, &error);
+	todo = agent_options_parse(argc, argv, &config, &error);
 	if (todo == OPTIONS_DONE)
 		return 0;
 	if (todo == OPTIONS_USAGE || todo == OPTIONS_BAD)

@@ -71,7 +71,7 @@ static int attach_memory(struct channel *channel, struct error *error)
 	layout.state = CHANNEL_OPEN;
 	memcpy(channel->page, &layout, sizeof(layout));
 
-	ret = ring_init(
+	ret = ring_consumer_init(
 		&channel->ring, channel->page, base + layout.ring, layout.ring_size, segments);
 	if (ret < 0)
 		return error_set(error, -ret, "ring");

@@ -32,7 +32,7 @@ static void *heartbeat_main(void *argument)
 	return NULL;
 }
 
-static int heartbeat_start(struct heartbeat *heartbeat)
+static int heartbeat_thread(struct heartbeat *heartbeat)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -46,7 +46,7 @@ static int heartbeat_start(struct heartbeat *heartbeat)
 	return ret;
 }
 
-int heartbeat_open(struct heartbeat *heartbeat, struct error *error)
+int heartbeat_start(struct heartbeat *heartbeat, struct error *error)
 {
 	cleanup_close int fd = memfd_create("vcuda-heartbeat", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct channel_heartbeat *page;
@@ -66,7 +66,7 @@ int heartbeat_open(struct heartbeat *heartbeat, struct error *error)
 		return error_set(error, errno, "sealing the heartbeat");
 	heartbeat->page = page;
 	heartbeat->fd = take_fd(&fd);
-	ret = heartbeat_start(heartbeat);
+	ret = heartbeat_thread(heartbeat);
 	return ret ? error_set(error, ret, "the heartbeat's thread") : 0;
 }
 

@@ -22,7 +22,7 @@ struct heartbeat {
 };
 
 /* Once a process. 0, or -errno with *error. */
-int heartbeat_open(struct heartbeat *heartbeat, struct error *error);
+int heartbeat_start(struct heartbeat *heartbeat, struct error *error);
 /* So many may look from now on. */
 void heartbeat_watched(struct heartbeat *heartbeat, uint32_t count);
 

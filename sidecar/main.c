@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	prctl(PR_SET_DUMPABLE, 0);
 	if (argc > 1 && !strcmp(argv[1], "install"))
 		return install_main(argc - 1, argv + 1);
-	if (options_parse(argc, argv, &options, &command, &error) < 0)
+	if (sidecar_options_parse(argc, argv, &options, &command, &error) < 0)
 		return complain(&error, 2);
 	if (options.dumpable)
 		prctl(PR_SET_DUMPABLE, 1);

@@ -415,7 +415,7 @@ static int parse_flag(int argc, char **argv, int *i, int pass, struct options *o
 	return 0;
 }
 
-int options_parse(int argc, char **argv, struct options *options, enum command *command,
+int sidecar_options_parse(int argc, char **argv, struct options *options, enum command *command,
 	struct error *error)
 {
 	int ret;

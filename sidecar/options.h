@@ -50,7 +50,7 @@ enum command {
 
 /* Defaults, environment, file and arguments together. 0, or -EINVAL with *error naming the
  * flag, or the file and line. */
-int options_parse(int argc, char **argv, struct options *options, enum command *command,
+int sidecar_options_parse(int argc, char **argv, struct options *options, enum command *command,
 	struct error *error);
 
 /* What a file holds, over what is there (for the fuzz target). */

@@ -9,8 +9,8 @@
 
 #define ENTRY_LEAST sizeof(struct frame_header)
 
-int ring_init(struct ring *ring, struct channel_page *page, const void *bytes, uint64_t size,
-	const struct segments *segments)
+int ring_consumer_init(struct ring *ring, struct channel_page *page, const void *bytes,
+	uint64_t size, const struct segments *segments)
 {
 	*ring = (struct ring){.page = page, .bytes = bytes, .size = size, .segments = segments};
 	ring->ends = calloc(size / ENTRY_LEAST, sizeof(*ring->ends));

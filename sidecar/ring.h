@@ -41,8 +41,8 @@ struct ring_entry {
 };
 
 /* `page` and `segments` outlive the ring. -ENOMEM. */
-int ring_init(struct ring *ring, struct channel_page *page, const void *bytes, uint64_t size,
-	const struct segments *segments);
+int ring_consumer_init(struct ring *ring, struct channel_page *page, const void *bytes,
+	uint64_t size, const struct segments *segments);
 void ring_fini(struct ring *ring);
 
 /* Something is there that was not taken. */

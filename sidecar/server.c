@@ -246,7 +246,7 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 	server->spin =
 		server->options.spin == UINT64_MAX ? wait_spin_budget() : server->options.spin;
 	server->started = server->last_process = wait_now();
-	return heartbeat_open(&server->heartbeat, error);
+	return heartbeat_start(&server->heartbeat, error);
 }
 
 int server_run(const struct options *options, struct error *error)

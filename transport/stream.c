@@ -225,7 +225,7 @@ void stream_finish(int fd)
 	shutdown(fd, SHUT_WR);
 }
 
-void stream_reset(int fd)
+void tcp_stream_reset(int fd)
 {
 	struct linger hard = {.l_onoff = 1};
 

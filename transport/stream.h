@@ -25,7 +25,7 @@ void stream_tune(int fd);
 /* What the front does with a connection before it is handed on.  None of these wait. */
 ssize_t stream_read(int fd, void *bytes, size_t n); /* 0: the end; -EAGAIN or another -errno */
 int stream_write(int fd, const void *bytes, size_t n); /* 0: all of it is on its way */
-void stream_finish(int fd); /* the peer reads what was said, then the end */
-void stream_reset(int fd);  /* closing it will leave nothing in the kernel */
+void stream_finish(int fd);    /* the peer reads what was said, then the end */
+void tcp_stream_reset(int fd); /* closing it will leave nothing in the kernel */
 
 #endif

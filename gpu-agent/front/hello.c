@@ -269,7 +269,7 @@ static void hello_ready(struct watch *watch, uint32_t mask)
 static void evict(struct front *front, struct hello_slot *slot)
 {
 	count_refusal(front, REFUSAL_FLOOD, &slot->peer);
-	stream_reset(slot->watch.fd);
+	tcp_stream_reset(slot->watch.fd);
 	drop(front, slot);
 }
 

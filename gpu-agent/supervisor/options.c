@@ -166,13 +166,14 @@ static enum options_do walk(
 			return one;
 		if (one == OPTIONS_CHECK || one == OPTIONS_ASK)
 			todo = one;
-		if (!strcmp(flag->name, "--config") && settings_read(config, value, error))
+		if (!strcmp(flag->name, "--config") &&
+			agent_settings_read(config, value, error))
 			return OPTIONS_BAD;
 	}
 	return todo;
 }
 
-enum options_do options_parse(
+enum options_do agent_options_parse(
 	int argc, char **argv, struct agent_config *config, struct error *error)
 {
 	enum options_do todo, second;

@@ -18,7 +18,7 @@ enum options_do {
 
 /* Fills in *config from defaults, the file that --config names, and the flags, which win
  * wherever they stand. */
-enum options_do options_parse(
+enum options_do agent_options_parse(
 	int argc, char **argv, struct agent_config *config, struct error *error);
 
 #endif

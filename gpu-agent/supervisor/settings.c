@@ -380,7 +380,7 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 	return settings_set(r->config, item->key, value, error);
 }
 
-int settings_read(struct agent_config *config, const char *path, struct error *error)
+int agent_settings_read(struct agent_config *config, const char *path, struct error *error)
 {
 	struct reader r = {.config = config};
 

@@ -12,7 +12,7 @@
 void settings_defaults(struct agent_config *config);
 
 /* Reads PATH over what is in *config. 0, or -errno with "PATH:LINE: …" in *error. */
-int settings_read(struct agent_config *config, const char *path, struct error *error);
+int agent_settings_read(struct agent_config *config, const char *path, struct error *error);
 
 /* One setting, named as in the file with dots ("ports.send"). -EINVAL with *error naming the
  * key and what it takes. */

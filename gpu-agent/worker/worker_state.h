@@ -444,7 +444,7 @@ CUresult stream_drop(struct worker *w, struct worker_stream *stream);
 /* capture.c */
 /* Nothing can be recorded in it now: it is part of a capture, or would be drawn into one. */
 bool capture_of(struct worker *w, const struct worker_stream *stream);
-void capture_stream_gone(struct worker *w, struct worker_stream *stream);
+void worker_capture_stream_gone(struct worker *w, struct worker_stream *stream);
 
 /* graph.c: a graph or an executable graph whose context goes */
 void graph_forget(struct worker *w, enum handle_kind kind, void *object);

@@ -135,7 +135,7 @@ static size_t type_size(int type)
 	}
 }
 
-const struct backend_attribute *backend_find(const struct backend_descriptor *d, int name)
+const struct backend_attribute *soft_backend_find(const struct backend_descriptor *d, int name)
 {
 	for (int i = 0; i < d->count; i++)
 		if (d->attributes[i].name == name)
@@ -145,7 +145,7 @@ const struct backend_attribute *backend_find(const struct backend_descriptor *d,
 
 int64_t backend_integer(const struct backend_descriptor *d, int name, int64_t otherwise)
 {
-	const struct backend_attribute *a = backend_find(d, name);
+	const struct backend_attribute *a = soft_backend_find(d, name);
 
 	if (!a || !a->count)
 		return otherwise;
@@ -158,7 +158,7 @@ int64_t backend_integer(const struct backend_descriptor *d, int name, int64_t ot
 
 double backend_real(const struct backend_descriptor *d, int name, double otherwise)
 {
-	const struct backend_attribute *a = backend_find(d, name);
+	const struct backend_attribute *a = soft_backend_find(d, name);
 
 	if (!a || !a->count)
 		return otherwise;
@@ -169,7 +169,7 @@ double backend_real(const struct backend_descriptor *d, int name, double otherwi
 struct backend_descriptor *backend_nested(
 	const struct backend_descriptor *d, int name, int64_t index, int kind)
 {
-	const struct backend_attribute *a = backend_find(d, name);
+	const struct backend_attribute *a = soft_backend_find(d, name);
 	struct backend_descriptor *nested;
 
 	if (!a || index >= a->count)
@@ -250,7 +250,7 @@ DNN_CALL(cudnnBackendSetAttribute, struct backend_descriptor *descriptor, int na
 	if (!bytes)
 		return CUDNN_STATUS_ALLOC_FAILED;
 	memcpy(bytes, elements, (size_t)count * type_size(type));
-	a = (struct backend_attribute *)(uintptr_t)backend_find(descriptor, name);
+	a = (struct backend_attribute *)(uintptr_t)soft_backend_find(descriptor, name);
 	if (!a)
 		/* Never more than there are rules of a kind. */
 		a = &descriptor->attributes[descriptor->count++];
@@ -342,7 +342,7 @@ DNN_CALL(cudnnBackendGetAttribute, const struct backend_descriptor *descriptor, 
 		return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
 	if (!descriptor->finalized)
 		return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
-	a = backend_find(descriptor, name);
+	a = soft_backend_find(descriptor, name);
 	/* A nested one is filled into one of the caller's, where that is served. */
 	if (!a || a->type == NESTED)
 		return answer(descriptor, name, type, room, count, elements);

@@ -69,7 +69,7 @@ struct backend_descriptor {
 
 /* ---- backend.c ---- */
 
-const struct backend_attribute *backend_find(
+const struct backend_attribute *soft_backend_find(
 	const struct backend_descriptor *descriptor, int name);
 /* The first number of an attribute of integers or enumerators, or of floats; else `otherwise`.
  */

@@ -13,22 +13,22 @@
 /* The attribute's numbers, or NULL if they are not COUNT. */
 static const int64_t *integers(const struct backend_descriptor *d, int name, int64_t count)
 {
-	const struct backend_attribute *a = backend_find(d, name);
+	const struct backend_attribute *a = soft_backend_find(d, name);
 
 	return a && a->count == count ? a->bytes : NULL;
 }
 
 static int finalize_tensor(struct backend_descriptor *d)
 {
-	const struct backend_attribute *dims = backend_find(d, ATTR(TENSOR_DIMENSIONS));
+	const struct backend_attribute *dims = soft_backend_find(d, ATTR(TENSOR_DIMENSIONS));
 	struct backend_tensor t = {.uid = backend_integer(d, ATTR(TENSOR_UNIQUE_ID), 0),
 		.is_virtual = backend_integer(d, ATTR(TENSOR_IS_VIRTUAL), 0),
 		.by_value = backend_integer(d, ATTR(TENSOR_IS_BY_VALUE), 0)};
 	int64_t alignment = backend_integer(d, ATTR(TENSOR_BYTE_ALIGNMENT), 0);
 	const int64_t *strides;
 
-	if (!dims || !backend_find(d, ATTR(TENSOR_UNIQUE_ID)) ||
-		!backend_find(d, ATTR(TENSOR_DATA_TYPE)))
+	if (!dims || !soft_backend_find(d, ATTR(TENSOR_UNIQUE_ID)) ||
+		!soft_backend_find(d, ATTR(TENSOR_DATA_TYPE)))
 		return CUDNN_STATUS_BAD_PARAM;
 	strides = integers(d, ATTR(TENSOR_STRIDES), dims->count);
 	if (!strides || alignment < 1 || (alignment & (alignment - 1)))
@@ -58,8 +58,8 @@ static int finalize_convolution(struct backend_descriptor *d)
 	struct dnn_window w = {.count = (int)count};
 
 	if (count < 1 || !dilations || !strides || !pre || !post ||
-		!backend_find(d, ATTR(CONVOLUTION_COMP_TYPE)) ||
-		!backend_find(d, ATTR(CONVOLUTION_CONV_MODE)))
+		!soft_backend_find(d, ATTR(CONVOLUTION_COMP_TYPE)) ||
+		!soft_backend_find(d, ATTR(CONVOLUTION_CONV_MODE)))
 		return CUDNN_STATUS_BAD_PARAM;
 	for (int i = 0; i < w.count; i++) {
 		if (dilations[i] < 1 || strides[i] < 1 || pre[i] < 0 || post[i] < 0 ||
@@ -88,8 +88,8 @@ static int finalize_pointwise(struct backend_descriptor *d)
 		.swish_beta = backend_real(d, ATTR(POINTWISE_SWISH_BETA), 1),
 		.axis = backend_integer(d, ATTR(POINTWISE_AXIS), -1),
 	};
-	if (!backend_find(d, ATTR(POINTWISE_MODE)) ||
-		!backend_find(d, ATTR(POINTWISE_MATH_PREC)))
+	if (!soft_backend_find(d, ATTR(POINTWISE_MODE)) ||
+		!soft_backend_find(d, ATTR(POINTWISE_MATH_PREC)))
 		return CUDNN_STATUS_BAD_PARAM;
 	return backend_pointwise_inputs(d->pointwise.mode) ? CUDNN_STATUS_SUCCESS
 							   : CUDNN_STATUS_NOT_SUPPORTED;
@@ -98,7 +98,7 @@ static int finalize_pointwise(struct backend_descriptor *d)
 static int finalize_reduction(struct backend_descriptor *d)
 {
 	d->reduction = (int)backend_integer(d, ATTR(REDUCTION_OPERATOR), -1);
-	if (d->reduction < 0 || !backend_find(d, ATTR(REDUCTION_COMP_TYPE)))
+	if (d->reduction < 0 || !soft_backend_find(d, ATTR(REDUCTION_COMP_TYPE)))
 		return CUDNN_STATUS_BAD_PARAM;
 	return dnn_reduce_served(d->reduction) ? CUDNN_STATUS_SUCCESS
 					       : CUDNN_STATUS_NOT_SUPPORTED;
@@ -311,7 +311,7 @@ static int sorted(struct backend_graph *g, struct backend_operation *const *ops,
 
 static int finalize_graph(struct backend_descriptor *d)
 {
-	const struct backend_attribute *a = backend_find(d, ATTR(OPERATIONGRAPH_OPS));
+	const struct backend_attribute *a = soft_backend_find(d, ATTR(OPERATIONGRAPH_OPS));
 	struct backend_operation *ops[BACKEND_OPERATIONS];
 	struct backend_graph *g;
 	int status;
@@ -375,9 +375,10 @@ static int finalize_engine(struct backend_descriptor *d)
 
 static int finalize_pack(const struct backend_descriptor *d)
 {
-	const struct backend_attribute *ids = backend_find(d, ATTR(VARIANT_PACK_UNIQUE_IDS));
+	const struct backend_attribute *ids =
+		soft_backend_find(d, ATTR(VARIANT_PACK_UNIQUE_IDS));
 	const struct backend_attribute *places =
-		backend_find(d, ATTR(VARIANT_PACK_DATA_POINTERS));
+		soft_backend_find(d, ATTR(VARIANT_PACK_DATA_POINTERS));
 
 	if (!ids || !places || ids->count != places->count)
 		return CUDNN_STATUS_BAD_PARAM;
@@ -391,8 +392,8 @@ int backend_finalize(struct backend_descriptor *d)
 	case KIND(CONVOLUTION): return finalize_convolution(d);
 	case KIND(POINTWISE): return finalize_pointwise(d);
 	case KIND(MATMUL):
-		return backend_find(d, ATTR(MATMUL_COMP_TYPE)) ? CUDNN_STATUS_SUCCESS
-							       : CUDNN_STATUS_BAD_PARAM;
+		return soft_backend_find(d, ATTR(MATMUL_COMP_TYPE)) ? CUDNN_STATUS_SUCCESS
+								    : CUDNN_STATUS_BAD_PARAM;
 	case KIND(REDUCTION): return finalize_reduction(d);
 	case KIND(OPERATIONGRAPH): return finalize_graph(d);
 	case KIND(ENGINEHEUR): return finalize_heuristics(d);

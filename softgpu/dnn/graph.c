@@ -212,9 +212,10 @@ static void graph_end(struct dnn_job *job)
 /* Where the variant pack has a tensor; NULL: nowhere. */
 static void *place_of(const struct backend_descriptor *pack, int64_t uid)
 {
-	const struct backend_attribute *ids = backend_find(pack, ATTR(VARIANT_PACK_UNIQUE_IDS));
+	const struct backend_attribute *ids =
+		soft_backend_find(pack, ATTR(VARIANT_PACK_UNIQUE_IDS));
 	const struct backend_attribute *places =
-		backend_find(pack, ATTR(VARIANT_PACK_DATA_POINTERS));
+		soft_backend_find(pack, ATTR(VARIANT_PACK_DATA_POINTERS));
 
 	for (int64_t i = 0; i < ids->count; i++)
 		if (((const int64_t *)ids->bytes)[i] == uid)

@@ -115,7 +115,7 @@ static struct capture *capture_blocking(const struct CUctx_st *context)
 	return NULL;
 }
 
-CUresult capture_use(struct CUstream_st *stream)
+CUresult soft_capture_use(struct CUstream_st *stream)
 {
 	struct capture *c;
 
@@ -128,7 +128,7 @@ CUresult capture_use(struct CUstream_st *stream)
 	return c ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
-CUresult capture_refuse(struct CUstream_st *stream)
+CUresult soft_capture_refuse(struct CUstream_st *stream)
 {
 	if (!stream->capture)
 		return CUDA_SUCCESS;
@@ -160,7 +160,7 @@ bool capture_op(struct CUstream_st *stream, struct op *op)
 	return true;
 }
 
-CUresult capture_record(
+CUresult soft_capture_record(
 	struct CUstream_st *stream, CUevent event, struct event_capture *at, bool external)
 {
 	struct CUgraphNode_st *node;
@@ -189,8 +189,8 @@ static CUresult capture_wait_outside(struct CUstream_st *stream, CUevent event)
 	return CUDA_SUCCESS;
 }
 
-CUresult capture_wait(struct CUstream_st *stream, CUevent event, const struct event_capture *at,
-	bool recorded, bool external, bool *handled)
+CUresult soft_capture_wait(struct CUstream_st *stream, CUevent event,
+	const struct event_capture *at, bool recorded, bool external, bool *handled)
 {
 	struct capture *theirs = at->id ? capture_find(at->id) : NULL;
 
@@ -251,7 +251,7 @@ static void capture_over(struct capture *c)
 	free(c);
 }
 
-void capture_stream_gone(struct CUstream_st *stream)
+void soft_capture_stream_gone(struct CUstream_st *stream)
 {
 	struct capture *c = stream->capture;
 	struct CUgraph_st *graph;
@@ -266,7 +266,7 @@ void capture_stream_gone(struct CUstream_st *stream)
 	graph = c->to_graph ? NULL : c->graph;
 	capture_over(c);
 	if (graph)
-		graph_free(graph);
+		soft_graph_free(graph);
 }
 
 void capture_context_gone(const struct CUctx_st *context)
@@ -279,7 +279,7 @@ void capture_context_gone(const struct CUctx_st *context)
 
 			capture_over(c);
 			if (graph)
-				graph_free(graph);
+				soft_graph_free(graph);
 		}
 	}
 	pthread_mutex_unlock(&queue_lock);
@@ -313,7 +313,7 @@ static CUresult capture_begin(CUstream handle, CUgraph graph, const CUgraphNode 
 		else if (!node_set_add(&stream->tail, dependencies[i]))
 			ret = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!ret) {
-		c->graph = graph ? graph : graph_new();
+		c->graph = graph ? graph : soft_graph_new();
 		if (!c->graph)
 			ret = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -376,7 +376,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	if (!phGraph)
 		return CUDA_ERROR_INVALID_VALUE;
 	*phGraph = NULL;
-	ret = stream_find(hStream, &stream);
+	ret = soft_stream_find(hStream, &stream);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&queue_lock);
@@ -401,7 +401,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 		if (!ret)
 			*phGraph = graph;
 		else if (!kept)
-			graph_free(graph);
+			soft_graph_free(graph);
 	}
 	queue_unref(stream);
 	pthread_mutex_unlock(&queue_lock);
@@ -411,7 +411,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
 	struct CUstream_st *stream;
-	CUresult ret = stream_find(hStream, &stream);
+	CUresult ret = soft_stream_find(hStream, &stream);
 
 	if (ret)
 		return ret;
@@ -439,7 +439,7 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *capt
 
 	if (ret || *captureStatus_out != CU_STREAM_CAPTURE_STATUS_ACTIVE)
 		return ret;
-	ret = stream_find(hStream, &stream);
+	ret = soft_stream_find(hStream, &stream);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&queue_lock);

@@ -73,7 +73,7 @@ CUresult context_current_any(struct CUctx_st **context)
 	return CUDA_SUCCESS;
 }
 
-CUresult context_current(struct CUctx_st **context)
+CUresult soft_context_current(struct CUctx_st **context)
 {
 	CUresult ret = context_current_any(context);
 
@@ -285,7 +285,7 @@ CUresult cuCtxDestroy(CUcontext ctx)
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -418,7 +418,7 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 CUresult cuCtxGetFlags(unsigned int *flags)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -431,7 +431,7 @@ CUresult cuCtxGetFlags(unsigned int *flags)
 CUresult cuCtxSetFlags(unsigned int flags)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;

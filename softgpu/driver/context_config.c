@@ -7,7 +7,7 @@
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -34,7 +34,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -49,7 +49,7 @@ CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -62,7 +62,7 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -75,7 +75,7 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -89,7 +89,7 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -102,13 +102,13 @@ CUresult cuCtxResetPersistingL2Cache(void)
 {
 	struct CUctx_st *context;
 
-	return context_current(&context);
+	return soft_context_current(&context);
 }
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -123,7 +123,7 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinity
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (!ret)
 		ret = context_check(peerContext);
@@ -142,7 +142,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (!ret)
 		ret = context_check(peerContext);

@@ -111,7 +111,7 @@ static void copy_drop(struct op *base)
 	free(base);
 }
 
-enum copy_side copy_side_of(uint64_t address)
+enum copy_side soft_copy_side_of(uint64_t address)
 {
 	const struct range *range;
 	enum copy_side side = COPY_DEVICE;
@@ -233,7 +233,7 @@ static CUresult copy_may(struct CUstream_st *stream, bool refused)
 	if (!refused)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&queue_lock);
-	ret = capture_refuse(stream);
+	ret = soft_capture_refuse(stream);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }

@@ -27,7 +27,8 @@ CUresult copy_dtod(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream strea
 
 CUresult copy_unified(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream, bool sync)
 {
-	return copy_linear(dst, copy_side_of(dst), src, copy_side_of(src), size, stream, sync);
+	return copy_linear(
+		dst, soft_copy_side_of(dst), src, soft_copy_side_of(src), size, stream, sync);
 }
 
 /* Where a side of a 2-D or 3-D copy begins. */
@@ -45,7 +46,7 @@ static CUresult side(CUmemorytype type, const void *host, CUdeviceptr device, ui
 		return CUDA_SUCCESS;
 	case CU_MEMORYTYPE_UNIFIED:
 		*base = device;
-		*which = copy_side_of(device);
+		*which = soft_copy_side_of(device);
 		return CUDA_SUCCESS;
 	case CU_MEMORYTYPE_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
 	default: return CUDA_ERROR_INVALID_VALUE;
@@ -340,7 +341,7 @@ static CUresult operand(const CUmemcpy3DOperand *from, const CUextent3D *extent,
 		return from->type == CU_MEMCPY_OPERAND_TYPE_ARRAY ? CUDA_ERROR_NOT_SUPPORTED
 								  : CUDA_ERROR_INVALID_VALUE;
 	*base = from->op.ptr.ptr;
-	*which = copy_side_of(*base);
+	*which = soft_copy_side_of(*base);
 	*pitch = from->op.ptr.rowLength ? from->op.ptr.rowLength : extent->width;
 	*rows = from->op.ptr.layerHeight ? from->op.ptr.layerHeight : extent->height;
 	return CUDA_SUCCESS;

@@ -13,7 +13,7 @@
 
 #define DRIVER_VERSION 13000
 
-struct device devices[DEVICES_MAX];
+struct device soft_devices[DEVICES_MAX];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_bool initialised;
@@ -32,7 +32,7 @@ static void init(void)
 {
 	cpu_set_t cpus;
 
-	if (!settings_read()) {
+	if (!soft_settings_read()) {
 		init_result = CUDA_ERROR_INVALID_VALUE;
 		return;
 	}
@@ -53,10 +53,10 @@ static void init(void)
 		return;
 	}
 	for (unsigned i = 0; i < settings.devices; i++) {
-		devices[i].ordinal = (int)i;
-		devices[i].default_pool = pool_default(&devices[i]);
-		devices[i].current_pool = devices[i].default_pool;
-		if (!devices[i].default_pool) {
+		soft_devices[i].ordinal = (int)i;
+		soft_devices[i].default_pool = pool_default(&soft_devices[i]);
+		soft_devices[i].current_pool = soft_devices[i].default_pool;
+		if (!soft_devices[i].default_pool) {
 			init_result = CUDA_ERROR_OUT_OF_MEMORY;
 			return;
 		}
@@ -79,7 +79,7 @@ unsigned device_sm_count(void)
 
 struct device *device_get(CUdevice dev)
 {
-	return dev >= 0 && (unsigned)dev < settings.devices ? &devices[dev] : NULL;
+	return dev >= 0 && (unsigned)dev < settings.devices ? &soft_devices[dev] : NULL;
 }
 
 /* The two checks that every call about a device begins with. */

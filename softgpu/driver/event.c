@@ -82,7 +82,7 @@ CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
 	struct CUctx_st *context;
 	struct CUevent_st *event;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -196,7 +196,7 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
 	else if (!object_is(hEvent, OBJECT_EVENT))
 		ret = CUDA_ERROR_INVALID_HANDLE;
 	else if (stream->capture)
-		ret = capture_record(
+		ret = soft_capture_record(
 			stream, hEvent, &hEvent->capture, flags & CU_EVENT_RECORD_EXTERNAL);
 	else
 		ret = event_record_locked(hEvent, stream);
@@ -318,8 +318,8 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	else if (!object_is(hEvent, OBJECT_EVENT))
 		ret = CUDA_ERROR_INVALID_HANDLE;
 	else
-		ret = capture_wait(stream, hEvent, &hEvent->capture, hEvent->stream != NULL,
-			Flags & CU_EVENT_WAIT_EXTERNAL, &handled);
+		ret = soft_capture_wait(stream, hEvent, &hEvent->capture,
+			hEvent->stream != NULL, Flags & CU_EVENT_WAIT_EXTERNAL, &handled);
 	if (!ret && !handled)
 		ret = event_wait_locked(stream, hEvent);
 	queue_unref(stream);

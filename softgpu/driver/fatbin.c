@@ -26,7 +26,7 @@ static uint64_t get(const void *data, size_t at, size_t bytes)
 	return value;
 }
 
-size_t fatbin_size(const void *data, size_t size)
+size_t soft_fatbin_size(const void *data, size_t size)
 {
 	uint64_t header, entries;
 
@@ -41,7 +41,7 @@ size_t fatbin_size(const void *data, size_t size)
 
 bool fatbin_next(const void *data, size_t size, size_t *at, struct fatbin_entry *entry)
 {
-	size_t whole = fatbin_size(data, size);
+	size_t whole = soft_fatbin_size(data, size);
 	uint64_t header, payload, compressed;
 
 	if (!whole)
@@ -160,7 +160,7 @@ static bool elf_section(const void *data, size_t size, const Elf64_Ehdr *header,
 	       (section->sh_offset <= size && section->sh_size <= size - section->sh_offset);
 }
 
-size_t fatbin_elf_size(const void *data, size_t size)
+size_t soft_fatbin_elf_size(const void *data, size_t size)
 {
 	uint64_t sections, segments;
 	Elf64_Ehdr header;

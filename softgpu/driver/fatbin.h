@@ -34,7 +34,7 @@ struct fatbin_entry {
 };
 
 /* The whole of a fat binary as its header has it, or 0 where DATA is none. */
-size_t fatbin_size(const void *data, size_t size);
+size_t soft_fatbin_size(const void *data, size_t size);
 
 /* The next entry; *AT is 0 at first.  False at the end, and where the rest is malformed. */
 bool fatbin_next(const void *data, size_t size, size_t *at, struct fatbin_entry *entry);
@@ -49,7 +49,7 @@ bool fatbin_pick_elf(const void *data, size_t size, struct fatbin_entry *entry);
 char *fatbin_expand(const struct fatbin_entry *entry, size_t *size);
 
 /* The extent of an ELF file as its headers have it, or 0 where DATA is none. */
-size_t fatbin_elf_size(const void *data, size_t size);
+size_t soft_fatbin_elf_size(const void *data, size_t size);
 /* The names of an ELF file's kernels, one after another, each with its NUL; malloc'ed.  NULL:
  * malformed or no memory. */
 char *fatbin_elf_kernels(const void *data, size_t size, size_t *names_size);

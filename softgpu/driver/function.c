@@ -10,12 +10,12 @@ CUresult function_use(CUfunction handle, struct CUctx_st *context, struct CUfunc
 {
 	switch (object_kind(handle)) {
 	case OBJECT_FUNCTION: *function = handle; return CUDA_SUCCESS;
-	case OBJECT_KERNEL: return library_function((CUkernel)handle, context, function);
+	case OBJECT_KERNEL: return soft_library_function((CUkernel)handle, context, function);
 	default: return CUDA_ERROR_INVALID_HANDLE;
 	}
 }
 
-CUresult function_attribute(
+CUresult soft_function_attribute(
 	const struct CUfunc_st *function, CUfunction_attribute attribute, int *value)
 {
 	const struct ptx_kernel_info *info = &function->info;
@@ -95,7 +95,7 @@ CUresult function_set_attribute(
 static CUresult use(CUfunction handle, struct CUfunc_st **function)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	return ret ? ret : function_use(handle, context, function);
 }
@@ -107,7 +107,7 @@ CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfu
 
 	if (ret)
 		return ret;
-	return pi ? function_attribute(function, attrib, pi) : CUDA_ERROR_INVALID_VALUE;
+	return pi ? soft_function_attribute(function, attrib, pi) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)

@@ -24,7 +24,7 @@ struct op *graph_op_copy(const struct op *op)
 	return copy;
 }
 
-struct CUgraph_st *graph_new(void)
+struct CUgraph_st *soft_graph_new(void)
 {
 	struct CUgraph_st *graph = calloc(1, sizeof(*graph));
 
@@ -43,12 +43,12 @@ static void node_free(struct CUgraphNode_st *node)
 	if (node->event)
 		event_let(node->event);
 	if (node->child)
-		graph_free(node->child);
+		soft_graph_free(node->child);
 	node_set_free(&node->after);
 	free(node);
 }
 
-void graph_free(struct CUgraph_st *graph)
+void soft_graph_free(struct CUgraph_st *graph)
 {
 	object_remove(graph);
 	for (size_t i = 0; i < graph->count; i++)
@@ -136,7 +136,7 @@ unsigned graph_mark(const struct node_set *set)
 	return mark;
 }
 
-struct CUgraphNode_st *graph_find(
+struct CUgraphNode_st *soft_graph_find(
 	struct CUgraph_st *graph, const struct CUgraphNode_st *original)
 {
 	for (size_t i = 0; i < graph->count; i++) {
@@ -144,7 +144,7 @@ struct CUgraphNode_st *graph_find(
 
 		if (node == original || node->original == original)
 			return node;
-		inside = node->child ? graph_find(node->child, original) : NULL;
+		inside = node->child ? soft_graph_find(node->child, original) : NULL;
 		if (inside)
 			return inside;
 	}
@@ -176,7 +176,7 @@ static bool clone_node(struct CUgraph_st *clone, const struct CUgraphNode_st *no
 
 struct CUgraph_st *graph_clone(const struct CUgraph_st *graph)
 {
-	struct CUgraph_st *clone = graph_new();
+	struct CUgraph_st *clone = soft_graph_new();
 	bool whole = clone != NULL;
 
 	for (size_t i = 0; whole && i < graph->count; i++)
@@ -189,7 +189,7 @@ struct CUgraph_st *graph_clone(const struct CUgraph_st *graph)
 		whole = !graph_objects_copy(graph->objects, graph->object_count,
 			&clone->objects, &clone->object_count);
 	if (!whole && clone) {
-		graph_free(clone);
+		soft_graph_free(clone);
 		clone = NULL;
 	}
 	return clone;
@@ -203,7 +203,7 @@ CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!phGraph || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	*phGraph = graph_new();
+	*phGraph = soft_graph_new();
 	return *phGraph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -215,7 +215,7 @@ CUresult cuGraphDestroy(CUgraph hGraph)
 	if (!object_is(hGraph, OBJECT_GRAPH) || hGraph->parent || hGraph->capture)
 		ret = CUDA_ERROR_INVALID_VALUE;
 	else
-		graph_free(hGraph);
+		soft_graph_free(hGraph);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }
@@ -241,7 +241,7 @@ CUresult cuGraphNodeFindInClone(
 	pthread_mutex_lock(&queue_lock);
 	if (phNode && object_is(hOriginalNode, OBJECT_NODE) &&
 		object_is(hClonedGraph, OBJECT_GRAPH)) {
-		*phNode = graph_find(hClonedGraph, hOriginalNode);
+		*phNode = soft_graph_find(hClonedGraph, hOriginalNode);
 		if (*phNode)
 			ret = CUDA_SUCCESS;
 	}

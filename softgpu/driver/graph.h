@@ -74,8 +74,8 @@ struct capture {
 };
 
 /* graph.c */
-struct CUgraph_st *graph_new(void);
-void graph_free(struct CUgraph_st *graph);
+struct CUgraph_st *soft_graph_new(void);
+void soft_graph_free(struct CUgraph_st *graph);
 struct CUgraph_st *graph_clone(const struct CUgraph_st *graph);
 /* A node behind AFTER (a copy is kept).  It takes OP and a reference of EVENT, on success. */
 struct CUgraphNode_st *graph_add(struct CUgraph_st *graph, CUgraphNodeType type,
@@ -90,7 +90,7 @@ CUresult graph_objects_copy(const struct user_object_ref *from, size_t count,
 	struct user_object_ref **to, size_t *to_count);
 void graph_objects_drop(struct user_object_ref *objects, size_t count);
 /* The node of a clone that was made from ORIGINAL. */
-struct CUgraphNode_st *graph_find(
+struct CUgraphNode_st *soft_graph_find(
 	struct CUgraph_st *graph, const struct CUgraphNode_st *original);
 
 /* capture.c */
@@ -100,16 +100,16 @@ CUresult capture_unsafe(void);
 /* The same for calls that wait for all of a context. Takes queue_lock itself. */
 CUresult capture_context(const struct CUctx_st *context);
 /* Before anything is put on a stream: INVALIDATED, or IMPLICIT on the legacy stream. */
-CUresult capture_use(struct CUstream_st *stream);
+CUresult soft_capture_use(struct CUstream_st *stream);
 /* The call cannot be captured: UNSUPPORTED where the stream captures. */
-CUresult capture_refuse(struct CUstream_st *stream);
+CUresult soft_capture_refuse(struct CUstream_st *stream);
 bool capture_op(struct CUstream_st *stream, struct op *op);
-CUresult capture_record(
+CUresult soft_capture_record(
 	struct CUstream_st *stream, CUevent event, struct event_capture *at, bool external);
 /* *HANDLED: the wait is part of a capture now, nothing is to be queued. */
-CUresult capture_wait(struct CUstream_st *stream, CUevent event, const struct event_capture *at,
-	bool recorded, bool external, bool *handled);
-void capture_stream_gone(struct CUstream_st *stream);
+CUresult soft_capture_wait(struct CUstream_st *stream, CUevent event,
+	const struct event_capture *at, bool recorded, bool external, bool *handled);
+void soft_capture_stream_gone(struct CUstream_st *stream);
 void capture_context_gone(const struct CUctx_st *context);
 /* The stream's tail becomes this one node. */
 void capture_tail(struct CUstream_st *stream, struct CUgraphNode_st *node);

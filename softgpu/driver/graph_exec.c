@@ -269,7 +269,7 @@ static CUresult exec_capture(struct CUgraphExec_st *exec, struct CUstream_st *st
 	if (!node)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	capture_tail(stream, node);
-	node->child = graph_new();
+	node->child = soft_graph_new();
 	if (!node->child)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	node->child->parent = node;

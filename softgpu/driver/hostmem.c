@@ -25,7 +25,7 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	struct CUctx_st *context;
 	uint64_t address;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -51,7 +51,7 @@ CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 CUresult cuMemFreeHost(void *p)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -66,7 +66,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	struct CUctx_st *context;
 	struct registered *reg;
 	uint64_t start = (uintptr_t)p, end;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -123,7 +123,7 @@ CUresult cuMemHostUnregister(void *p)
 {
 	struct CUctx_st *context;
 	struct range *range;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -189,7 +189,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int 
 	uint64_t address = (uintptr_t)p;
 	struct CUctx_st *context;
 	struct range *range;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -220,7 +220,7 @@ CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
 	struct CUctx_st *context;
 	struct range *range;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;

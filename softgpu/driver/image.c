@@ -110,7 +110,8 @@ static CUresult read_fatbin(
 }
 
 /* SIZE is SIZE_MAX where the caller's call has none: the image says how long it is. */
-CUresult image_read(const void *data, size_t size, struct image *image, struct jit_log *log)
+CUresult soft_image_read(
+	const void *data, size_t size, struct image *image, struct jit_log *log)
 {
 	uint32_t magic;
 	size_t n;
@@ -128,11 +129,11 @@ CUresult image_read(const void *data, size_t size, struct image *image, struct j
 			memcpy(&magic, data, sizeof(magic));
 		}
 		if (magic == FATBIN_MAGIC) {
-			n = fatbin_size(data, size);
+			n = soft_fatbin_size(data, size);
 			return n ? read_fatbin(data, n, image, log) : CUDA_ERROR_INVALID_IMAGE;
 		}
 		if (!memcmp(&magic, "\177ELF", 4)) {
-			n = size == SIZE_MAX ? fatbin_elf_size(data, size) : size;
+			n = size == SIZE_MAX ? soft_fatbin_elf_size(data, size) : size;
 			return n ? refuse_elf(data, n, image, log) : CUDA_ERROR_INVALID_IMAGE;
 		}
 	}

@@ -304,7 +304,7 @@ CUresult launch_op_new(const CUDA_KERNEL_NODE_PARAMS *p, struct op **out)
 
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	ret = context_current(&context);
+	ret = soft_context_current(&context);
 	if (!ret && p->ctx && p->ctx != context)
 		ret = CUDA_ERROR_NOT_SUPPORTED; /* one context a graph */
 	if (!ret)

@@ -101,7 +101,7 @@ static CUresult learn(struct CUlib_st *library, struct jit_log *log)
 {
 	struct CUctx_st *context;
 	struct CUmod_st *module;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 	bool borrowed = ret == CUDA_ERROR_INVALID_CONTEXT;
 
 	if (library->listed)
@@ -145,7 +145,7 @@ static CUresult load(CUlibrary *out, const void *data, size_t size, CUjit_option
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&library->lock, NULL);
 	jit_log_init(&log, count, options, values);
-	ret = image_read(data, size, &library->image, &log);
+	ret = soft_image_read(data, size, &library->image, &log);
 	if (!ret)
 		ret = learn(library, &log);
 	if (!ret && !object_add(library, OBJECT_LIBRARY))
@@ -221,7 +221,7 @@ CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	CUresult ret = library_check(library);
 
 	if (!ret)
-		ret = context_current(&context);
+		ret = soft_context_current(&context);
 	if (ret)
 		return ret;
 	return pMod ? instance(library, context, NULL, pMod) : CUDA_ERROR_INVALID_VALUE;
@@ -235,13 +235,13 @@ CUresult cuLibraryGetGlobal(
 	CUresult ret = library_check(library);
 
 	if (!ret)
-		ret = context_current(&context);
+		ret = soft_context_current(&context);
 	if (ret)
 		return ret;
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	ret = instance(library, context, NULL, &module);
-	return ret ? ret : module_global(module, name, dptr, bytes);
+	return ret ? ret : soft_module_global(module, name, dptr, bytes);
 }
 
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
@@ -285,7 +285,7 @@ CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *na
 	return CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult library_function(
+CUresult soft_library_function(
 	CUkernel kernel, struct CUctx_st *context, struct CUfunc_st **function)
 {
 	struct CUmod_st *module;
@@ -309,10 +309,10 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	CUresult ret = kernel_check(kernel);
 
 	if (!ret)
-		ret = context_current(&context);
+		ret = soft_context_current(&context);
 	if (ret)
 		return ret;
-	return pFunc ? library_function(kernel, context, pFunc) : CUDA_ERROR_INVALID_VALUE;
+	return pFunc ? soft_library_function(kernel, context, pFunc) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
@@ -352,16 +352,16 @@ static CUresult function_on(CUkernel kernel, CUdevice dev, struct CUfunc_st **fu
 		return ret;
 	if (!device_get(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	ret = context_current(&context);
+	ret = soft_context_current(&context);
 	if (!ret && context->device->ordinal == dev)
-		return library_function(kernel, context, function);
+		return soft_library_function(kernel, context, function);
 	/* What is set is kept in the context's module, so one that is made for it stays. */
 	ret = cuDevicePrimaryCtxGetState(dev, &flags, &active);
 	if (!ret)
 		ret = cuDevicePrimaryCtxRetain(&context, dev);
 	if (ret)
 		return ret;
-	ret = library_function(kernel, context, function);
+	ret = soft_library_function(kernel, context, function);
 	if (active)
 		cuDevicePrimaryCtxRelease_v2(dev);
 	return ret;
@@ -375,7 +375,7 @@ CUresult cuKernelGetAttribute(
 
 	if (ret)
 		return ret;
-	return pi ? function_attribute(function, attrib, pi) : CUDA_ERROR_INVALID_VALUE;
+	return pi ? soft_function_attribute(function, attrib, pi) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuKernelSetAttribute(
@@ -408,9 +408,9 @@ CUresult cuKernelGetParamInfo(
 	CUresult ret = kernel_check(kernel);
 
 	if (!ret)
-		ret = context_current(&context);
+		ret = soft_context_current(&context);
 	if (!ret)
-		ret = library_function(kernel, context, &function);
+		ret = soft_library_function(kernel, context, &function);
 	return ret ? ret : cuFuncGetParamInfo(function, paramIndex, paramOffset, paramSize);
 }
 

@@ -32,7 +32,7 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **
 {
 	struct CUlinkState_st *state;
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -81,7 +81,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 		return CUDA_ERROR_NOT_SUPPORTED;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
-	ret = image_read(data, size, &image, &state->log);
+	ret = soft_image_read(data, size, &image, &state->log);
 	if (!ret && !image.text) {
 		snprintf(line, sizeof(line),
 			"link: %s: machine code only: only PTX can be linked",

@@ -333,7 +333,7 @@ bool memory_pinned(const void *host, uint64_t size)
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -350,7 +350,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	struct CUctx_st *context;
 	uint64_t address;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (!ret)
 		ret = capture_unsafe();
@@ -390,7 +390,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct CUctx_st *context, *owner = NULL;
 	struct block *block;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret || !dptr)
 		return ret;
@@ -422,7 +422,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
 	struct CUctx_st *context;
 	struct block *block;
 	struct range *range;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -450,7 +450,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	(void)flags;
 	if (ret)

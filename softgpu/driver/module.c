@@ -174,7 +174,7 @@ CUresult module_from_names(
 	return ret;
 }
 
-struct CUfunc_st *module_function(struct CUmod_st *module, const char *name)
+struct CUfunc_st *soft_module_function(struct CUmod_st *module, const char *name)
 {
 	for (size_t i = 0; i < module->function_count; i++)
 		if (!strcmp(module->functions[i].name, name))
@@ -184,7 +184,7 @@ struct CUfunc_st *module_function(struct CUmod_st *module, const char *name)
 
 CUresult module_kernel(struct CUmod_st *module, const char *name, struct CUfunc_st **function)
 {
-	*function = module_function(module, name);
+	*function = soft_module_function(module, name);
 	if (!*function)
 		return CUDA_ERROR_NOT_FOUND;
 	if ((*function)->kernel)
@@ -193,7 +193,7 @@ CUresult module_kernel(struct CUmod_st *module, const char *name, struct CUfunc_
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-CUresult module_global(
+CUresult soft_module_global(
 	struct CUmod_st *module, const char *name, CUdeviceptr *address, size_t *size)
 {
 	uint64_t at = 0;
@@ -217,7 +217,7 @@ static CUresult load(CUmodule *module, const void *data, size_t size, unsigned c
 	struct CUctx_st *context;
 	struct jit_log log;
 	struct image image;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -226,7 +226,7 @@ static CUresult load(CUmodule *module, const void *data, size_t size, unsigned c
 	context_ref(context);
 	queue_drain(context, 0);
 	jit_log_init(&log, count, options, values);
-	ret = image_read(data, size, &image, &log);
+	ret = soft_image_read(data, size, &image, &log);
 	if (!ret && image.text)
 		ret = module_from_text(context, image.text, image.text_size, &log, module);
 	else if (!ret)
@@ -269,7 +269,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *fname)
 CUresult cuModuleUnload(CUmodule hmod)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -303,7 +303,7 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 static CUresult module_check(CUmodule module)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -333,7 +333,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, c
 		return ret;
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return module_global(hmod, name, dptr, bytes);
+	return soft_module_global(hmod, name, dptr, bytes);
 }
 
 CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)

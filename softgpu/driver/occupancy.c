@@ -36,7 +36,7 @@ static size_t resident(const struct CUfunc_st *function, size_t threads, size_t 
 static CUresult use(CUfunction handle, struct CUfunc_st **function)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	return ret ? ret : function_use(handle, context, function);
 }

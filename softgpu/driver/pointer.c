@@ -118,7 +118,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 {
 	struct CUctx_st *context;
 	struct known known;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -133,7 +133,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
 {
 	struct CUctx_st *context;
 	struct known known;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -151,7 +151,7 @@ CUresult cuPointerSetAttribute(
 	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;

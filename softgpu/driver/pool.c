@@ -306,7 +306,7 @@ static CUresult pool_uncaptured(struct CUstream_st *stream)
 	CUresult ret;
 
 	pthread_mutex_lock(&queue_lock);
-	ret = capture_refuse(stream);
+	ret = soft_capture_refuse(stream);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }

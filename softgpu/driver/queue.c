@@ -183,7 +183,7 @@ void queue_stream_close(struct CUstream_st *stream)
 	pthread_mutex_lock(&queue_lock);
 	if (!stream->doomed) {
 		stream->doomed = true;
-		capture_stream_gone(stream);
+		soft_capture_stream_gone(stream);
 		if (!stream->first)
 			stream_unlink(stream);
 		queue_unref(stream);

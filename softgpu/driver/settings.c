@@ -169,7 +169,7 @@ static void read_identity(void)
 	memcpy(settings.identity, hash, sizeof(settings.identity));
 }
 
-bool settings_read(void)
+bool soft_settings_read(void)
 {
 	const char *log = getenv("VCUDA_SOFTGPU_LOG");
 	uint64_t count = 1, memory = 4 * GIB, timeout = 0, log_fd = STDERR_FILENO;

@@ -73,7 +73,7 @@ struct settings {
 };
 extern struct settings settings;
 /* False where a variable holds nonsense; one line on stderr names it. */
-bool settings_read(void);
+bool soft_settings_read(void);
 
 /* settings.c: one line on the log's descriptor, "softgpu: ...".  note: only with
  * VCUDA_SOFTGPU_LOG=1. */
@@ -117,7 +117,7 @@ struct device {
 	struct CUmemPoolHandle_st *default_pool;
 	struct CUmemPoolHandle_st *current_pool;
 };
-extern struct device devices[DEVICES_MAX];
+extern struct device soft_devices[DEVICES_MAX];
 bool device_initialised(void);
 /* NULL unless DEV is the ordinal of a device. */
 struct device *device_get(CUdevice dev);
@@ -147,7 +147,7 @@ struct CUctx_st {
 extern pthread_mutex_t context_lock;
 /* The calling thread's context, ready for use: NOT_INITIALIZED, INVALID_CONTEXT,
  * CONTEXT_IS_DESTROYED or its sticky fault otherwise. */
-CUresult context_current(struct CUctx_st **context);
+CUresult soft_context_current(struct CUctx_st **context);
 /* The same without looking at faults: for calls that must work on a poisoned context. */
 CUresult context_current_any(struct CUctx_st **context);
 void context_ref(struct CUctx_st *context);
@@ -365,7 +365,7 @@ CUresult queue_run(struct CUstream_st *stream, struct op *op);
  * a stream.  The stream comes referenced. */
 CUresult stream_use(CUstream handle, struct CUstream_st **stream);
 /* The same without the look at faults and captures, for questions. */
-CUresult stream_find(CUstream handle, struct CUstream_st **stream);
+CUresult soft_stream_find(CUstream handle, struct CUstream_st **stream);
 void stream_done(struct CUstream_st *stream);
 /* What NULL means in the per-thread forms. */
 static inline CUstream stream_ptsz(CUstream handle)
@@ -390,7 +390,7 @@ CUresult copy_submit(const struct copy *copy, CUstream stream, bool sync);
 CUresult copy_linear(uint64_t dst, enum copy_side dst_side, uint64_t src,
 	enum copy_side src_side, size_t size, CUstream stream, bool sync);
 /* The side that an address of the unified space is on. */
-enum copy_side copy_side_of(uint64_t address);
+enum copy_side soft_copy_side_of(uint64_t address);
 
 /* fatbin.c has its own header. */
 
@@ -437,23 +437,24 @@ struct image {
 	char *names; /* machine code only: kernel names, each NUL-terminated; or NULL */
 	size_t names_size;
 };
-CUresult image_read(const void *data, size_t size, struct image *image, struct jit_log *log);
+CUresult soft_image_read(
+	const void *data, size_t size, struct image *image, struct jit_log *log);
 void image_free(struct image *image);
 CUresult image_read_file(const char *path, void **data, size_t *size);
-CUresult module_global(
+CUresult soft_module_global(
 	struct CUmod_st *module, const char *name, CUdeviceptr *address, size_t *size);
-struct CUfunc_st *module_function(struct CUmod_st *module, const char *name);
+struct CUfunc_st *soft_module_function(struct CUmod_st *module, const char *name);
 /* The same for who wants to run it: NOT_FOUND, or NO_BINARY_FOR_GPU where there is no PTX. */
 CUresult module_kernel(struct CUmod_st *module, const char *name, struct CUfunc_st **function);
 /* A CUfunction or a CUkernel (which launches take too) for the current context. */
 CUresult function_use(CUfunction handle, struct CUctx_st *context, struct CUfunc_st **function);
-CUresult function_attribute(
+CUresult soft_function_attribute(
 	const struct CUfunc_st *function, CUfunction_attribute attribute, int *value);
 CUresult function_set_attribute(
 	struct CUfunc_st *function, CUfunction_attribute attribute, int value);
 
 /* library.c */
-CUresult library_function(
+CUresult soft_library_function(
 	CUkernel kernel, struct CUctx_st *context, struct CUfunc_st **function);
 void library_forget(struct CUmod_st *module);
 

@@ -75,7 +75,7 @@ static struct CUstream_st *own_stream(struct CUctx_st *context)
 	return own->stream;
 }
 
-CUresult stream_find(CUstream handle, struct CUstream_st **stream)
+CUresult soft_stream_find(CUstream handle, struct CUstream_st **stream)
 {
 	struct CUctx_st *context;
 	CUresult ret;
@@ -114,14 +114,14 @@ void stream_done(struct CUstream_st *stream)
 
 CUresult stream_use(CUstream handle, struct CUstream_st **stream)
 {
-	CUresult ret = stream_find(handle, stream);
+	CUresult ret = soft_stream_find(handle, stream);
 
 	if (ret)
 		return ret;
 	ret = context_fault_of((*stream)->context);
 	if (!ret) {
 		pthread_mutex_lock(&queue_lock);
-		ret = capture_use(*stream);
+		ret = soft_capture_use(*stream);
 		pthread_mutex_unlock(&queue_lock);
 	}
 	if (ret)
@@ -133,7 +133,7 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
 {
 	struct CUctx_st *context;
 	struct CUstream_st *stream;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -194,7 +194,7 @@ CUresult cuStreamQuery(CUstream hStream)
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&queue_lock);
-	ret = capture_refuse(stream);
+	ret = soft_capture_refuse(stream);
 	if (!ret && stream_busy(stream))
 		ret = CUDA_ERROR_NOT_READY;
 	if (!ret)
@@ -212,7 +212,7 @@ CUresult cuStreamSynchronize(CUstream hStream)
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&queue_lock);
-	ret = capture_refuse(stream);
+	ret = soft_capture_refuse(stream);
 	if (ret) {
 		queue_unref(stream);
 		pthread_mutex_unlock(&queue_lock);
@@ -397,7 +397,7 @@ CUresult cuStreamCopyAttributes(CUstream dst, CUstream src)
 CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
 	struct CUctx_st *context;
-	CUresult ret = context_current(&context);
+	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
@@ -444,7 +444,7 @@ static CUresult host_submit(
 		return ret;
 	if (callback) { /* a graph has no place for what it is told */
 		pthread_mutex_lock(&queue_lock);
-		ret = capture_refuse(stream);
+		ret = soft_capture_refuse(stream);
 		pthread_mutex_unlock(&queue_lock);
 		if (ret) {
 			stream_done(stream);

@@ -15,7 +15,7 @@ static void machine_code(const void *bytes, size_t n)
 {
 	size_t size;
 
-	fatbin_elf_size(bytes, n);
+	soft_fatbin_elf_size(bytes, n);
 	free(fatbin_elf_kernels(bytes, n, &size));
 }
 

@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	b->own = (struct segment){.base = b->memory, .size = sizeof(b->memory)};
 	b->segments.at[0] = &b->own;
 	b->segments.bounce = b->segments.bounce_size = LAND;
-	must(!ring_init(&b->ring, &b->page, b->bytes, RING, &b->segments));
+	must(!ring_consumer_init(&b->ring, &b->page, b->bytes, RING, &b->segments));
 	b->ring.last = 5;
 	b->ring.waiting[0] = 1 << 3;
 	b->replies.page = &b->page;

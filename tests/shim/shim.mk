@@ -9,6 +9,11 @@ test: test-names
 test-names: $(if $(SAN),,run-names) ## whatever way a program names a library of NVIDIA's, it gets ours, once
 $(call add_test,names,tests/shim/names.py,all,timeout 120 $(PYTHON) tests/shim/names.py $(LIB))
 
+.PHONY: test-globals
+test: test-globals
+test-globals: $(if $(SAN),,run-globals) ## no two programs of ours give one global name two meanings
+$(call add_test,globals,tests/shim/globals.py,all,$(PYTHON) tests/shim/globals.py $(BUILD))
+
 SHIM_PROGRAMS := $(patsubst tests/shim/%.c,$(BUILD)/tests/shim/%,$(wildcard tests/shim/*.c))
 $(BUILD)/tests/shim/%: tests/shim/%.c $(CUDA_LIB)
 	$(call say,LINK,$@)

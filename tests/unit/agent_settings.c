@@ -36,7 +36,7 @@ static void read_good(const char *text)
 	put(text);
 	settings_defaults(&config);
 	memset(&error, 0, sizeof(error));
-	if (settings_read(&config, path, &error))
+	if (agent_settings_read(&config, path, &error))
 		fail_msg("%s: %s", text, error.text);
 }
 
@@ -47,7 +47,7 @@ static void read_bad(const char *text, int line, const char *words)
 
 	put(text);
 	settings_defaults(&config);
-	assert_true(settings_read(&config, path, &error) < 0);
+	assert_true(agent_settings_read(&config, path, &error) < 0);
 	snprintf(where, sizeof(where), "%s:%d: ", path, line);
 	if (strncmp(error.text, where, strlen(where)) || !strstr(error.text, words))
 		fail_msg("'%s' should begin with '%s' and say '%s'", error.text, where, words);
@@ -192,7 +192,7 @@ static enum options_do parse(const char *a, const char *b, const char *c, const 
 		snprintf(words[i], sizeof(words[i]), "%s", given[i]);
 		argv[argc++] = words[i];
 	}
-	return options_parse(argc, argv, &config, &error);
+	return agent_options_parse(argc, argv, &config, &error);
 }
 
 static void flags_win_over_the_file(void **state)

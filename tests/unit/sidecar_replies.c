@@ -48,7 +48,7 @@ static int setup(void **state)
 	b->segments.at[0] = &b->own;
 	b->segments.bounce = LAND;
 	b->segments.bounce_size = LAND;
-	ring_init(&b->ring, &b->page, b->bytes, RING, &b->segments);
+	ring_consumer_init(&b->ring, &b->page, b->bytes, RING, &b->segments);
 	b->ring.last = 9;
 	b->ring.waiting[0] = 1 << 3;
 	b->replies.page = &b->page;

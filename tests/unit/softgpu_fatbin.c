@@ -65,7 +65,8 @@ static void every_compression_reads_the_same(void **state)
 		size_t size, n;
 		unsigned char *data = load(names[i], &size);
 
-		assert_true(fatbin_size(data, size) && fatbin_size(data, size) <= size);
+		assert_true(
+			soft_fatbin_size(data, size) && soft_fatbin_size(data, size) <= size);
 		assert_true(fatbin_pick_ptx(data, size, 80, &entry));
 		assert_int_equal(entry.arch, 75);
 		assert_int_equal(entry.flags & 0xa000, flags[i]);
@@ -96,7 +97,8 @@ static void machine_code_names_its_kernels(void **state)
 	}
 	assert_true(found);
 	assert_int_equal(count, 8);
-	assert_true(fatbin_elf_size(data, size) <= size && fatbin_elf_size(data, size) > 64);
+	assert_true(soft_fatbin_elf_size(data, size) <= size &&
+		    soft_fatbin_elf_size(data, size) > 64);
 	free(names);
 	free(data);
 }
@@ -167,7 +169,7 @@ static void flipped_bits_stay_inside(void **state)
 			memcpy(exact, data, size);
 			exact[bit / 8] ^= (unsigned char)(1 << bit % 8);
 			walk(exact, size);
-			fatbin_elf_size(exact, size);
+			soft_fatbin_elf_size(exact, size);
 			free(fatbin_elf_kernels(exact, size, &names_size));
 		}
 		free(exact);

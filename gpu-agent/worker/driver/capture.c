@@ -217,7 +217,7 @@ CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r)
 	return status;
 }
 
-void capture_stream_gone(struct worker *w, struct worker_stream *stream)
+void worker_capture_stream_gone(struct worker *w, struct worker_stream *stream)
 {
 	struct worker_graph *graph = stream->capture;
 

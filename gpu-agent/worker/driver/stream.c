@@ -33,7 +33,7 @@ CUresult stream_drop(struct worker *w, struct worker_stream *stream)
 {
 	CUresult status = worker_use(w, stream->context);
 
-	capture_stream_gone(w, stream);
+	worker_capture_stream_gone(w, stream);
 	if (stream->before && !fence_adopt(w, stream->before))
 		fence_event_give(w, stream->context, stream->before);
 	limits_stream_gone(w, stream);

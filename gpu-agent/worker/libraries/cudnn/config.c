@@ -211,7 +211,7 @@ void cudnn_config_keep(struct cudnn_frame *f, const struct graph_node *graph,
 {
 	uint32_t words[16 + 16 * CUDNN_FOUND_KNOBS];
 	struct tree_writer out = {.word = words, .room = sizeof(words) / 4};
-	struct graph_made *made = graph_find(f, graph->digest);
+	struct graph_made *made = cudnn_graph_find(f, graph->digest);
 	struct graph_tree *tree = made ? malloc(sizeof(*tree)) : NULL;
 
 	if (tree && config_tree(tree, &out, graph, found))

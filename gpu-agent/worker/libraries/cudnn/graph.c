@@ -148,7 +148,7 @@ static cudnnHandle_t graph_handle(struct cudnn_frame *f)
 	return b->handle;
 }
 
-struct graph_made *graph_find(struct cudnn_frame *f, const unsigned char digest[32])
+struct graph_made *cudnn_graph_find(struct cudnn_frame *f, const unsigned char digest[32])
 {
 	struct graph_made *made = *graph_bucket(digest);
 
@@ -184,7 +184,7 @@ struct graph_made *graph_keep(struct cudnn_frame *f, const unsigned char digest[
 {
 	struct graph_made *made = NULL;
 
-	if (!graph_find(f, digest))
+	if (!cudnn_graph_find(f, digest))
 		made = calloc(1, sizeof(*made) + sizeof(struct graph_made *));
 	if (!made) {
 		f->library->cudnnBackendDestroyDescriptor(descriptor);
@@ -279,7 +279,7 @@ static unsigned depth;
 static cudnnStatus_t graph_one(struct cudnn_frame *f, const struct graph_tree *tree,
 	const struct graph_node *n, struct graph_made **made)
 {
-	struct graph_made *found = graph_find(f, n->digest);
+	struct graph_made *found = cudnn_graph_find(f, n->digest);
 	const struct cudnn_library *l = f->library;
 	struct graph_made **other;
 	cudnnStatus_t status;

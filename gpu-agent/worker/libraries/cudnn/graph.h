@@ -53,7 +53,7 @@ cudnnStatus_t graph_make(
 const struct graph_node *graph_named(
 	const struct graph_tree *tree, const struct graph_node *n, uint32_t name);
 /* The one with that digest; or NULL. */
-struct graph_made *graph_find(struct cudnn_frame *f, const unsigned char digest[32]);
+struct graph_made *cudnn_graph_find(struct cudnn_frame *f, const unsigned char digest[32]);
 /* Keeps a descriptor that the library filled, under a digest; it refers to `other`. NULL, and
  * it is destroyed, where there is no memory, or it is there already. */
 struct graph_made *graph_keep(struct cudnn_frame *f, const unsigned char digest[32],
