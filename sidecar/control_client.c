@@ -13,7 +13,7 @@
 #include "common/descriptors.h"
 #include "common/wait.h"
 #include "protocol/wire/channel.h"
-#include "sidecar/instance_lock.h"
+#include "common/instance_lock.h"
 
 #define CONTROL_SECONDS 5
 #define CONTROL_MOST (64u << 20) /* more status than 16384 processes make */

@@ -16,7 +16,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "sidecar/channel.h"
-#include "sidecar/instance_lock.h"
+#include "common/instance_lock.h"
 
 #define SECOND 1000000000ull
 #define STOP_NS (2 * SECOND) /* for the channels to say good-bye */

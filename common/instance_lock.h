@@ -4,8 +4,8 @@
  * lives, so that of several that start at once one serves, and a stale socket is told from a
  * live one.
  */
-#ifndef VCUDA_SIDECAR_INSTANCE_LOCK_H
-#define VCUDA_SIDECAR_INSTANCE_LOCK_H
+#ifndef VCUDA_COMMON_INSTANCE_LOCK_H
+#define VCUDA_COMMON_INSTANCE_LOCK_H
 
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/instance_lock.h"
+#include "common/instance_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
