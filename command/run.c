@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "command/service_manager.h"
 #include "command/spawn.h"
 #include "common/cleanup.h"
+#include "common/unix_socket.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/session.h"
 #include "transport/transport.h"
@@ -77,16 +77,15 @@ static int parse(
 static int find_sidecar(char *path, size_t n, struct error *error)
 {
 	const char *wanted = getenv("VCUDA_SOCKET");
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	cleanup_close int fd = -1;
 
 	snprintf(path, n, "%s", wanted && *wanted ? wanted : CHANNEL_SOCKET);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+	fd = unix_connect(path, SOCK_SEQPACKET, NULL);
+	if (fd < 0)
 		return error_set(error, 0,
 			"run: no sidecar answers on %s (%s); give --software, or --agent "
 			"HOST[:PORT]",
-			path, strerror(errno));
+			path, strerror(-fd));
 	return 0;
 }
 

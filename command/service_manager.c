@@ -14,12 +14,12 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "command/spawn.h"
 #include "common/cleanup.h"
+#include "common/unix_socket.h"
 #include "common/wait.h"
 
 #define SECOND 1000000000ull
@@ -178,17 +178,6 @@ static int start_agent(struct services *services, struct error *error)
 	return error_set(error, ETIMEDOUT, "gpu-agent did not get ready");
 }
 
-static int try_connect(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	return connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
-}
-
 static int start_sidecar(struct services *services, struct error *error)
 {
 	uint64_t deadline = wait_now() + SOCKET_NS;
@@ -207,8 +196,12 @@ static int start_sidecar(struct services *services, struct error *error)
 	if (services->sidecar < 0)
 		return error_set(error, -services->sidecar, "%s", program);
 	while (wait_now() < deadline) {
-		if (!try_connect(socket))
+		int fd = unix_connect(socket, SOCK_SEQPACKET, NULL);
+
+		if (fd >= 0) {
+			close(fd);
 			return 0;
+		}
 		ret = alive(services, &services->sidecar, "vcuda-client", "sidecar.log", error);
 		if (ret < 0)
 			return ret;

@@ -4,52 +4,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/unix_socket.h"
 #include "common/wait.h"
 
 #define START_NS 5000000000ull /* for another one that holds the lock to serve */
 
-static int address_of(const char *path, struct sockaddr_un *address, struct error *error)
-{
-	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof(address->sun_path))
-		return error_set(error, ENAMETOOLONG, "socket %s", path);
-	strcpy(address->sun_path, path);
-	return 0;
-}
-
-int instance_connect(const char *path, pid_t *holder, struct error *error)
-{
-	cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un address;
-	struct ucred peer = {0};
-	socklen_t size = sizeof(peer);
-	int ret;
-
-	if (fd < 0)
-		return error_set(error, errno, "socket");
-	ret = address_of(path, &address, error);
-	if (ret < 0)
-		return ret;
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		return error_set(error, errno, "socket %s", path);
-	if (holder)
-		*holder = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) ? 0 : peer.pid;
-	return take_fd(&fd);
-}
-
 static int make_folders(const char *path, struct error *error)
 {
-	char folder[108];
+	char folder[UNIX_PATH];
 
 	snprintf(folder, sizeof(folder), "%s", path);
 	for (char *slash = folder; (slash = strchr(slash + 1, '/'));) {
@@ -81,17 +51,32 @@ static int lock_take(const char *path, struct error *error)
 	}
 }
 
-static int held(struct instance_lock *instance, struct error *error)
+static int held(
+	struct instance_lock *instance, const struct instance_kind *kind, struct error *error)
 {
 	error_set(error, 0,
-		"socket %s: another sidecar (pid %d) serves there; stop it or name another "
-		"--socket",
-		instance->socket, (int)instance->holder);
+		"socket %s: another %s (pid %d) serves there; stop it or name another %s",
+		instance->socket, kind->who, (int)instance->holder, kind->setting);
 	return -EEXIST;
 }
 
+/* Somebody serves there. */
+static bool is_served(struct instance_lock *instance, const struct instance_kind *kind)
+{
+	struct unix_peer peer = {0};
+	int fd = unix_connect(instance->socket, kind->type | SOCK_NONBLOCK, NULL);
+
+	if (fd < 0)
+		return fd == -EAGAIN; /* its queue is full */
+	if (!unix_peer_of(fd, &peer))
+		instance->holder = peer.pid;
+	close(fd);
+	return true;
+}
+
 /* Another one has the lock: it serves, is about to, or ends. */
-static int lock_wait(struct instance_lock *instance, struct error *error)
+static int lock_wait(
+	struct instance_lock *instance, const struct instance_kind *kind, struct error *error)
 {
 	uint64_t deadline = wait_now() + START_NS;
 	int fd;
@@ -100,58 +85,18 @@ static int lock_wait(struct instance_lock *instance, struct error *error)
 		fd = lock_take(instance->lock, error);
 		if (fd != -EWOULDBLOCK)
 			return fd;
-		fd = instance_connect(instance->socket, &instance->holder, NULL);
-		if (fd >= 0) {
-			close(fd);
-			return held(instance, error);
-		}
+		if (is_served(instance, kind))
+			return held(instance, kind, error);
 		if (wait_now() > deadline)
 			return error_set(error, 0,
-				"socket %s: another sidecar holds %s but does not serve",
-				instance->socket, instance->lock);
+				"socket %s: another %s holds %s but does not serve",
+				instance->socket, kind->who, instance->lock);
 		usleep(10000);
 	}
 }
 
-static int instance_listen(
-	const struct instance_lock *instance, unsigned mode, struct error *error)
-{
-	cleanup_close int fd =
-		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address;
-	char path[sizeof(instance->socket) + 8];
-	struct stat st;
-	mode_t mask;
-	int ret;
-
-	if (fd < 0)
-		return error_set(error, errno, "socket");
-	snprintf(path, sizeof(path), "%s.new", instance->socket);
-	ret = address_of(path, &address, error);
-	if (ret < 0)
-		return ret;
-	if (!lstat(instance->socket, &st)) {
-		if (!S_ISSOCK(st.st_mode))
-			return error_set(error, EEXIST, "%s is not a socket", instance->socket);
-		if (unlink(instance->socket))
-			return error_set(error, errno, "stale socket %s", instance->socket);
-	}
-	/* It appears under its name once it listens: who finds it can connect. */
-	unlink(address.sun_path);
-	mask = umask(0177);
-	ret = bind(fd, (struct sockaddr *)&address, sizeof(address));
-	umask(mask);
-	if (ret || chmod(address.sun_path, mode) || listen(fd, 256) ||
-		rename(address.sun_path, instance->socket)) {
-		ret = error_set(error, errno, "socket %s", instance->socket);
-		unlink(address.sun_path);
-		return ret;
-	}
-	return take_fd(&fd);
-}
-
-int instance_lock_acquire(
-	struct instance_lock *instance, const char *path, unsigned mode, struct error *error)
+int instance_lock_acquire(struct instance_lock *instance, const char *path,
+	const struct instance_kind *kind, struct error *error)
 {
 	cleanup_close int lock = -1;
 	int fd;
@@ -164,39 +109,18 @@ int instance_lock_acquire(
 	fd = make_folders(path, error);
 	if (fd < 0)
 		return fd;
-	lock = lock_wait(instance, error);
+	lock = lock_wait(instance, kind, error);
 	if (lock < 0)
 		return lock;
-	fd = instance_connect(path, &instance->holder, NULL);
-	if (fd >= 0) {
-		close(fd);
-		return held(instance, error);
-	}
-	instance->listen_fd = instance_listen(instance, mode, error);
+	if (is_served(instance, kind))
+		return held(instance, kind, error);
+	instance->listen_fd = unix_listen(path, kind->type, kind->mode, error);
 	if (instance->listen_fd < 0) {
 		unlink(instance->lock);
 		return instance->listen_fd;
 	}
 	instance->lock_fd = take_fd(&lock);
 	return 0;
-}
-
-int instance_announce(const struct instance_lock *instance, struct error *error)
-{
-	cleanup_close int fd =
-		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t n = strlen(instance->socket);
-	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
-
-	if (fd < 0)
-		return error_set(error, errno, "socket");
-	if (n >= sizeof(address.sun_path))
-		return error_set(error, ENAMETOOLONG, "socket @%s", instance->socket);
-	memcpy(address.sun_path + 1, instance->socket, n);
-	if (bind(fd, (struct sockaddr *)&address, size) || listen(fd, 256))
-		return error_set(error, errno, "socket @%s", instance->socket);
-	return take_fd(&fd);
 }
 
 void instance_lock_release(struct instance_lock *instance)

@@ -90,7 +90,7 @@ struct agent_config {
 	uint32_t drain_ms;
 	uint32_t front_restarts;     /* how often the supervisor started the front again */
 	char ready_file[AGENT_PATH]; /* "" = none */
-	char health_socket[108];     /* as in struct sockaddr_un; "" = none */
+	char health_socket[108];     /* a path as long as the kernel allows; "" = none */
 	bool asking;		     /* of a running agent: --healthy, which reads no token */
 
 	/* For the worker too. */

@@ -13,7 +13,7 @@
 #include "common/descriptors.h"
 #include "common/wait.h"
 #include "protocol/wire/channel.h"
-#include "common/instance_lock.h"
+#include "common/unix_socket.h"
 
 #define CONTROL_SECONDS 5
 #define CONTROL_MOST (64u << 20) /* more status than 16384 processes make */
@@ -22,7 +22,7 @@
 static int control_ask(const char *path, uint32_t op, struct channel_answer *answer, int *fd,
 	struct error *error)
 {
-	cleanup_close int socket = instance_connect(path, NULL, error);
+	cleanup_close int socket = unix_connect(path, SOCK_SEQPACKET, error);
 	struct channel_request request = {
 		.magic = CHANNEL_MAGIC, .version = CHANNEL_VERSION, .op = op, .pid = getpid()};
 	struct timeval timeout = {.tv_sec = CONTROL_SECONDS};

@@ -14,7 +14,7 @@
 #include "protocol/wire/channel.h"
 
 struct options {
-	char socket[100];     /* fits in sockaddr_un with ".lock" and to spare */
+	char socket[100];     /* short enough for the kernel with ".lock" and to spare */
 	uint64_t socket_mode; /* permission bits */
 	enum channel_mode mode;
 	char agent[1024]; /* HOST[:PORT] or SCHEME://…, commas between; "" = none */

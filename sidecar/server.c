@@ -17,6 +17,7 @@
 #include "common/wait.h"
 #include "sidecar/channel.h"
 #include "common/instance_lock.h"
+#include "common/unix_socket.h"
 
 #define SECOND 1000000000ull
 #define STOP_NS (2 * SECOND) /* for the channels to say good-bye */
@@ -254,14 +255,19 @@ int server_run(const struct options *options, struct error *error)
 	/* Threads may outlive this function by a moment. */
 	static struct server server = {.agents = AGENTS_INIT};
 	struct instance_lock instance;
+	const struct instance_kind kind = {
+		.who = "sidecar",
+		.setting = "--socket",
+		.type = SOCK_SEQPACKET,
+		.mode = (unsigned)options->socket_mode,
+	};
 	int signal_fd, ret;
 
 	server.options = *options;
 	segment_configure(options->shm_size, options->label);
 	pthread_mutex_init(&server.lock, NULL);
 	pthread_mutex_init(&server.making, NULL);
-	ret = instance_lock_acquire(
-		&instance, options->socket, (unsigned)options->socket_mode, error);
+	ret = instance_lock_acquire(&instance, options->socket, &kind, error);
 	if (ret == -EEXIST && options->idle_exit) {
 		log_info("sidecar.served", "socket=%s by=%d", options->socket, instance.holder);
 		return 0;
@@ -269,7 +275,10 @@ int server_run(const struct options *options, struct error *error)
 	if (ret < 0)
 		return ret;
 	server.listen_fd = instance.listen_fd;
-	server.announce_fd = options->announce ? instance_announce(&instance, error) : -1;
+	/* The containers of a pod share the network namespace even where they share no volume.
+	 * With hostNetwork another pod may have the name. */
+	server.announce_fd =
+		options->announce ? unix_announce(options->socket, kind.type, error) : -1;
 	if (options->announce && server.announce_fd < 0)
 		log_warn("sidecar.announce", "text=\"%s\"", error->text);
 	ret = server_open(&server, &signal_fd, error);

@@ -99,6 +99,11 @@ EXCEPTIONS = {
 }
 # The shim uses headers of common only: it links libc and nothing else.
 SHIM_COMMON = {"common/wait.h", "common/cleanup.h"}
+# What connects machines is transport/'s alone: these know no sockets but those that they are given.
+NO_NETWORK = ("sidecar", "gpu-agent")
+NETWORK = re.compile(r"\b(socket|getaddrinfo|getnameinfo|getpeername|getsockname)\(|\bsockaddr|\bin6?_addr\b|"
+                     r"\bIPPROTO_|\bTCP_[A-Z]|<netdb\.h>|<netinet/|<arpa/inet\.h>")
+NETWORK_EXCEPTIONS = {"gpu-agent/front/http.c": "libmicrohttpd takes an accepted socket with its address"}
 # Rooms that must not know a library of NVIDIA's, nor that CUDA has types.
 NO_CUDA = ("common", "transport", "sidecar", "gpu-agent/front", "gpu-agent/supervisor",
            "gpu-agent/sandbox", "gpu-agent/cache")
@@ -132,6 +137,32 @@ def includes(top):
                         got = re.match(r'\s*#\s*include\s+(["<])([^">]+)', line)
                         if got:
                             yield file, number, got.group(2), got.group(1) == '"'
+
+
+def network_faults(lines):
+    """The faults of (file, number, text)…: what a program says to the kernel about the network."""
+    faults, excused = [], set()
+    for file, number, text in lines:
+        if file.split("/")[0] not in NO_NETWORK or not NETWORK.search(text):
+            continue
+        if file in NETWORK_EXCEPTIONS:
+            excused.add(file)
+        else:
+            faults.append(f"{file}:{number}: the network is transport/'s: {NETWORK.search(text).group()}")
+    return faults + [f"tools/layers.py: {file} knows no network: no exception"
+                     for file in NETWORK_EXCEPTIONS if file not in excused]
+
+
+def lines_of(top):
+    """(file, line number, text) of every line in the rooms that know no network."""
+    for room in NO_NETWORK:
+        for path, _, names in os.walk(os.path.join(top, room)):
+            for name in names:
+                if name.endswith((".c", ".h")):
+                    file = os.path.join(path, name)
+                    with open(file, encoding="utf-8") as lines:
+                        for number, line in enumerate(lines, 1):
+                            yield os.path.relpath(file, top), number, line
 
 
 def circle(edges):
@@ -216,13 +247,18 @@ def test(found):
             sys.exit(f"layers.py --test: {include} is not found: {what}")
     if not any("take it out" in f for f in faults_of([i for i in found if "sandbox" not in i[2]])[0]):
         sys.exit("layers.py --test: a line that nothing uses is not found")
-    print(f"layers: {len(cases) + 1} kinds of fault are found")
+    network = [("gpu-agent/front/http.c", 1, "struct sockaddr"), ("sidecar/lanes.c", 7, "fd = socket(AF_INET"),
+               ("gpu-agent/front/hello.c", 9, "TCP_NODELAY"), ("transport/native.c", 3, "getaddrinfo(")]
+    if len(network_faults(network)) != 2 or len(network_faults(network[1:])) != 3:
+        sys.exit(f"layers.py --test: the network is not seen: {network_faults(network)}")
+    print(f"layers: {len(cases) + 2} kinds of fault are found")
 
 
 def main():
     top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     found = list(includes(top))
     faults, files = faults_of(found)
+    faults += network_faults(lines_of(top))
     if not files:
         sys.exit("layers.py: found no files")
     for fault in faults:
