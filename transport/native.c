@@ -51,7 +51,7 @@ static int listen_port(const char *host, const char *key, uint16_t wanted, uint1
 	if (fd < 0)
 		return error_wrap(error, fd, "%s", key);
 	setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer, sizeof(defer));
-	return transport_listening_add(listening, &transport_native, fd, roles, error);
+	return transport_listening_add(listening, &transport_native, fd, roles, NULL, error);
 }
 
 static int native_listen(

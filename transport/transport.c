@@ -107,18 +107,28 @@ int transport_expand(const char *address, void (*add)(void *argument, const char
 	return 0;
 }
 
-int transport_listening_add(struct transport_listening *listening,
-	const struct transport *transport, int fd, uint32_t roles, struct error *error)
+static void unlisten(struct transport_listener *listener)
 {
-	struct transport_listener *listener = &listening->at[listening->count];
+	if (listener->instance.socket[0])
+		instance_lock_release(&listener->instance);
+	else
+		close(listener->fd);
+}
 
+int transport_listening_add(struct transport_listening *listening,
+	const struct transport *transport, int fd, uint32_t roles,
+	const struct instance_lock *instance, struct error *error)
+{
+	struct transport_listener listener = {.fd = fd, .roles = roles};
+
+	snprintf(listener.transport, sizeof(listener.transport), "%s", transport->name);
+	if (instance)
+		listener.instance = *instance;
 	if (listening->count == TRANSPORT_LISTENERS) {
-		close(fd);
+		unlisten(&listener);
 		return error_set(error, 0, "listen: more than %d sockets", TRANSPORT_LISTENERS);
 	}
-	*listener = (struct transport_listener){.fd = fd, .roles = roles};
-	snprintf(listener->transport, sizeof(listener->transport), "%s", transport->name);
-	listening->count++;
+	listening->at[listening->count++] = listener;
 	return 0;
 }
 
@@ -154,5 +164,5 @@ int transport_listen(
 void transport_unlisten(struct transport_listening *listening)
 {
 	while (listening->count)
-		close(listening->at[--listening->count].fd);
+		unlisten(&listening->at[--listening->count]);
 }

@@ -25,6 +25,7 @@
 #include <sys/uio.h>
 
 #include "common/error.h"
+#include "common/instance_lock.h"
 #include "protocol/wire/session.h"
 
 struct link;
@@ -60,7 +61,8 @@ static inline bool transport_same(
 struct transport_listener {
 	char transport[TRANSPORT_NAME];
 	int fd;
-	uint32_t roles; /* TRANSPORT_ROLE: those that are served here */
+	uint32_t roles;		       /* TRANSPORT_ROLE: those that are served here */
+	struct instance_lock instance; /* socket "": it has no file */
 };
 struct transport_listening {
 	unsigned count;
@@ -187,11 +189,13 @@ int transport_expand(const char *address, void (*add)(void *argument, const char
  * 0, or -errno with *error and nothing listening. */
 int transport_listen(
 	const char *addresses, struct transport_listening *listening, struct error *error);
-/* Closes what listens. */
+/* Closes what listens, and removes its files. */
 void transport_unlisten(struct transport_listening *listening);
 
-/* For transport.listen: takes FD. 0, or -errno with *error. */
+/* For transport.listen: FD, which it takes; INSTANCE: the file that belongs to it, or NULL. 0,
+ * or -errno with *error and both released. */
 int transport_listening_add(struct transport_listening *listening,
-	const struct transport *transport, int fd, uint32_t roles, struct error *error);
+	const struct transport *transport, int fd, uint32_t roles,
+	const struct instance_lock *instance, struct error *error);
 
 #endif
