@@ -18,6 +18,10 @@ $(BUILD)/tests/fuzz/agent-%-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/%.o $(call fuzz_ob
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(AGENT_LIBS)
 
+# A conversation, unlike the others.
+$(BUILD)/tests/fuzz/agent-handoff-replay: $(OBJ)/tests/fuzz/conversation.o
+$(BUILD)/tests/fuzz/agent-handoff-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/conversation.o
+
 # What the description makes (seeds.py); a target without has its corpus alone.
 AGENT_SEEDS := $(BUILD)/tests/fuzz/seeds-handoff
 $(AGENT_SEEDS)/.made: tests/fuzz/seeds.py

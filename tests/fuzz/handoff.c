@@ -18,7 +18,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "tests/fuzz/agent_target.h"
-#include "tests/fuzz/records.h"
+#include "tests/fuzz/conversation.h"
 
 #define WORKERS 3
 #define PID 100000 /* nobody's: the front does not signal */
@@ -34,11 +34,6 @@ enum record_kind {
 	RECORD_KINDS
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
-	uint8_t *out, size_t most, unsigned seed);
-
 static const uint32_t kinds[] = {HANDOFF_READY, HANDOFF_FAILED, HANDOFF_LEASE, HANDOFF_STATS,
 	HANDOFF_ENDED, HANDOFF_SHARE, HANDOFF_UNSHARE, HANDOFF_WANT, HANDOFF_ALIVE, 0, 15, 16,
 	~0u};
@@ -49,14 +44,6 @@ static struct worker_end {
 	int commands, replies;
 } ends[WORKERS];
 static uint8_t shared[16]; /* the last name that the front gave */
-
-static void must(bool truth, const char *what)
-{
-	if (truth)
-		return;
-	fprintf(stderr, "handoff: %s\n", what);
-	abort();
-}
 
 /* --- workers and clients that behave -------------------------------------------------------
  */
@@ -132,13 +119,6 @@ static void client_open(int i)
 	ends[i].replies = client_say(LISTEN_SEND, &hello, &welcome);
 }
 
-static void shut(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static void worker_end(int i)
 {
 	const struct control c = {.what = CONTROL_EXITED, .pid = PID + i};
@@ -174,11 +154,10 @@ static void say(int i, const struct record *r, const uint8_t *body)
 	struct handoff h = {.version = HANDOFF_VERSION};
 	const size_t head = 2 * sizeof(uint32_t);
 	size_t n = r->body < sizeof(h) - head ? r->body : sizeof(h) - head;
-	int fds[2] = {-1, -1};
+	int fds[2];
 	unsigned count = r->context % 3;
 
-	for (unsigned f = 0; f < count; f++)
-		fds[f] = open("/dev/null", O_RDWR | O_CLOEXEC);
+	descriptors_made(fds, count);
 	memcpy((char *)&h + head, body, n);
 	h.what = kinds[r->op % KINDS];
 	if (r->op & 256)
@@ -243,7 +222,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	return 0;
 }
 
-static size_t make_record(uint8_t *out, size_t most)
+size_t make_record(uint8_t *out, size_t most)
 {
 	struct record r = {.op = (uint16_t)(record_random(KINDS) | 256 * record_random(2)),
 		.lane = (uint8_t)record_random(WORKERS),
@@ -252,15 +231,4 @@ static size_t make_record(uint8_t *out, size_t most)
 
 	r.kind = record_random(12) ? RECORD_DATAGRAM : (uint8_t)record_random(RECORD_KINDS);
 	return record_write(out, most, &r);
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed)
-{
-	return record_mutate(data, n, most, seed, make_record);
-}
-
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
-	uint8_t *out, size_t most, unsigned seed)
-{
-	return record_cross(a, an, b, bn, out, most, seed);
 }

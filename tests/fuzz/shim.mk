@@ -27,7 +27,7 @@ fuzz-shim: $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer $(SOFTGPU_IMAGES)
 		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
 		$(BUILD)/tests/fuzz/found-shim-fatbin $(BUILD)/tests/images
 
-VICTIM_SRCS := tests/fuzz/shim_victim.c tests/fuzz/forked.c tests/fuzz/records.c common/descriptors.c \
+VICTIM_SRCS := tests/fuzz/shim_victim.c $(addprefix tests/fuzz/,conversation.c forked.c records.c) common/descriptors.c \
 	$(SHIM_SRCS) $(addprefix shim/generated/,cuda_stubs.c cuda_calls.c)
 VICTIM_SEEDS := $(BUILD)/tests/fuzz/seeds-victim
 

@@ -28,8 +28,8 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "protocol/wire/open.h"
+#include "tests/fuzz/conversation.h"
 #include "tests/fuzz/forked.h"
-#include "tests/fuzz/records.h"
 
 #define SECOND 1000000000ull
 #define SECONDS_MAX 60	/* a program that takes longer hangs */
@@ -53,11 +53,6 @@ enum record_kind {
 	RECORD_KINDS
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
-	uint8_t *out, size_t most, unsigned seed);
-
 static char folder[] = "/tmp/vcuda-fuzz-XXXXXX";
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 
@@ -69,14 +64,6 @@ struct liar {
 	const uint8_t *bytes; /* records to come */
 	size_t n;
 };
-
-static void must(bool truth, const char *what)
-{
-	if (truth)
-		return;
-	fprintf(stderr, "victim: %s: %s\n", what, strerror(errno));
-	abort();
-}
 
 /* --- the program ---------------------------------------------------------------------------
  */
@@ -268,9 +255,8 @@ static bool answer_request(struct liar *l)
 	}
 	(void)!descriptors_send(l->socket, &answer, sizeof(answer), fds,
 		(unsigned)(fds[0] >= 0) + (fds[1] >= 0), MSG_DONTWAIT);
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	shut(&fds[0]);
+	shut(&fds[1]);
 	return true;
 }
 
@@ -418,7 +404,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	return 0;
 }
 
-static size_t make_record(uint8_t *out, size_t most)
+size_t make_record(uint8_t *out, size_t most)
 {
 	struct record r = {.op = (uint16_t)record_random(4096),
 		.lane = (uint8_t)record_random(256),
@@ -428,15 +414,4 @@ static size_t make_record(uint8_t *out, size_t most)
 
 	r.kind = record_random(3) ? RECORD_ANSWER : (uint8_t)record_random(RECORD_KINDS);
 	return record_write(out, most, &r);
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed)
-{
-	return record_mutate(data, n, most, seed, make_record);
-}
-
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
-	uint8_t *out, size_t most, unsigned seed)
-{
-	return record_cross(a, an, b, bn, out, most, seed);
 }

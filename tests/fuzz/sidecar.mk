@@ -19,6 +19,10 @@ $(BUILD)/tests/fuzz/sidecar-%-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/%.o $(call fuzz_
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lcjson
 
+# A conversation, unlike the others.
+$(BUILD)/tests/fuzz/sidecar-socket-replay: $(OBJ)/tests/fuzz/conversation.o
+$(BUILD)/tests/fuzz/sidecar-socket-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/conversation.o
+
 # What the description makes (seeds.py); a target without has its corpus alone.
 SIDECAR_SEEDS := $(BUILD)/tests/fuzz/seeds-socket
 $(SIDECAR_SEEDS)/.made: tests/fuzz/seeds.py

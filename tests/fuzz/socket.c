@@ -27,7 +27,7 @@
 #include "protocol/wire/frame.h"
 #include "protocol/wire/session.h"
 #include "sidecar/server.h"
-#include "tests/fuzz/records.h"
+#include "tests/fuzz/conversation.h"
 
 #define PATIENCE_MS 5000
 #define PEER_MS 20 /* a peer that lies may not answer at all */
@@ -45,11 +45,6 @@ enum record_kind {
 	RECORD_KINDS
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
-	uint8_t *out, size_t most, unsigned seed);
-
 static struct options options;
 static char folder[] = "/tmp/vcuda-fuzz-XXXXXX";
 static int listeners[2]; /* commands, replies */
@@ -61,21 +56,6 @@ struct app {
 	size_t mapped;
 	uint64_t seq;
 };
-
-static void must(bool truth, const char *what)
-{
-	if (truth)
-		return;
-	fprintf(stderr, "socket: %s: %s\n", what, strerror(errno));
-	abort();
-}
-
-static void shut(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 /* --- the sidecar ---------------------------------------------------------------------------
  */
@@ -218,11 +198,10 @@ static void app_ask(struct app *app, const struct record *r, const uint8_t *body
 	const size_t head = offsetof(struct channel_request, segment);
 	size_t n = r->body < sizeof(request) - head ? r->body : sizeof(request) - head;
 	bool raw = r->kind % RECORD_KINDS == RECORD_RAW;
-	int fds[2] = {-1, -1};
+	int fds[2];
 	unsigned count = r->context % 3;
 
-	for (unsigned i = 0; i < count; i++)
-		fds[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+	descriptors_made(fds, count);
 	request.op = ops[r->op % 8];
 	memcpy((char *)&request + head, body, n);
 	if (raw)
@@ -362,7 +341,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	return 0;
 }
 
-static size_t make_record(uint8_t *out, size_t most)
+size_t make_record(uint8_t *out, size_t most)
 {
 	static const uint8_t frames[] = {FRAME_POST, FRAME_CALL, FRAME_REPLY, FRAME_DATA,
 		FRAME_UPDATE, FRAME_UPCALL, FRAME_ACK, FRAME_LOST, FRAME_PAD, FRAME_PING,
@@ -374,15 +353,4 @@ static size_t make_record(uint8_t *out, size_t most)
 	r.op = r.kind == RECORD_REQUEST ? (uint16_t)record_random(4)
 					: frames[record_random(sizeof(frames))];
 	return record_write(out, most, &r);
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed)
-{
-	return record_mutate(data, n, most, seed, make_record);
-}
-
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
-	uint8_t *out, size_t most, unsigned seed)
-{
-	return record_cross(a, an, b, bn, out, most, seed);
 }

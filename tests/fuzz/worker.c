@@ -24,8 +24,8 @@
 #include "gpu-agent/worker/worker.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/frame.h"
+#include "tests/fuzz/conversation.h"
 #include "tests/fuzz/forked.h"
-#include "tests/fuzz/records.h"
 
 #define SECONDS_MAX 60 /* a session that takes longer hangs */
 #define BUFFER (4 << 20)
@@ -42,11 +42,6 @@ enum record_kind {
 	RECORD_KINDS
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
-	uint8_t *out, size_t most, unsigned seed);
-
 struct session {
 	pid_t worker;
 	int handoff, commands, replies;
@@ -62,14 +57,6 @@ static uint64_t sessions, frames; /* that workers took, as they say when they en
 
 /* --- the worker's process ------------------------------------------------------------------
  */
-
-static void must(int ret, const char *what)
-{
-	if (ret < 0) {
-		perror(what);
-		abort();
-	}
-}
 
 static void tell_frames(void)
 {
@@ -110,9 +97,9 @@ static void start(struct session *s)
 	int handoff[2], commands[2], replies[2], fds[2];
 
 	memset(s, 0, sizeof(*s));
-	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handoff), "socketpair");
-	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands), "socketpair");
-	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, replies), "socketpair");
+	must(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handoff), "socketpair");
+	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands), "socketpair");
+	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, replies), "socketpair");
 	setsockopt(commands[0], SOL_SOCKET, SO_SNDBUFFORCE, &(int){BUFFER}, sizeof(int));
 	s->worker = forked_start();
 	if (!s->worker) {
@@ -130,7 +117,7 @@ static void start(struct session *s)
 	snprintf(h.text, sizeof(h.text), "native");
 	h.device_count = 1;
 	h.devices[0].lease = 256u << 20;
-	must(descriptors_send(s->handoff, &h, sizeof(h), fds, 2, 0), "SESSION");
+	must(!descriptors_send(s->handoff, &h, sizeof(h), fds, 2, 0), "SESSION");
 	close(commands[1]);
 	close(replies[1]);
 }
@@ -280,26 +267,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
  */
 
 /* A frame of any operation, of its body's size. */
-static size_t make_record(uint8_t *out, size_t most)
+size_t make_record(uint8_t *out, size_t most)
 {
-	struct record r = {.op = ops[record_random(op_count)], .context = 1};
-	const struct serve_entry *entry = serve_find(r.op);
+	const struct serve_entry *entry;
+	struct record r = {.context = 1};
 
+	if (!op_count)
+		setup();
+	r.op = ops[record_random(op_count)];
+	entry = serve_find(r.op);
 	r.body = (uint16_t)(entry->body_bytes + (record_random(4) ? 0 : 8 * record_random(9)));
 	if (entry->flags & SERVE_PAYLOAD)
 		r.payload = (uint16_t)record_random(300);
 	return record_write(out, most, &r);
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed)
-{
-	if (!op_count)
-		setup();
-	return record_mutate(data, n, most, seed, make_record);
-}
-
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t an, const uint8_t *b, size_t bn,
-	uint8_t *out, size_t most, unsigned seed)
-{
-	return record_cross(a, an, b, bn, out, most, seed);
 }

@@ -5,7 +5,7 @@
 .PHONY: fuzz-worker
 FUZZ_SECONDS ?= 30
 
-WORKER_FUZZ_SRCS := tests/fuzz/worker.c tests/fuzz/forked.c tests/fuzz/records.c \
+WORKER_FUZZ_SRCS := tests/fuzz/worker.c $(addprefix tests/fuzz/,conversation.c forked.c records.c) \
 	$(AGENT_WORKER_SRCS) \
 	$(filter-out gpu-agent/main.c,$(AGENT_FRONT_SRCS)) $(wildcard common/*.c transport/*.c)
 WORKER_SEEDS := $(BUILD)/tests/fuzz/seeds-worker
