@@ -204,15 +204,15 @@ int agents_dial(struct agents *agents, const char *list, const struct session_he
 	struct error *error)
 {
 	char first[AGENT_TEXT], now[AGENT_TEXT];
-	bool said;
+	bool answered;
 	int ret;
 
 	agents_chosen(agents, first);
 	if (first[0]) {
 		ret = transport_dial(first, hello, welcome, deadline, link, error);
-		/* One agent, and it said no or nothing: it need not do so twice. */
-		said = ret == -ETIMEDOUT || (ret == -ECONNREFUSED && welcome->status);
-		if (!ret || (said && !strchr(list, ',') && !strcmp(first, list)))
+		/* One agent, and it answered no or nothing: it need not do so twice. */
+		answered = ret == -ETIMEDOUT || (ret == -ECONNREFUSED && welcome->status);
+		if (!ret || (answered && !strchr(list, ',') && !strcmp(first, list)))
 			return ret;
 	}
 	/* One chooses; who comes meanwhile gets the same. */

@@ -23,7 +23,7 @@ bool loop_marked(const struct serve_entry *entry, const struct frame_header *h, 
 	       (h->kind == FRAME_CALL || !(entry->flags & SERVE_FIRST));
 }
 
-static void loop_lie(struct worker *w, const char *what)
+static void protocol_violation(struct worker *w, const char *what)
 {
 	w->stats.errors++;
 	worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client broke the protocol: %s", what);
@@ -135,9 +135,9 @@ void loop_serve_frame(struct worker *w)
 		if (!status) {
 			if (loop_marked(entry, &r.header, SERVE_SLOW))
 				reply_flush(w);
-			pulse_enter(w);
+			watchdog_enter(w);
 			status = entry->serve(w, &r);
-			pulse_leave(w);
+			watchdog_leave(w);
 		}
 		if (status || r.refused)
 			log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,
@@ -226,7 +226,7 @@ static bool loop_lane_there(struct worker *w)
 	for (int i = 0; i < 4 && !w->lanes[w->payload_lane]; i++)
 		worker_control(w);
 	if (!w->lanes[w->payload_lane])
-		loop_lie(w, "a lane that was not opened");
+		protocol_violation(w, "a lane that was not opened");
 	return w->lanes[w->payload_lane];
 }
 
@@ -237,7 +237,7 @@ static bool loop_lane_take(struct worker *w)
 		&w->frame_range);
 
 	if (ret == -EPROTO)
-		loop_lie(w, "a piece of another length than its frame");
+		protocol_violation(w, "a piece of another length than its frame");
 	else if (ret == -ECONNRESET)
 		worker_end(w, CUDA_SUCCESS, "a lane of the client is gone");
 	else if (ret == -ENOMEM)
@@ -255,14 +255,14 @@ static bool loop_parse(struct worker *w)
 {
 	uint32_t have = w->receive_end - w->receive_at;
 	uint32_t payload, now;
-	const char *lie;
+	const char *violation;
 
 	if (have < sizeof(w->frame))
 		return false;
 	memcpy(&w->frame, w->receive + w->receive_at, sizeof(w->frame));
-	lie = loop_check(w, &w->frame);
-	if (lie) {
-		loop_lie(w, lie);
+	violation = loop_check(w, &w->frame);
+	if (violation) {
+		protocol_violation(w, violation);
 		return false;
 	}
 	if (have < sizeof(w->frame) + w->frame.body)
@@ -370,7 +370,8 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	(void)!send(w->handoff, &w->stats, sizeof(w->stats), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A PING may lie behind a frame that has to wait for room: says by itself that it lives. */
+/* A PING may violation behind a frame that has to wait for room: says by itself that it lives.
+ */
 static void loop_tell_alive(struct worker *w, uint64_t now)
 {
 	enum { SECOND = 1000000000 };
@@ -449,19 +450,19 @@ void loop_run(struct worker *w)
 {
 	uint64_t idle_since = wait_now(), now, looked = idle_since;
 
-	pulse_start(w);
+	watchdog_start(w);
 	while (!w->ended) {
 		bool progress = stash_serve(w);
 
 		progress |= loop_receive(w);
-		pulse_enter(w);
+		watchdog_enter(w);
 		if (w->closings)
 			closing_poll(w); /* behind a fault */
 		progress |= fence_poll(w);
 		progress |= callback_poll(w);
 		if (w->lane_count)
 			lanes_reap(w);
-		pulse_leave(w);
+		watchdog_leave(w);
 		now = wait_now();
 		/* Without room the frames that go out later say it. */
 		if (reply_room(w) &&
@@ -472,7 +473,7 @@ void loop_run(struct worker *w)
 		progress |= reply_flush(w);
 
 		if (now - looked > 10000000) { /* 10 ms: also while it never sleeps */
-			pulse_enter(w);
+			watchdog_enter(w);
 			worker_control(w);
 			loop_tell_stats(w, now);
 			loop_tell_alive(w, now);
@@ -480,7 +481,7 @@ void loop_run(struct worker *w)
 			staging_reap(w, &w->in);
 			if (w->pending)
 				output_limit(w);
-			pulse_leave(w);
+			watchdog_leave(w);
 			looked = now;
 		}
 		if (progress) {

@@ -12,9 +12,9 @@
  *   takes nothing.  The kernel takes the GPU's memory back with the process.
  *
  * The loop does nothing for it but count (`beat`, odd while it is in a call): no system call
- * and no lock.  So what lasts is known by having lasted: up to PULSE_BUSY_MS in a session that
- * works, up to PULSE_IDLE_MS in one that was idle.  Calls that are known to last (SERVE_SLOW)
- * have what is ready sent before them.
+ * and no lock.  So what lasts is known by having lasted: up to WATCHDOG_BUSY_MS in a session
+ * that works, up to WATCHDOG_IDLE_MS in one that was idle.  Calls that are known to last
+ * (SERVE_SLOW) have what is ready sent before them.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -27,15 +27,15 @@
 #include "gpu-agent/worker/worker_state.h"
 
 #define MS 1000000ull
-#define PULSE_IDLE_MS 1000 /* between looks, and between signs of life */
-#define PULSE_BUSY_MS 100
+#define WATCHDOG_IDLE_MS 1000 /* between looks, and between signs of life */
+#define WATCHDOG_BUSY_MS 100
 /* How long the loop may go on behind a client that closed its connections. */
-#define PULSE_GONE_MS 2000
+#define WATCHDOG_GONE_MS 2000
 /* A client that takes nothing for so long is as good as gone; so does the kernel's timeout
  * (STREAM_GONE_MS in transport/stream.c) where it knows. */
-#define PULSE_UNREAD_MS 60000
+#define WATCHDOG_UNREAD_MS 60000
 
-struct pulse {
+struct watchdog {
 	uint64_t beat;
 	uint64_t gone_at; /* first seen; 0: the client is there */
 	uint64_t sent;	  /* bytes, when they were looked at last */
@@ -43,13 +43,13 @@ struct pulse {
 	uint64_t said_at; /* to the front */
 };
 
-static _Noreturn void pulse_end(struct worker *w, CUresult status, const char *text)
+static _Noreturn void watchdog_end(struct worker *w, CUresult status, const char *text)
 {
 	worker_end(w, status, "%s", text);
 	worker_leave(w);
 }
 
-static bool pulse_hung_up(struct worker *w)
+static bool watchdog_hung_up(struct worker *w)
 {
 	struct pollfd fds[2];
 
@@ -60,33 +60,33 @@ static bool pulse_hung_up(struct worker *w)
 }
 
 /* Is anybody there, and does he listen? */
-static void pulse_watch(struct worker *w, struct pulse *p, uint64_t now)
+static void watchdog_watch(struct worker *w, struct watchdog *p, uint64_t now)
 {
 	uint64_t sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
 
-	if (!pulse_hung_up(w))
+	if (!watchdog_hung_up(w))
 		p->gone_at = 0;
 	else if (!p->gone_at)
 		p->gone_at = now;
-	else if (now - p->gone_at >= PULSE_GONE_MS * MS)
-		pulse_end(w, CUDA_SUCCESS, "the client is gone, during a call");
+	else if (now - p->gone_at >= WATCHDOG_GONE_MS * MS)
+		watchdog_end(w, CUDA_SUCCESS, "the client is gone, during a call");
 	if (sent != p->sent || !reply_waits(w)) {
 		p->sent = sent;
 		p->sent_at = now;
-	} else if (now - p->sent_at >= PULSE_UNREAD_MS * MS) {
-		pulse_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client takes no answers");
+	} else if (now - p->sent_at >= WATCHDOG_UNREAD_MS * MS) {
+		watchdog_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client takes no answers");
 	}
 }
 
 /* Instead of the loop. */
-static void pulse_speak(struct worker *w, struct pulse *p, uint64_t now)
+static void watchdog_speak(struct worker *w, struct watchdog *p, uint64_t now)
 {
 	static struct handoff alive = {.version = HANDOFF_VERSION, .what = HANDOFF_ALIVE};
-	bool due = now - p->said_at >= PULSE_IDLE_MS * MS;
+	bool due = now - p->said_at >= WATCHDOG_IDLE_MS * MS;
 
 	output_limit(w);
 	if (reply_flush_beside(w, due))
-		pulse_end(w, CUDA_SUCCESS, "the client is gone, during a call");
+		watchdog_end(w, CUDA_SUCCESS, "the client is gone, during a call");
 	if (!due)
 		return;
 	p->said_at = now;
@@ -94,35 +94,35 @@ static void pulse_speak(struct worker *w, struct pulse *p, uint64_t now)
 	(void)!send(w->handoff, &alive, sizeof(alive), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void *pulse_run(void *argument)
+static void *watchdog_run(void *argument)
 {
 	struct worker *w = argument;
-	struct pulse p = {.sent_at = wait_now(), .said_at = wait_now()};
+	struct watchdog p = {.sent_at = wait_now(), .said_at = wait_now()};
 
 	for (;;) {
 		uint64_t beat = atomic_load_explicit(&w->beat, memory_order_acquire);
 		bool same = beat == p.beat, in_call = beat & 1;
 		uint64_t now = wait_now();
 
-		pulse_watch(w, &p, now);
+		watchdog_watch(w, &p, now);
 		if (same && in_call)
-			pulse_speak(w, &p, now);
+			watchdog_speak(w, &p, now);
 		p.beat = beat;
 		nanosleep(&(struct timespec){.tv_sec = same && !in_call,
-				  .tv_nsec = same && !in_call ? 0 : PULSE_BUSY_MS * MS},
+				  .tv_nsec = same && !in_call ? 0 : WATCHDOG_BUSY_MS * MS},
 			NULL);
 	}
 	return NULL;
 }
 
-void pulse_start(struct worker *w)
+void watchdog_start(struct worker *w)
 {
 	sigset_t all, old;
 	pthread_t thread;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (pthread_create(&thread, NULL, pulse_run, w))
+	if (pthread_create(&thread, NULL, watchdog_run, w))
 		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
 			"no thread to look after the session's calls");
 	else

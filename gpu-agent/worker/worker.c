@@ -417,8 +417,8 @@ _Noreturn void worker_leave(struct worker *w)
 	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end_text,
 		(unsigned long long)w->stats.frames_received,
 		(unsigned long long)w->stats.launches);
-	/* The client sees the end at once. The link itself stays: the pulse looks at it beside
-	 * the loop, and either may be the one that leaves. */
+	/* The client sees the end at once. The link itself stays: the watchdog looks at it
+	 * beside the loop, and either may be the one that leaves. */
 	link_shut(w->link);
 	callback_over(w);
 	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);

@@ -347,19 +347,19 @@ bool stash_serve(struct worker *w);
 
 /* watchdog.c: what looks after the session while the loop is in a call of the driver or of a
  * library. Each such call, but for those that surely return at once, stands between the two. */
-void pulse_start(struct worker *w);
-static inline void pulse_beat(struct worker *w)
+void watchdog_start(struct worker *w);
+static inline void watchdog_beat(struct worker *w)
 {
 	atomic_store_explicit(&w->beat,
 		atomic_load_explicit(&w->beat, memory_order_relaxed) + 1, memory_order_release);
 }
-static inline void pulse_enter(struct worker *w)
+static inline void watchdog_enter(struct worker *w)
 {
-	pulse_beat(w);
+	watchdog_beat(w);
 }
-static inline void pulse_leave(struct worker *w)
+static inline void watchdog_leave(struct worker *w)
 {
-	pulse_beat(w);
+	watchdog_beat(w);
 }
 
 /* reply.c */

@@ -66,7 +66,7 @@ static bool nvidias(const char *path)
  * work, and its user must learn why: the one line that is printed without being asked for. */
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
-	static int told;
+	static int logged_once;
 	const char *who = program_invocation_name;
 	Dl_info caller;
 
@@ -78,7 +78,7 @@ CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExport
 	if (dladdr(__builtin_return_address(0), &caller) && caller.dli_fname &&
 		caller.dli_fname[0] == '/')
 		who = caller.dli_fname;
-	if (!nvidias(who) && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+	if (!nvidias(who) && !__atomic_exchange_n(&logged_once, 1, __ATOMIC_RELAXED))
 		dprintf(STDERR_FILENO,
 			"vcuda: %s is linked with a static CUDA runtime; rebuild with "
 			"-cudart shared\n",

@@ -81,9 +81,9 @@ CUresult shim_enter_lasting(unsigned call)
 
 CUresult shim_refused(unsigned call, const char *name, const char *reason)
 {
-	static _Atomic bool told[CALL_LAST];
+	static _Atomic bool logged_once[CALL_LAST];
 
-	if (call < CALL_LAST && !atomic_exchange(&told[call], true))
+	if (call < CALL_LAST && !atomic_exchange(&logged_once[call], true))
 		session_debug("%s: %s", name, reason);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -45,11 +45,11 @@ void session_because(const char *text)
 
 void session_complain(CUresult status)
 {
-	static _Atomic bool told;
+	static _Atomic bool logged_once;
 	int saved = errno;
 
 	if (status == status_of(CAUSE_NOT_CONFIGURED) || !session.text[0] ||
-		atomic_exchange(&told, true))
+		atomic_exchange(&logged_once, true))
 		return;
 	dprintf(STDERR_FILENO, "vcuda: no GPU (error %d): %s\n", (int)status, session.text);
 	errno = saved;

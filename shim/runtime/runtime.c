@@ -94,9 +94,9 @@ cudaError_t runtime_status_slow(CUresult status)
 
 cudaError_t runtime_refused(unsigned call, const char *name, const char *reason)
 {
-	static _Atomic bool said[CALL_LAST];
+	static _Atomic bool logged_once[CALL_LAST];
 
-	if (call < CALL_LAST && !atomic_exchange(&said[call], true) &&
+	if (call < CALL_LAST && !atomic_exchange(&logged_once[call], true) &&
 		secure_getenv("VCUDA_DEBUG"))
 		fprintf(stderr, "vcuda: %s is not served: %s\n", name, reason);
 	return cudaErrorNotSupported;

@@ -44,7 +44,7 @@ static int setup(void **state)
 	b->segments.at[0] = &b->own;
 	b->segments.arena = 64;
 	b->segments.arena_size = 64;
-	ring_init(&b->ring, &b->page, b->bytes, SIZE, &b->segments);
+	ring_consumer_init(&b->ring, &b->page, b->bytes, SIZE, &b->segments);
 	*state = b;
 	return 0;
 }
@@ -207,7 +207,7 @@ static void test_bit_flips(void **state)
 	for (unsigned bit = 0; bit < 256; bit++) {
 		ring_fini(&b->ring);
 		memset(&b->page, 0, sizeof(b->page));
-		ring_init(&b->ring, &b->page, b->bytes, SIZE, &b->segments);
+		ring_consumer_init(&b->ring, &b->page, b->bytes, SIZE, &b->segments);
 		b->tail = b->seq = 0;
 		assert_true(put(b, FRAME_CALL, 3, "12345678", 8));
 		b->bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
@@ -227,7 +227,7 @@ static void test_noise(void **state)
 	for (int round = 0; round < 20000; round++) {
 		ring_fini(&b->ring);
 		memset(&b->page, 0, sizeof(b->page));
-		ring_init(&b->ring, &b->page, b->bytes, SIZE, &b->segments);
+		ring_consumer_init(&b->ring, &b->page, b->bytes, SIZE, &b->segments);
 		for (size_t i = 0; i < 96; i++)
 			b->bytes[i] = (unsigned char)(rand_r(&seed) >> 8);
 		b->bytes[28] = FRAME_MAGIC & 0xff;

@@ -17,7 +17,7 @@
 #define CUBLAS_MINOR (VCUDA_ABI == 12 ? 9 : 1)
 #define CUBLAS_PATCH (VCUDA_ABI == 12 ? 1 : 0)
 
-static int missing;	    /* the agent's library; it was told */
+static int logged_once;	    /* that the agent lacks the library */
 static _Atomic int version; /* the agent's library's, once a handle was made */
 
 cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
@@ -43,7 +43,7 @@ cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle)
 			   : CUDA_ERROR_OUT_OF_MEMORY;
 	if (status || reply.status) {
 		if (!status && reply.status == CUBLAS_STATUS_NOT_INITIALIZED)
-			vcuda_front_missing("cublasCreate", CUBLAS_SONAME, &missing);
+			vcuda_front_missing("cublasCreate", CUBLAS_SONAME, &logged_once);
 		vcuda_front_release(h->number);
 		free(h);
 		return status ? cublas_status(status) : (cublasStatus_t)reply.status;

@@ -16,7 +16,7 @@ enum { MINOR = 1, PATCH = 0, CUDART = 13000 };
 #endif
 
 static char handle_object; /* what every handle stands for */
-static int missing;	   /* the agent's library; it was told */
+static int logged_once;	   /* that the agent lacks the library */
 
 bool cublaslt_handle(cublasLtHandle_t handle)
 {
@@ -58,7 +58,7 @@ cublasStatus_t hand_cublasLtCreate(cublasLtHandle_t *lightHandle)
 		if (reply.status == CUBLAS_STATUS_NOT_INITIALIZED)
 			vcuda_front_missing("cublasLtCreate",
 				VCUDA_ABI == 12 ? "libcublasLt.so.12" : "libcublasLt.so.13",
-				&missing);
+				&logged_once);
 		return status;
 	}
 	handle = vcuda_front_mint(KIND_cublasLtHandle, &handle_object);

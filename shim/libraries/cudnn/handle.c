@@ -12,7 +12,7 @@
 #include "protocol/wire/handle.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
-static int missing; /* the agent's library; it was told */
+static int logged_once; /* that the agent lacks the library */
 
 cudnnStatus_t hand_cudnnCreate(cudnnHandle_t *handle)
 {
@@ -47,7 +47,8 @@ cudnnStatus_t hand_cudnnCreate(cudnnHandle_t *handle)
 			VCUDA_ABI);
 		if (reply.status == CUDNN_STATUS_NOT_INITIALIZED)
 			vcuda_front_missing("cudnnCreate",
-				VCUDA_ABI == 8 ? "libcudnn.so.8" : "libcudnn.so.9", &missing);
+				VCUDA_ABI == 8 ? "libcudnn.so.8" : "libcudnn.so.9",
+				&logged_once);
 		else
 			snprintf(text, sizeof(text),
 				"cudnnCreate: status %u of the agent's cuDNN", reply.status);
