@@ -41,7 +41,7 @@ static int fail(struct install *install, int code, const char *name)
 }
 
 /* The file takes its name, over what had it. */
-static int settle(struct install *install, const char *temporary, const char *name)
+static int publish(struct install *install, const char *temporary, const char *name)
 {
 	int code;
 
@@ -96,7 +96,7 @@ static int copy_file(
 		unlinkat(install->to, temporary, 0);
 		return fail(install, -ret, name);
 	}
-	return settle(install, temporary, name);
+	return publish(install, temporary, name);
 }
 
 static int copy_link(struct install *install, const char *name, const char *temporary)
@@ -110,7 +110,7 @@ static int copy_link(struct install *install, const char *name, const char *temp
 	unlinkat(install->to, temporary, 0);
 	if (symlinkat(target, install->to, temporary))
 		return fail(install, errno, name);
-	return settle(install, temporary, name);
+	return publish(install, temporary, name);
 }
 
 static int copy_entry(struct install *install, const char *name)
@@ -146,7 +146,7 @@ static int write_line(
 		ret = write_all(to, "\n", 1);
 	if (ret < 0 || fchmod(to, 0644))
 		return fail(install, ret < 0 ? -ret : errno, name);
-	return settle(install, temporary, name);
+	return publish(install, temporary, name);
 }
 
 /* The names of FROM/preload.list as one line of paths; "" where the list is not there. */

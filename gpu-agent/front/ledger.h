@@ -18,8 +18,8 @@
 
 #include "gpu-agent/handoff.h"
 
-/* A promise that is not used yet must not starve who comes later: what is given unasked is at
- * most this part of what is free. */
+/* A reservation that is not used yet must not starve who comes later: what is given unasked is
+ * at most this part of what is free. */
 #define LEDGER_UNASKED_SHARE 64
 /* And sessions that have not asked for anything yet hold at most this part of a device, all of
  * them together, and nothing new while no more than this part of it is free. */
@@ -69,7 +69,7 @@ void ledger_devices(struct ledger *ledger, const struct handoff_device *devices,
 bool ledger_same(
 	const struct ledger *ledger, const struct handoff_device *devices, uint32_t count);
 
-/* Bytes of a device that can still be promised. 0 for a device that there is not. */
+/* Bytes of a device that can still be reserved. 0 for a device that there is not. */
 uint64_t ledger_free(const struct ledger *ledger, uint32_t device);
 
 /* A worker's contexts come and go. */

@@ -49,7 +49,7 @@ static void mark(struct blocks *blocks, uint32_t first, uint32_t n, bool used)
 	}
 }
 
-uint32_t blocks_take(struct blocks *blocks, uint32_t n)
+uint32_t blocks_alloc(struct blocks *blocks, uint32_t n)
 {
 	uint32_t longest = 0;
 	uint32_t at;
@@ -76,7 +76,7 @@ uint32_t blocks_take(struct blocks *blocks, uint32_t n)
 	return BLOCKS_NONE;
 }
 
-void blocks_give(struct blocks *blocks, uint32_t first, uint32_t n)
+void blocks_free(struct blocks *blocks, uint32_t first, uint32_t n)
 {
 	mark(blocks, first, n, false);
 	blocks->free += n;

@@ -21,8 +21,8 @@ struct blocks {
 
 void blocks_init(struct blocks *blocks, uint32_t count);
 /* The first unit of N free ones in a row, now taken; BLOCKS_NONE where there is no such run. */
-uint32_t blocks_take(struct blocks *blocks, uint32_t n);
+uint32_t blocks_alloc(struct blocks *blocks, uint32_t n);
 /* [first, first + n) must be taken. */
-void blocks_give(struct blocks *blocks, uint32_t first, uint32_t n);
+void blocks_free(struct blocks *blocks, uint32_t first, uint32_t n);
 
 #endif

@@ -35,7 +35,7 @@ static bool bounce_try(void *argument)
 
 		blocks_init(&bounce, units > BLOCKS_MAX ? BLOCKS_MAX : (uint32_t)units);
 	}
-	wish->at = blocks_take(&bounce, wish->units);
+	wish->at = blocks_alloc(&bounce, wish->units);
 	pthread_mutex_unlock(&bounce_lock);
 	return wish->at != BLOCKS_NONE;
 }
@@ -76,7 +76,7 @@ CUresult shim_bounce_get(size_t n, uint64_t *offset)
 void shim_bounce_put(uint64_t offset, size_t n)
 {
 	pthread_mutex_lock(&bounce_lock);
-	blocks_give(&bounce, (uint32_t)((offset - session.ring.bounce) / BOUNCE_UNIT),
+	blocks_free(&bounce, (uint32_t)((offset - session.ring.bounce) / BOUNCE_UNIT),
 		bounce_wish(n).units);
 	pthread_mutex_unlock(&bounce_lock);
 	atomic_fetch_add(&bounce_given, 1);

@@ -24,7 +24,7 @@ uint32_t completion_get(void)
 		blocks_init(&completion_map, BLOCKS_MAX < CHANNEL_COUNTERS - COUNTER_FIRST_FREE
 						     ? BLOCKS_MAX
 						     : CHANNEL_COUNTERS - COUNTER_FIRST_FREE);
-	unit = blocks_take(&completion_map, 1);
+	unit = blocks_alloc(&completion_map, 1);
 	pthread_mutex_unlock(&completion_lock);
 	return unit == BLOCKS_NONE ? 0 : unit + COUNTER_FIRST_FREE;
 }
@@ -34,7 +34,7 @@ void completion_put(uint32_t counter)
 	if (!counter)
 		return;
 	pthread_mutex_lock(&completion_lock);
-	blocks_give(&completion_map, counter - COUNTER_FIRST_FREE, 1);
+	blocks_free(&completion_map, counter - COUNTER_FIRST_FREE, 1);
 	pthread_mutex_unlock(&completion_lock);
 }
 

@@ -18,13 +18,13 @@ static void test_empty_and_full(void **state)
 
 	(void)state;
 	blocks_init(&blocks, 100);
-	assert_int_equal(blocks_take(&blocks, 0), BLOCKS_NONE);
-	assert_int_equal(blocks_take(&blocks, 101), BLOCKS_NONE);
-	assert_int_equal(blocks_take(&blocks, 100), 0);
-	assert_int_equal(blocks_take(&blocks, 1), BLOCKS_NONE);
-	blocks_give(&blocks, 63, 2);
-	assert_int_equal(blocks_take(&blocks, 3), BLOCKS_NONE);
-	assert_int_equal(blocks_take(&blocks, 2), 63);
+	assert_int_equal(blocks_alloc(&blocks, 0), BLOCKS_NONE);
+	assert_int_equal(blocks_alloc(&blocks, 101), BLOCKS_NONE);
+	assert_int_equal(blocks_alloc(&blocks, 100), 0);
+	assert_int_equal(blocks_alloc(&blocks, 1), BLOCKS_NONE);
+	blocks_free(&blocks, 63, 2);
+	assert_int_equal(blocks_alloc(&blocks, 3), BLOCKS_NONE);
+	assert_int_equal(blocks_alloc(&blocks, 2), 63);
 }
 
 static void test_beyond_the_count(void **state)
@@ -34,9 +34,9 @@ static void test_beyond_the_count(void **state)
 	(void)state;
 	/* The bitmap has room for more: that is not to be given out. */
 	blocks_init(&blocks, 70);
-	assert_int_equal(blocks_take(&blocks, 64), 0);
-	assert_int_equal(blocks_take(&blocks, 7), BLOCKS_NONE);
-	assert_int_equal(blocks_take(&blocks, 6), 64);
+	assert_int_equal(blocks_alloc(&blocks, 64), 0);
+	assert_int_equal(blocks_alloc(&blocks, 7), BLOCKS_NONE);
+	assert_int_equal(blocks_alloc(&blocks, 6), 64);
 }
 
 #define UNITS 1000
@@ -72,11 +72,11 @@ static void test_against_a_plain_array(void **state)
 
 		if (held[slot].n) {
 			memset(used + held[slot].first, 0, held[slot].n);
-			blocks_give(&blocks, held[slot].first, held[slot].n);
+			blocks_free(&blocks, held[slot].first, held[slot].n);
 			held[slot].n = 0;
 			continue;
 		}
-		first = blocks_take(&blocks, n);
+		first = blocks_alloc(&blocks, n);
 		if (first == BLOCKS_NONE) {
 			assert_false(fits(used, n));
 			continue;

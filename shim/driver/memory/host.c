@@ -192,20 +192,20 @@ static CUresult host_take(size_t bytes, unsigned flags, void **out)
 		for (struct segment *s = segments; s && unit == BLOCKS_NONE; s = s->next) {
 			if (!s->shared)
 				continue;
-			unit = blocks_take(&s->map, units);
+			unit = blocks_alloc(&s->map, units);
 			piece.segment = s;
 		}
 		if (unit == BLOCKS_NONE) {
 			status = segment_new(HOST_SHARED, true, &piece.segment);
 			if (status)
 				return status;
-			unit = blocks_take(&piece.segment->map, units);
+			unit = blocks_alloc(&piece.segment->map, units);
 		}
 		piece.base = piece.segment->base + (size_t)unit * HOST_UNIT;
 	}
 	if (!piece_add(&piece)) {
 		if (piece.segment->shared)
-			blocks_give(&piece.segment->map, unit, units);
+			blocks_free(&piece.segment->map, unit, units);
 		else
 			segment_free(piece.segment);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -331,23 +331,23 @@ CUresult hand_cuMemFreeHost(void *p)
 	struct piece *piece;
 	struct segment *segment;
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
-	bool settle;
+	bool drain;
 
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&host_lock);
 	piece = piece_at(p);
-	settle = piece && piece->segment && piece->base == p &&
-		 atomic_exchange(&piece->segment->used, false);
+	drain = piece && piece->segment && piece->base == p &&
+		atomic_exchange(&piece->segment->used, false);
 	pthread_mutex_unlock(&host_lock);
-	if (settle)
+	if (drain)
 		host_settle();
 	pthread_mutex_lock(&host_lock);
 	piece = piece_at(p);
 	if (piece && piece->segment && piece->base == p) {
 		segment = piece->segment;
 		if (segment->shared)
-			blocks_give(&segment->map,
+			blocks_free(&segment->map,
 				(uint32_t)((size_t)(piece->base - segment->base) / HOST_UNIT),
 				(uint32_t)((piece->bytes + HOST_UNIT - 1) / HOST_UNIT));
 		else

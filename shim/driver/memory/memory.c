@@ -172,7 +172,7 @@ static void freed_done(const struct freed *freed)
 	if (freed->slab) {
 		struct slab *slab = freed->slab->slab;
 
-		blocks_give(&slab->map,
+		blocks_free(&slab->map,
 			(uint32_t)((freed->address - freed->slab->base) / SLAB_UNIT),
 			(uint32_t)(freed->size / SLAB_UNIT));
 		if (!--slab->live)
@@ -230,7 +230,7 @@ static bool all_unmapped(void *ticket)
 }
 
 /* Waits until the worker has unmapped everything that is free. The lock is held. */
-static CUresult settle(void)
+static CUresult drain(void)
 {
 	CUresult status = CUDA_SUCCESS;
 
@@ -253,7 +253,7 @@ CUresult memory_settle(int device, uint64_t *kept)
 	*kept = 0;
 	pthread_mutex_lock(&memory_lock);
 	if (!callback_outstanding())
-		status = settle();
+		status = drain();
 	else
 		reap();
 	for (size_t i = freed_first; i < freed_next; i++)
@@ -298,13 +298,13 @@ static CUresult lease(struct window *w, uint64_t size)
 	if (functions)
 		reap();
 	else
-		status = settle();
+		status = drain();
 	if (status || lease_has(w, size))
 		return status;
 	status = lease_ask(w, size);
 	if (status != CUDA_ERROR_OUT_OF_MEMORY || !functions)
 		return status;
-	status = settle();
+	status = drain();
 	return status || lease_has(w, size) ? status : lease_ask(w, size);
 }
 
@@ -428,7 +428,7 @@ static CUresult slab_take(struct window *w, size_t bytes, CUdeviceptr *address)
 	CUresult status;
 
 	for (block = w->slabs; block; block = block->next) {
-		unit = blocks_take(&block->slab->map, units);
+		unit = blocks_alloc(&block->slab->map, units);
 		if (unit != BLOCKS_NONE)
 			break;
 	}
@@ -437,7 +437,7 @@ static CUresult slab_take(struct window *w, size_t bytes, CUdeviceptr *address)
 		block = slab_new(w, &status);
 		if (!block)
 			return status;
-		unit = blocks_take(&block->slab->map, units);
+		unit = blocks_alloc(&block->slab->map, units);
 	}
 	block->slab->live++;
 	block->slab->starts[unit / 64] |= 1ull << unit % 64;
