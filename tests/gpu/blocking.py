@@ -7,7 +7,7 @@ one stream: what the worker must not do on its loop then (`waits` in protocol/ap
 
 Each call is made while a host function of another stream sleeps for 0.4 s: a line each, `waits` or
 `returns`, milliseconds, and the status.  Natively, on a machine with a GPU; without arguments
-libcuda.so.1.
+libcuda.so.1. cuBLAS and cuDNN are tried where LD_LIBRARY_PATH has them.
 """
 import ctypes
 import sys
@@ -209,6 +209,31 @@ def pool_memory():
     return address
 
 
+def product(name, *sonames):
+    """The first of NVIDIA's libraries that is there (LD_LIBRARY_PATH); what runs without it is tried all the same."""
+    for soname in sonames:
+        try:
+            return ctypes.CDLL(soname)
+        except OSError:
+            pass
+    raise SystemExit(f"no {name}")
+
+
+def cublas():
+    return product("cuBLAS", "libcublas.so.13", "libcublas.so.12")
+
+
+def cudnn():
+    return product("cuDNN", "libcudnn.so.9", "libcudnn.so.8")
+
+
+def handle_of(create):
+    handle = P()
+    if create(ref(handle)):
+        raise SystemExit("no handle")
+    return handle
+
+
 def context_of():
     """One more context; the one that was current is so again."""
     made, before = P(), P()
@@ -326,6 +351,10 @@ CASES = {
     "a capture": lambda: (lambda f: lambda: 0 if graph_of(f) else 1)(used()),
     "cuCtxCreate": lambda: lambda: call("cuCtxCreate_v2", ref(P()), 0, 0),
     "cuCtxDestroy": lambda: (lambda c: lambda: call("cuCtxDestroy_v2", c))(context_of()),
+    "cublasCreate": lambda: (lambda b: lambda: b.cublasCreate_v2(ref(P())))(cublas()),
+    "cublasDestroy": lambda: (lambda b, h: lambda: b.cublasDestroy_v2(h))(cublas(), handle_of(cublas().cublasCreate_v2)),
+    "cudnnCreate": lambda: (lambda d: lambda: d.cudnnCreate(ref(P())))(cudnn()),
+    "cudnnDestroy": lambda: (lambda d, h: lambda: d.cudnnDestroy(h))(cudnn(), handle_of(cudnn().cudnnCreate)),
     "cuCtxGetStreamPriorityRange": lambda: lambda: call("cuCtxGetStreamPriorityRange", ref(INT()), ref(INT())),
 }
 
