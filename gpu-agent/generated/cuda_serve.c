@@ -570,6 +570,57 @@ static CUresult run_cuDeviceGetHostAtomicCapabilities(struct worker *w, struct r
 			body->dev);
 }
 
+uint64_t serve_stages(uint16_t op, const void *frame, uint32_t bytes)
+{
+	switch (op) {
+	case OP_vcudaOpen: return FRAME_PAYLOAD_MAX;
+	case OP_vcudaCopyOut: {
+		const struct wire_vcudaCopyOut *body = frame;
+
+		if (bytes < sizeof(*body))
+			return SERVE_NO_STAGING;
+		return serve_bytes(serve_bytes(body->width, body->height), body->depth);
+	}
+	case OP_vcudaLinkRead: {
+		const struct wire_vcudaLinkRead *body = frame;
+
+		if (bytes < sizeof(*body))
+			return SERVE_NO_STAGING;
+		return body->bytes;
+	}
+	default: return SERVE_NO_STAGING;
+	}
+}
+
+uint64_t serve_overtaking(uint16_t op, const void *frame, uint32_t bytes)
+{
+	switch (op) {
+	case OP_vcudaCopyIn: {
+		const struct wire_vcudaCopyIn *body = frame;
+
+		if (bytes < sizeof(*body))
+			return 0;
+		return body->stream;
+	}
+	case OP_vcudaCopyOut: {
+		const struct wire_vcudaCopyOut *body = frame;
+
+		if (bytes < sizeof(*body))
+			return 0;
+		return body->stream;
+	}
+	case OP_vcudaSync: {
+		const struct wire_vcudaSync *body = frame;
+
+		if (bytes < sizeof(*body))
+			return 0;
+		return body->scope == SYNC_STREAM ? body->handle : 0;
+	}
+	case OP_vcudaHostFuncDone: return SERVE_OVERTAKES;
+	default: return 0;
+	}
+}
+
 static const struct serve_entry entries[] = {
 	{OP_vcudaOpen, sizeof(struct wire_vcudaOpen), sizeof(struct wire_vcudaOpen_reply),
 	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaOpen, "vcudaOpen"},
@@ -616,7 +667,7 @@ static const struct serve_entry entries[] = {
 	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaHostFuncDone,
 	 "vcudaHostFuncDone"},
 	{OP_vcudaOutput, sizeof(struct wire_vcudaOutput), sizeof(struct wire_vcudaOutput_reply),
-	 SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaOutput, "vcudaOutput"},
+	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_ASIDE, serve_vcudaOutput, "vcudaOutput"},
 	{OP_vcudaContextCreate, sizeof(struct wire_vcudaContextCreate), 0,
 	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_SLOW, serve_vcudaContextCreate,
 	 "vcudaContextCreate"},
@@ -635,10 +686,10 @@ static const struct serve_entry entries[] = {
 	{OP_vcudaEventDestroy, sizeof(struct wire_vcudaEventDestroy), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaEventDestroy, "vcudaEventDestroy"},
 	{OP_vcudaNvmlFacts, sizeof(struct wire_vcudaNvmlFacts),
-	 sizeof(struct wire_vcudaNvmlFacts_reply), SERVE_CALL | SERVE_NO_CONTEXT,
+	 sizeof(struct wire_vcudaNvmlFacts_reply), SERVE_CALL | SERVE_NO_CONTEXT | SERVE_ASIDE,
 	 serve_vcudaNvmlFacts, "vcudaNvmlFacts"},
 	{OP_vcudaNvmlText, sizeof(struct wire_vcudaNvmlText),
-	 sizeof(struct wire_vcudaNvmlText_reply), SERVE_CALL | SERVE_NO_CONTEXT,
+	 sizeof(struct wire_vcudaNvmlText_reply), SERVE_CALL | SERVE_NO_CONTEXT | SERVE_ASIDE,
 	 serve_vcudaNvmlText, "vcudaNvmlText"},
 	{OP_vcudaCublasOpen, sizeof(struct wire_vcudaCublasOpen),
 	 sizeof(struct wire_vcudaCublasOpen_reply), SERVE_CALL | SERVE_SLOW,

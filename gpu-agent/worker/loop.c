@@ -57,8 +57,9 @@ static const char *loop_check(const struct worker *w, const struct frame_header 
 	return NULL;
 }
 
-/* The wait is over when the answer is there; a refusal is an answer too. */
-static void loop_answer(struct worker *w, struct request *r, CUresult status)
+/* The wait is over when the answer is there; a refusal is an answer too. `aside`: no CUDA call
+ * of the app's, which must not carry off an error of a post. */
+static void loop_answer(struct worker *w, struct request *r, bool aside, CUresult status)
 {
 	if (r->refused && !status)
 		status = r->refused;
@@ -66,12 +67,7 @@ static void loop_answer(struct worker *w, struct request *r, CUresult status)
 		worker_note(w, status);
 	if (r->header.kind == FRAME_CALL) {
 		CUresult deferred = w->deferred;
-		bool aside = r->header.op == OP_vcudaOutput ||
-			     r->header.op == OP_vcudaNvmlFacts ||
-			     r->header.op == OP_vcudaNvmlText;
 
-		/* Fetching text and NVML are no CUDA calls of the app's: they must not carry
-		 * off an error. */
 		if (aside)
 			w->deferred = CUDA_SUCCESS;
 		if (!r->later || status)
@@ -83,21 +79,17 @@ static void loop_answer(struct worker *w, struct request *r, CUresult status)
 	}
 }
 
-/* A serve function that puts a copy to the host on its way needs staging for it. */
+/* A serve function that puts bytes for the host on their way needs staging for them. */
 bool loop_can_serve(struct worker *w)
 {
-	const struct wire_vcudaCopyOut *copy = (const void *)w->frame_body;
 	uint64_t n;
 
 	if (!reply_room(w))
 		return false;
 	staging_reap(w, &w->out);
-	if (w->frame.op == OP_vcudaOpen)
-		return w->out.used + 2 * FRAME_PAYLOAD_MAX <= w->out.size;
-	if (w->frame.op != OP_vcudaCopyOut || w->frame.body < sizeof(*copy) ||
-		__builtin_mul_overflow(copy->width, copy->height, &n) ||
-		__builtin_mul_overflow(n, copy->depth, &n) || n > FRAME_PAYLOAD_MAX)
-		return true;
+	n = serve_stages(w->frame.op, w->frame_body, w->frame.body);
+	if (n > FRAME_PAYLOAD_MAX)
+		return true; /* SERVE_NO_STAGING, or refused */
 	/* Twice: the ring's end may be skipped. */
 	return w->out.used + 2 * (n + STAGING_ALIGN) <= w->out.size &&
 	       w->out.count < STAGING_RANGES;
@@ -144,7 +136,7 @@ void loop_serve_frame(struct worker *w)
 				(int)(status ? status : r.refused),
 				(unsigned long long)r.header.seq);
 	}
-	loop_answer(w, &r, status);
+	loop_answer(w, &r, entry && entry->flags & SERVE_ASIDE, status);
 }
 
 void loop_range_done(struct worker *w)
@@ -167,8 +159,8 @@ static void loop_frame_done(struct worker *w)
 /* Serves the complete frame of a call, or keeps it. false: neither can be done now. */
 static bool loop_call(struct worker *w, bool behind)
 {
-	if (w->frame.op == OP_vcudaHostFuncDone) {
-		loop_serve_frame(w); /* overtakes: it is what the stream waits for */
+	if (serve_overtaking(w->frame.op, w->frame_body, w->frame.body) == SERVE_OVERTAKES) {
+		loop_serve_frame(w);
 		return true;
 	}
 	if (behind && !stash_overtakes(w))

@@ -45,20 +45,10 @@ bool stash_behind(struct worker *w)
 
 bool stash_overtakes(struct worker *w)
 {
-	const struct wire_vcudaCopyOut *out = (const void *)w->frame_body;
-	const struct wire_vcudaCopyIn *in = (const void *)w->frame_body;
-	const struct wire_vcudaSync *sync = (const void *)w->frame_body;
+	uint64_t handle = serve_overtaking(w->frame.op, w->frame_body, w->frame.body);
 	const struct worker_stream *stream;
-	uint64_t handle = 0;
 	struct name *name;
 
-	if (w->frame.op == OP_vcudaCopyOut && w->frame.body >= sizeof(*out))
-		handle = out->stream;
-	else if (w->frame.op == OP_vcudaCopyIn && w->frame.body >= sizeof(*in))
-		handle = in->stream;
-	else if (w->frame.op == OP_vcudaSync && w->frame.body >= sizeof(*sync) &&
-		 sync->scope == SYNC_STREAM)
-		handle = sync->handle;
 	name = handle ? names_find(w, handle, KIND_CUstream) : NULL;
 	stream = name ? name->object : NULL;
 	return stream && stream->flags & STREAM_AHEAD;

@@ -54,10 +54,19 @@ struct serve_entry {
 #define SERVE_SLOW 16u	    /* may last: what is ready is answered before it */
 #define SERVE_WAITS 32u	    /* waits inside for what was issued before (stash.c) */
 #define SERVE_FIRST 64u	    /* the two above only as FRAME_CALL */
+#define SERVE_ASIDE 128u    /* no CUDA call of the app's: carries off no error of a post */
 #define SERVE_LIBRARY (SERVE_CALL | SERVE_SLOW | SERVE_WAITS | SERVE_FIRST)
 
 /* By op; NULL where nobody serves it. */
 const struct serve_entry *serve_find(uint16_t op);
+/* Of the body of a frame, `bytes` long, as its description says. How many bytes of staging its
+ * answer takes at most; more than FRAME_PAYLOAD_MAX is refused when it is served. */
+uint64_t serve_stages(uint16_t op, const void *frame, uint32_t bytes);
+#define SERVE_NO_STAGING UINT64_MAX
+/* The stream by which it overtakes what is kept, where that stream runs ahead; 0: it does not;
+ * SERVE_OVERTAKES: it always does. */
+uint64_t serve_overtaking(uint16_t op, const void *frame, uint32_t bytes);
+#define SERVE_OVERTAKES UINT64_MAX
 
 /* --- for serve functions ------------------------------------------------------------------ */
 

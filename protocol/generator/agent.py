@@ -226,6 +226,8 @@ def flags(entry):
         out.append("SERVE_SLOW")
     if entry.has("waits"):
         out.append("SERVE_WAITS")
+    if entry.has("aside"):
+        out.append("SERVE_ASIDE")
     return " | ".join(out)
 
 
@@ -235,6 +237,35 @@ def library_flags(entry):
     if entry.verb == "cached":
         return "SERVE_CALL | SERVE_SLOW"
     return "SERVE_POST | SERVE_LIBRARY" if entry.verb == "learned" else "SERVE_LIBRARY"
+
+
+def asked_of_frames(api):
+    """serve_stages and serve_overtaking: what stages() and overtakes() say of a frame."""
+    staged, overtaking = [], []
+    for e in crossing_all(api):
+        if e.has("stages"):
+            value, *more = (on_the_wire(e, part.strip()) for part in e.options["stages"].split("*"))
+            for part in more:
+                value = f"serve_bytes({value}, {part})"
+            staged.append(one_case(e, value, "SERVE_NO_STAGING"))
+        if e.has("overtakes"):
+            value = on_the_wire(e, e.options["overtakes"]) or "SERVE_OVERTAKES"
+            overtaking.append(one_case(e, value, "0"))
+    return by_opcode("serve_stages", staged, "SERVE_NO_STAGING") + \
+        by_opcode("serve_overtaking", overtaking, "0")
+
+
+def one_case(entry, value, none):
+    if "body->" not in value:
+        return f"\tcase OP_{entry.name}: return {value};\n"
+    out = f"\tcase OP_{entry.name}: {{\n\t\tconst struct wire_{entry.name} *body = frame;\n\n"
+    return out + f"\t\tif (bytes < sizeof(*body))\n\t\t\treturn {none};\n\t\treturn {value};\n\t}}\n"
+
+
+def by_opcode(name, cases, none):
+    return text.prototype("uint64_t", name, ["uint16_t op", "const void *frame", "uint32_t bytes"],
+                          "\n{\n\tswitch (op) {\n") + "".join(cases) + \
+        f"\tdefault: return {none};\n\t}}\n}}\n\n"
 
 
 def crossing_all(api):
@@ -272,6 +303,7 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
 """
     every = crossing_all(api)
     out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
+    out += asked_of_frames(api)
     out += "static const struct serve_entry entries[] = {\n"
     for e in every:
         half = "serve" if e.hand("agent") else "run"

@@ -11,7 +11,8 @@ VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
-           "as", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits")
+           "as", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
+           "overtakes", "aside", "stages")
 
 
 class ApiError(Exception):
@@ -193,7 +194,7 @@ def parse_options(text, where):
         text = text[match.end():]
         if text.startswith("("):
             end = closing(text, 0)
-            value = text[1:end] if name == "as" else text[1:end].replace(" ", "")
+            value = text[1:end] if name in ("as", "overtakes", "stages") else text[1:end].replace(" ", "")
             value, text = " ".join(value.split()), text[end + 1:]
         options[name] = value
         text = text.strip()

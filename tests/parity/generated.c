@@ -17,6 +17,8 @@
 #include "shim/generated/cuda_calls.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/procs.h"
 #include "shim/engine/engine.h"
 
@@ -438,6 +440,34 @@ static void every_opcode_is_found_and_no_other(void **state)
 	assert_string_equal(serve_find(OP_cuMemGetInfo_v2)->name, "cuMemGetInfo_v2");
 }
 
+/* A frame that is shorter than its struct says nothing; a product that overflows is too much.
+ */
+static void frames_say_what_they_stage_and_overtake(void **state)
+{
+	struct wire_vcudaCopyOut out = {.width = 3, .height = 5, .depth = 7, .stream = 99};
+	struct wire_vcudaLinkRead link = {.offset = 1, .bytes = 4096};
+	struct wire_vcudaSync sync = {.scope = SYNC_CONTEXT, .handle = 88};
+
+	(void)state;
+	assert_true(serve_stages(OP_vcudaCopyOut, &out, sizeof(out)) == 105);
+	assert_true(serve_stages(OP_vcudaCopyOut, &out, sizeof(out) - 1) == SERVE_NO_STAGING);
+	out.height = 1ull << 40;
+	out.depth = 1ull << 40;
+	assert_true(serve_stages(OP_vcudaCopyOut, &out, sizeof(out)) > FRAME_PAYLOAD_MAX);
+	assert_true(serve_stages(OP_vcudaLinkRead, &link, sizeof(link)) == 4096);
+	assert_true(serve_stages(OP_vcudaOpen, &link, sizeof(link)) == FRAME_PAYLOAD_MAX);
+	assert_true(serve_stages(OP_cuMemGetInfo_v2, &link, sizeof(link)) == SERVE_NO_STAGING);
+
+	assert_true(serve_overtaking(OP_vcudaCopyOut, &out, sizeof(out)) == 99);
+	assert_true(serve_overtaking(OP_vcudaSync, &sync, sizeof(sync)) == 0);
+	sync.scope = SYNC_STREAM;
+	assert_true(serve_overtaking(OP_vcudaSync, &sync, sizeof(sync)) == 88);
+	assert_true(serve_overtaking(OP_vcudaHostFuncDone, &sync, 8) == SERVE_OVERTAKES);
+	assert_true(serve_overtaking(OP_vcudaLinkRead, &link, sizeof(link)) == 0);
+	assert_true(serve_find(OP_vcudaOutput)->flags & SERVE_ASIDE);
+	assert_false(serve_find(OP_vcudaSync)->flags & SERVE_ASIDE);
+}
+
 static void procs_have_versions_in_order(void **state)
 {
 	unsigned count;
@@ -496,6 +526,7 @@ int main(void)
 		TEST(values_and_ranges_arrive),
 		TEST(refused_calls_say_so),
 		TEST(every_opcode_is_found_and_no_other),
+		TEST(frames_say_what_they_stage_and_overtake),
 		TEST(procs_have_versions_in_order),
 		TEST(a_library_that_is_no_driver_is_named),
 	};
