@@ -7,14 +7,19 @@
 #include <unistd.h>
 
 #include "transport/fault.h"
-#include "transport/loop.h"
 #include "transport/native.h"
 
-/* One more transport: a row here. */
-static const struct transport *const transports[] = {
-	&transport_native,
-	&transport_loop,
-};
+/* clang-format off */
+/* One more transport: a row here, for its transport_NAME. */
+#define TRANSPORTS(ROW) \
+	ROW(native) \
+	ROW(loop)
+/* clang-format on */
+
+#define DECLARE(name) extern const struct transport transport_##name;
+#define ENTRY(name) &transport_##name,
+TRANSPORTS(DECLARE)
+static const struct transport *const transports[] = {TRANSPORTS(ENTRY)};
 
 void link_close(struct link *link)
 {
