@@ -13,6 +13,7 @@
 /* One more transport: a row here, for its transport_NAME. */
 #define TRANSPORTS(ROW) \
 	ROW(native) \
+	ROW(unix) \
 	ROW(loop)
 /* clang-format on */
 
