@@ -19,8 +19,14 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/front/health.h"
-#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/http.h"
+#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/supervisor/settings.h"
+#include "protocol/wire/status.h"
 
 #define TELL_MS 200
 

@@ -16,9 +16,13 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
+#include "protocol/wire/status.h"
 #include "transport/stream.h"
 
 #define ACCEPTS_A_TURN 64

@@ -18,7 +18,9 @@
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/http.h"
 #include "gpu-agent/front/peers.h"
+#include "gpu-agent/front/status.h"
 #include "transport/tcp.h"
 
 #define HTTP_CONNECTIONS 64

@@ -7,6 +7,9 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/lease.h"
+#include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
 
 #define LEASE_WAIT_NS                                                                          \

@@ -14,8 +14,11 @@
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/front/metrics.h"
+#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/sandbox/sandbox.h"
 
 #define METER_STALE_NS (20000 * FRONT_MS) /* the meter speaks every 5 s */
 #define METRICS_PODS 256		  /* whose figures are told */

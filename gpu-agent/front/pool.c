@@ -22,9 +22,15 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/probe/library.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/lease.h"
+#include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
-#include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/sandbox/sandbox.h"
+#include "protocol/wire/status.h"
 
 /* A driver with many GPUs and nothing initialised takes tens of seconds. */
 #define READY_NS (120000 * FRONT_MS)

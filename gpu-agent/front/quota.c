@@ -4,7 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
+#include "protocol/wire/status.h"
 
 static bool limited(const struct session_hello *hello)
 {

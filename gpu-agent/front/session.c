@@ -15,9 +15,16 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/metrics.h"
+#include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/supervisor/token.h"
+#include "protocol/wire/status.h"
 
 /* How long a worker may outlive its client: it ends by itself within seconds (watchdog.c). */
 #define GONE_NS (4000 * FRONT_MS)

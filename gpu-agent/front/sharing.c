@@ -10,7 +10,12 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/sharing.h"
+#include "protocol/wire/status.h"
 
 /* Each is an open descriptor of the front (spawn.c: FRONT_FILES). */
 #define SHARES 2048

@@ -10,7 +10,10 @@
 #include <string.h>
 
 #include "gpu-agent/probe/library.h"
+#include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/sandbox/sandbox.h"
 

@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/session.h"
 #include "gpu-agent/supervisor/token.h"
+#include "protocol/wire/status.h"
 
 /* Everybody, where no token is asked for. */
 static const struct agent_tenant anybody = {.name = TOKEN_TENANT};

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/front/http.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/supervisor/token.h"
 #include "transport/tcp.h"

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What workers ask for: more device memory for their sessions.
+ */
+#ifndef VCUDA_GPU_AGENT_FRONT_LEASE_H
+#define VCUDA_GPU_AGENT_FRONT_LEASE_H
+
+#include <stdint.h>
+
+#include "gpu-agent/handoff.h"
+
+struct front;
+struct pool_worker;
+
+/* A worker that has a session asks for memory. */
+void lease_wanted(struct front *front, struct pool_worker *worker, const struct handoff *h);
+/* Memory came back, or time passed: wishes that wait are looked at again. */
+void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the front counts, and /metrics.
+ */
+#ifndef VCUDA_GPU_AGENT_FRONT_METRICS_H
+#define VCUDA_GPU_AGENT_FRONT_METRICS_H
+
+#include <stdint.h>
+
+#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session.h"
+
+struct front;
+
+/* Of times; the bounds are metrics.c's. */
+#define HISTOGRAM_BOUNDS 9
+struct histogram {
+	uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* each by itself; the last: beyond all bounds */
+	uint64_t sum_ns;
+};
+
+struct counters {
+	struct histogram waits;	    /* from HELLO to WELCOME */
+	struct histogram durations; /* of sessions */
+	uint64_t refused[REFUSALS];
+	uint64_t sessions, probes, worker_starts;
+	uint64_t exits_clean, exits_failed, exits_signal;
+	uint64_t peer_faults; /* datagrams of workers that made no sense */
+	uint64_t lease_refused;
+	struct session_stats totals; /* of all sessions ever; `used` is not kept */
+};
+
+void metrics_wait(struct front *front, uint64_t ns);
+void metrics_duration(struct front *front, uint64_t ns);
+/* Text of a page, to be freed by the caller; NULL without memory. */
+char *metrics_text(const struct front *front);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sessions, from the HELLO that brought the token to the exit of the worker.
+ */
+#ifndef VCUDA_GPU_AGENT_FRONT_SESSION_H
+#define VCUDA_GPU_AGENT_FRONT_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "common/error.h"
+#include "gpu-agent/front/events.h"
+#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/ledger.h"
+#include "gpu-agent/handoff.h"
+#include "protocol/wire/session.h"
+#include "transport/transport.h"
+
+struct front;
+struct pod;
+struct pool_worker;
+struct tenant;
+
+enum session_state {
+	SESSION_FREE,
+	SESSION_WAITING, /* for a worker */
+	SESSION_JOINING, /* WELCOME sent; for the link's other connections */
+	SESSION_RUNNING, /* the worker has all connections */
+	SESSION_ENDING,	 /* for the worker's exit */
+};
+const char *session_state_name(enum session_state state);
+
+struct session_stats {
+	uint64_t frames_received, frames_sent, bytes_received, bytes_sent;
+	uint64_t launches, copies_in_bytes, copies_out_bytes, errors;
+	uint64_t used[HANDOFF_DEVICES];
+};
+
+/* What a session that is over was called: its last connections may still be on their way. */
+struct session_late {
+	uint8_t id[16], secret[16];
+};
+#define SESSIONS_LATE 1024 /* the last ones that are remembered */
+
+struct session {
+	enum session_state state;
+	uint8_t id[16], secret[16];
+	struct watch commands; /* from the hand-over on: a copy, to see that the client goes */
+	const struct transport *transport;
+	int joined[TRANSPORT_FDS]; /* JOINING: the connections behind the first, … */
+	unsigned joined_count;	   /* … and how many have come */
+	uint32_t lanes;		   /* handed over */
+	uint64_t features;
+	uint64_t number;   /* in the order of coming, never reused */
+	uint32_t pid, uid; /* as the client says */
+	char program[64], pod[sizeof(((struct session_hello *)0)->pod)];
+	struct transport_peer peer;
+	struct tenant *tenant;
+	time_t started;
+	uint64_t begun;	   /* the same, for what is measured */
+	uint64_t deadline; /* WAITING, JOINING; RUNNING: its client is gone, 0: is there */
+	struct pool_worker *worker;
+	struct pod *limits; /* NULL: it said none */
+	struct ledger_account account;
+	struct session_stats stats;
+};
+
+int session_open_table(struct front *front, struct error *error);
+/* A client that brought the tenant's token, on the port for commands. Takes fd where it returns
+ * 0; else a CUresult to refuse with, *refusal and text filled in. */
+uint32_t session_begin(struct front *front, int fd, const struct hello_from *from,
+	enum refusal *refusal, char text[192]);
+/* A further connection of it: the same rules. */
+uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
+	enum refusal *refusal, char text[192]);
+/* One more connection of a running session: the same rules. */
+uint32_t session_lane(struct front *front, int fd, const struct hello_from *from,
+	enum refusal *refusal, char text[192]);
+/* Whether session_begin would refuse. */
+uint32_t session_may(const struct front *front, const struct hello_from *from,
+	enum refusal *refusal, char text[192]);
+/* The longest-waiting session, or NULL. */
+struct session *session_next_waiting(struct front *front);
+/* Gives a READY worker to a waiting session. */
+void session_assign(struct front *front, struct session *session, struct pool_worker *worker);
+/* Every waiting session is refused with text. */
+void session_refuse_waiting(struct front *front, const char *text);
+/* The worker is reaped: its session is over, all it held is free. */
+void session_ended(struct front *front, struct session *session);
+void session_stats(struct front *front, struct session *session, const struct handoff *h);
+uint64_t session_tick(struct front *front, uint64_t now);
+
+#endif
