@@ -14,6 +14,14 @@ $(FUZZ_OBJ)/%.o: %.c | $(CACHE)/.complete
 $(FUZZ_OBJ)/gpu-agent/worker/driver/nvml.o: CPPFLAGS += -isystem $(NVML)/include
 -include $(shell find $(FUZZ_OBJ) -name '*.d' 2>/dev/null)
 
+# The shim as tests link it: with the check of the order of its locks (shim/engine/lock.h).  What is
+# preloaded is compiled apart, without.
+SHIM_TEST_SRCS := $(SHIM_SRCS) $(addprefix shim/generated/,cuda_stubs.c cuda_calls.c)
+LOCK_ORDER_OBJ := $(OBJ)/tests/shim/locks/lock_order.o
+LOCK_ORDER_LD := -Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_unlock
+$(call objects,$(SHIM_TEST_SRCS) tests/shim/locks/wrong.c) $(LOCK_ORDER_OBJ): \
+	CPPFLAGS += -DVCUDA_LOCK_ORDER
+
 include $(wildcard tests/*/*.mk)
 # Names what those define.
 include tests/sanitize.mk

@@ -19,6 +19,7 @@
 #include "shim/driver/graph/graph.h"
 #include "shim/engine/session.h"
 #include "shim/engine/thread.h"
+#include "shim/engine/lock.h"
 
 #define CALLBACK_BUCKETS 256
 #define CALLBACK_LOOK_NS 50000000u
@@ -47,6 +48,7 @@ struct node_launch {
 };
 
 static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(callback, callback_lock, LOCK_CALLBACK);
 static struct callback *waiting[CALLBACK_BUCKETS];
 static uint64_t last_ticket;
 static bool running;

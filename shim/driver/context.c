@@ -20,6 +20,7 @@
 #include "shim/driver/stream.h"
 #include "shim/driver/memory/vmm.h"
 #include "shim/engine/thread.h"
+#include "shim/engine/lock.h"
 
 #define CONTEXT_FLAGS (unsigned)CU_CTX_FLAGS_MASK
 #define CONTEXT_API_VERSION                                                                    \
@@ -27,6 +28,7 @@
 
 static _Atomic uint64_t last_context_id;
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(context, context_lock, LOCK_CONTEXT);
 static bool numbers_taken[CONTEXT_MAX];
 
 uint16_t context_number(const struct context *context)

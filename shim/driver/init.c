@@ -20,11 +20,13 @@
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
+#include "shim/engine/lock.h"
 
 /* At exit: how long posted work may take to be taken over by the agent. */
 #define INIT_BYE_NS 1000000000ull
 
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(init, init_lock, LOCK_INIT);
 /* The first answer stays: a program that tries again gets the same at once. */
 static bool joined;
 static CUresult join_answer;

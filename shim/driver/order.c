@@ -13,8 +13,10 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/lock.h"
 
 static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(order, order_lock, LOCK_ORDER);
 
 /* The context's own event, made when it is first needed. */
 static CUresult order_event(struct context *context)

@@ -14,8 +14,10 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/completion.h"
+#include "shim/engine/lock.h"
 
 static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(output, output_lock, LOCK_OUTPUT);
 static _Atomic uint64_t fetched[OUTPUTS];
 
 static bool output_some(uint32_t which, FILE *to)

@@ -19,6 +19,7 @@
 #include "shim/engine/session.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/completion.h"
+#include "shim/engine/lock.h"
 
 static _Atomic uint64_t last_stream_id = 2; /* 1 and 2 are the default streams */
 
@@ -75,13 +76,16 @@ static CUresult stream_create(
 	return CUDA_SUCCESS;
 }
 
+/* One thread makes a context's stream. */
+static pthread_mutex_t ahead_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(ahead, ahead_lock, LOCK_AHEAD);
+
 CUresult stream_ahead(struct context *context, CUstream *stream)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	CUresult status = CUDA_SUCCESS;
 	struct stream *made;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ahead_lock);
 	if (!context->ahead)
 		status = stream_create(
 			context, CU_STREAM_NON_BLOCKING | STREAM_AHEAD, 0, &context->ahead);
@@ -89,7 +93,7 @@ CUresult stream_ahead(struct context *context, CUstream *stream)
 	made = status ? NULL : shim_object_of(context->ahead, KIND_CUstream);
 	if (made)
 		atomic_store(&made->joined, UINT64_MAX);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ahead_lock);
 	*stream = (CUstream)(uintptr_t)context->ahead;
 	return status;
 }

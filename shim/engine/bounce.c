@@ -8,6 +8,7 @@
 #include "shim/engine/blocks.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
+#include "shim/engine/lock.h"
 
 /* The region is given out in such units. */
 #define BOUNCE_UNIT 4096u
@@ -15,6 +16,7 @@
 #define BOUNCE_LOOK_NS 50000000u
 
 static pthread_mutex_t bounce_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(bounce, bounce_lock, LOCK_BOUNCE);
 static struct blocks bounce;
 static _Atomic uint32_t bounce_given; /* futex word */
 

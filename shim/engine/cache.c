@@ -10,6 +10,7 @@
 
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"
+#include "shim/engine/lock.h"
 
 #define CACHE_BUCKETS 1024
 /* Beyond that many answers or lessons, new ones are not kept: a program that asks for ever new
@@ -26,6 +27,7 @@ struct cached {
 };
 
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(cache, cache_lock, LOCK_CACHE);
 static struct cached *buckets[CACHE_BUCKETS];
 static uint32_t cache_count;
 

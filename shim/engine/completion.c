@@ -10,9 +10,11 @@
 
 #include "shim/engine/blocks.h"
 #include "shim/engine/session.h"
+#include "shim/engine/lock.h"
 
 /* BLOCKS_MAX counters are plenty: an event takes one only when it is asked about too early. */
 static pthread_mutex_t completion_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(completion, completion_lock, LOCK_COMPLETION);
 static struct blocks completion_map;
 
 uint32_t completion_get(void)

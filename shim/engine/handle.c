@@ -4,6 +4,7 @@
  * touched only as far as it is used, so entries never move and readers need no lock.
  */
 #include "shim/engine/handle.h"
+#include "shim/engine/lock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@ struct handle_entry {
 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(table, table_lock, LOCK_HANDLES);
 static _Atomic(struct handle_entry *) table;
 static _Atomic uint32_t table_used; /* entries ever used */
 static uint32_t

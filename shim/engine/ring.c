@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/wait.h"
+#include "shim/engine/lock.h"
 
 #define RING_ALIGN 16u
 #define ARENA_ALIGN 64u
@@ -79,6 +80,7 @@ void ring_lock(struct ring *ring)
 {
 	uint32_t free = 0;
 
+	lock_order_acquire(ring);
 	if (atomic_compare_exchange_strong_explicit(
 		    &ring->lock, &free, 1, memory_order_acquire, memory_order_relaxed))
 		return;
@@ -96,6 +98,7 @@ void ring_lock(struct ring *ring)
 
 void ring_unlock(struct ring *ring)
 {
+	lock_order_release(ring);
 	if (atomic_exchange_explicit(&ring->lock, 0, memory_order_release) == 2)
 		wait_wake(&ring->lock);
 }

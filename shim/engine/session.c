@@ -15,11 +15,14 @@
 #include "common/wait.h"
 #include "shim/engine/heartbeat.h"
 #include "shim/engine/status.h"
+#include "shim/engine/lock.h"
 
 #define SESSION_GLANCE_NS 50000000u
 
 struct session session = {
 	.socket = -1, .doorbell = -1, .socket_lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(socket, session.socket_lock, LOCK_SOCKET);
+LOCK_RANK(ring, session.ring, LOCK_RING);
 
 void session_debug(const char *format, ...)
 {

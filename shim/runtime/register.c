@@ -5,6 +5,7 @@
  */
 #include "shim/runtime/register.h"
 #include "shim/generated/cuda_calls.h"
+#include "shim/engine/lock.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -37,6 +38,7 @@ static struct table binary_table;
 /* Guards changes of the table, the free list and the binaries' symbol lists. Taken before a
  * binary's own lock, never after. */
 static pthread_mutex_t register_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(register, register_lock, LOCK_REGISTER);
 static struct symbol *free_symbols;
 
 static struct symbol *symbol_new(void)
@@ -247,6 +249,7 @@ void **hand___cudaRegisterFatBinary(void *fatCubin)
 	if (wrapper && wrapper->magic == BINARY_MAGIC)
 		binary->data = wrapper->data;
 	pthread_mutex_init(&binary->lock, NULL);
+	lock_order_rank(&binary->lock, LOCK_BINARY, "binary->lock");
 	pthread_mutex_lock(&register_lock);
 	if (!table_add(&binary_table, binary, binary)) {
 		free(binary);

@@ -6,6 +6,7 @@
  */
 #include "shim/runtime/runtime.h"
 #include "shim/generated/cuda_calls.h"
+#include "shim/engine/lock.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ static _Atomic bool ready; /* cuInit has succeeded */
 
 /* Primary contexts retained by us, by ordinal. Written under the lock. */
 static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(primary, primary_lock, LOCK_PRIMARY);
 static _Atomic(CUcontext) primary[RUNTIME_DEVICES];
 /* The device was reset behind a fault: that succeeds, and there is no device for this process
  * any more (seen on an H200 with driver 580). */

@@ -27,8 +27,8 @@ fuzz-shim: $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer $(SOFTGPU_IMAGES)
 		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
 		$(BUILD)/tests/fuzz/found-shim-fatbin $(BUILD)/tests/images
 
-VICTIM_SRCS := tests/fuzz/shim_victim.c $(addprefix tests/fuzz/,conversation.c forked.c records.c) common/descriptors.c \
-	$(SHIM_SRCS) $(addprefix shim/generated/,cuda_stubs.c cuda_calls.c)
+VICTIM_SRCS := tests/fuzz/shim_victim.c $(addprefix tests/fuzz/,conversation.c forked.c records.c) \
+	common/descriptors.c $(SHIM_TEST_SRCS)
 VICTIM_SEEDS := $(BUILD)/tests/fuzz/seeds-victim
 
 $(VICTIM_SEEDS)/.made: tests/fuzz/seeds.py
@@ -36,10 +36,11 @@ $(VICTIM_SEEDS)/.made: tests/fuzz/seeds.py
 	$(Q)$(PYTHON) tests/fuzz/seeds.py victim $(@D)
 	$(Q)touch $@
 
-$(BUILD)/tests/fuzz/shim-victim-replay: $(call objects,$(VICTIM_SRCS) tests/fuzz/agent_replay.c)
+$(BUILD)/tests/fuzz/shim-victim-replay: $(call objects,$(VICTIM_SRCS) tests/fuzz/agent_replay.c) \
+		$(LOCK_ORDER_OBJ)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--wrap=_exit -o $@ $^ -ldl
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LOCK_ORDER_LD) -Wl,--wrap=_exit -o $@ $^ -ldl
 
 $(BUILD)/tests/fuzz/shim-victim-libfuzzer: $(call fuzz_objects,$(VICTIM_SRCS))
 	$(call say,CLANG,$@)

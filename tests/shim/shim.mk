@@ -26,3 +26,24 @@ test-shim-programs: $(SHIM_PROGRAMS:$(BUILD)/tests/shim/%=run-front_%) ## order 
 $(foreach program,$(SHIM_PROGRAMS),$(call add_test,front_$(notdir $(program)), \
 	tests/shim/$(notdir $(program)).c,all $(program), \
 	timeout 60 $(BIN)/vcuda run --software -- $(program)))
+
+# The same programs with the shim in them, which checks the order of its locks (shim/engine/lock.h).
+LOCK_PROGRAMS := $(SHIM_PROGRAMS:$(BUILD)/tests/shim/%=$(BUILD)/tests/shim/locks_%)
+$(LOCK_PROGRAMS): $(BUILD)/tests/shim/locks_%: $(OBJ)/tests/shim/%.o \
+		$(call objects,$(SHIM_TEST_SRCS)) $(LOCK_ORDER_OBJ)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LOCK_ORDER_LD) -ldl
+
+$(BUILD)/tests/shim_locks: $(OBJ)/tests/shim/locks/wrong.o $(LOCK_ORDER_OBJ)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LOCK_ORDER_LD) -lcmocka
+
+.PHONY: test-locks
+test: test-locks
+test-locks: run-locks_check $(LOCK_PROGRAMS:$(BUILD)/tests/shim/%=run-%) ## the shim takes its locks in their order
+$(call add_test,locks_check,tests/shim/locks/wrong.c,$(BUILD)/tests/shim_locks,timeout 60 $$<)
+$(foreach program,$(LOCK_PROGRAMS),$(call add_test,$(notdir $(program)), \
+	tests/shim/$(patsubst locks_%,%,$(notdir $(program))).c,all $(program), \
+	timeout 60 $(BIN)/vcuda run --software -- $(program)))

@@ -14,9 +14,11 @@
 #include "shim/engine/handle.h"
 #include "shim/driver/order.h"
 #include "shim/engine/session.h"
+#include "shim/engine/lock.h"
 
 _Atomic uint32_t capture_open;
 pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(capture, capture_lock, LOCK_CAPTURE);
 static struct capture *captures;
 static uint64_t last_id;
 static _Thread_local uint8_t thread_mode __attribute__((tls_model("initial-exec")));

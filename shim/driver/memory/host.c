@@ -23,6 +23,7 @@
 #include "shim/engine/status.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/thread.h"
+#include "shim/engine/lock.h"
 
 #define HOST_UNIT 512u
 #define HOST_SHARED (1u << 20)	       /* a segment for small pieces */
@@ -59,6 +60,7 @@ struct piece {
 };
 
 static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(host, host_lock, LOCK_HOST);
 static struct segment *segments;
 static struct piece *pieces;	   /* by address */
 static _Atomic size_t piece_count; /* read without the lock too */

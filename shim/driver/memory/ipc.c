@@ -22,6 +22,7 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/status.h"
 #include "shim/driver/stream.h"
+#include "shim/engine/lock.h"
 
 static const char memory_magic[8] = "vcudaMEM", event_magic[8] = "vcudaEVT";
 
@@ -47,6 +48,7 @@ struct opened {
 
 /* Held over the calls, which the worker takes one at a time. Before memory.c's lock. */
 static pthread_mutex_t ipc_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(ipc, ipc_lock, LOCK_IPC);
 static struct opened *opened;
 
 /* ---- memory ---- */

@@ -21,6 +21,7 @@
 #include "shim/engine/statistics.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/completion.h"
+#include "shim/engine/lock.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -81,6 +82,7 @@ struct window {
 };
 
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(memory, memory_lock, LOCK_MEMORY);
 static struct window windows[OPEN_DEVICES];
 static struct freed *freed_list; /* a queue: [freed_first, freed_next) */
 static size_t freed_first, freed_next, freed_room;

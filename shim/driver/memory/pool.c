@@ -15,6 +15,7 @@
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/stream.h"
+#include "shim/engine/lock.h"
 
 struct pool {
 	uint64_t handle;
@@ -40,6 +41,7 @@ struct piece {
 #define POOL_WASTE 2
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(pool, pool_lock, LOCK_POOL);
 static struct piece *live[POOL_BUCKETS];
 static struct piece *kept;
 static _Atomic uint64_t kept_bytes; /* read without the lock too */

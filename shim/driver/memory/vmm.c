@@ -19,6 +19,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/engine/lock.h"
 
 struct vmm_memory {
 	uint64_t handle;
@@ -37,6 +38,7 @@ struct vmm_mapping {
 
 /* Order of locks: this, then memory.c's. */
 static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(vmm, vmm_lock, LOCK_VMM);
 static struct vmm_mapping *mappings; /* by address */
 static size_t mapping_count, mapping_room;
 static uint64_t vmm_bytes[OPEN_DEVICES]; /* of memory that is not gone */

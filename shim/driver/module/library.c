@@ -13,6 +13,7 @@
 #include "shim/engine/handle.h"
 #include "shim/driver/module/module.h"
 #include "shim/engine/thread.h"
+#include "shim/engine/lock.h"
 
 struct kernel {
 	uint64_t handle;
@@ -60,6 +61,7 @@ CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&made->lock, NULL);
+	lock_order_rank(&made->lock, LOCK_LIBRARY, "library->lock");
 	status = jit_read(&made->jit, numJitOptions, jitOptions, jitOptionsValues);
 	/* The app's log buffers may be gone when the image is loaded. */
 	made->jit.info = made->jit.error = NULL;

@@ -20,6 +20,7 @@
 #include "shim/engine/sha256.h"
 #include "shim/engine/status.h"
 #include "shim/engine/thread.h"
+#include "shim/engine/lock.h"
 
 #define MODULE_BUCKETS 64
 
@@ -115,6 +116,7 @@ CUresult module_load(const struct image *image, struct jit *jit, struct library 
 	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&module->lock, NULL);
+	lock_order_rank(&module->lock, LOCK_MODULE, "module->lock");
 	module->context = context;
 	module->context_id = context->id;
 	module->library = library;

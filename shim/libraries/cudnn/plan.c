@@ -13,6 +13,7 @@
 #include "protocol/wire/handle.h"
 #include "shim/libraries/cudnn/backend.h"
 #include "shim/engine/sha256.h"
+#include "shim/engine/lock.h"
 
 /* Plans that no descriptor holds are kept for when they come again, up to so many. */
 #define PLANS_MAX 1024
@@ -33,7 +34,8 @@ struct plan {
 	} value[VALUES_MAX];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t plan_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_RANK(plan, plan_lock, LOCK_PLAN);
 static struct plan *plans;
 static uint32_t plan_count;
 
@@ -88,10 +90,10 @@ void plan_drop(struct plan *plan)
 {
 	struct plan *gone;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&plan_lock);
 	plan->holders--;
 	gone = take_oldest();
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&plan_lock);
 	if (gone)
 		close_plan(gone);
 }
@@ -101,7 +103,7 @@ static struct plan *find(const uint8_t *digest, CUcontext context)
 {
 	struct plan *plan = NULL;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&plan_lock);
 	for (struct plan **at = &plans; *at; at = &(*at)->next)
 		if ((*at)->context == context && !memcmp((*at)->digest, digest, 32)) {
 			plan = *at;
@@ -111,7 +113,7 @@ static struct plan *find(const uint8_t *digest, CUcontext context)
 			plan->holders++;
 			break;
 		}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&plan_lock);
 	return plan;
 }
 
@@ -202,12 +204,12 @@ cudnnStatus_t plan_finalize(struct backend *b)
 	memcpy(plan->digest, digest, sizeof(digest));
 	plan->context = context;
 	plan->holders = 1;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&plan_lock);
 	plan->next = plans;
 	plans = plan;
 	plan_count++;
 	gone = take_oldest();
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&plan_lock);
 	if (gone)
 		close_plan(gone);
 	b->plan = plan;
