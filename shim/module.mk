@@ -23,7 +23,7 @@ PRELOAD_LDFLAGS ?= -shared -Wl,--hash-style=gnu -Wl,-z,relro
 SHIM_SRCS := $(wildcard shim/engine/*.c shim/driver/*.c shim/driver/*/*.c \
 	shim/libraries/common/*.c)
 SHIM_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(SHIM_SRCS) $(addprefix shim/generated/, \
-	cuda_stubs.c cuda_calls.c))
+	cuda_stubs.c cuda_forms.c cuda_calls.c))
 
 CUDA_LIB := $(LIB)/libvcuda-cuda.so
 FRONT12_LIB := $(LIB)/libvcuda-12.so

@@ -3,6 +3,7 @@
  * Contexts: the stack of each thread, the primary contexts' reference counts, and contexts that
  * the app creates.  See context.h.
  */
+#include "shim/driver/forms.h"
 #include "shim/driver/context.h"
 
 #include <pthread.h>
@@ -181,7 +182,7 @@ static uint16_t number_take(void)
 	return 0;
 }
 
-static CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
+CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 {
 	struct shim_call call;
 	struct wire_vcudaContextCreate *body;
@@ -228,11 +229,6 @@ static CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	}
 	*pctx = context_handle(context);
 	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
-{
-	return context_create(pctx, flags, dev);
 }
 
 CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,

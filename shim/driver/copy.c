@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -462,8 +463,8 @@ enum side copy_side_of(uint64_t address)
 	return memory_in_window(address, &device) ? SIDE_DEVICE : SIDE_HOST;
 }
 
-static CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_t src,
-	size_t n, CUstream stream, bool async)
+CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_t src, size_t n,
+	CUstream stream, bool async)
 {
 	struct shape s = {.src_side = src_side,
 		.dst_side = dst_side,
@@ -474,66 +475,6 @@ static CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, 
 		.depth = 1};
 
 	return copy_shape(&s, stream, async);
-}
-
-static uint64_t address_of(const void *host)
-{
-	return (uint64_t)(uintptr_t)host;
-}
-
-CUresult hand_cuMemcpyHtoD_v2(
-	CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream null_stream)
-{
-	return copy_flat(SIDE_DEVICE, dstDevice, SIDE_HOST, address_of(srcHost), ByteCount,
-		null_stream, false);
-}
-
-CUresult hand_cuMemcpyDtoH_v2(
-	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream null_stream)
-{
-	return copy_flat(SIDE_HOST, address_of(dstHost), SIDE_DEVICE, srcDevice, ByteCount,
-		null_stream, false);
-}
-
-CUresult hand_cuMemcpyDtoD_v2(
-	CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream null_stream)
-{
-	return copy_flat(
-		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, null_stream, false);
-}
-
-CUresult hand_cuMemcpyHtoDAsync_v2(
-	CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
-{
-	return copy_flat(SIDE_DEVICE, dstDevice, SIDE_HOST, address_of(srcHost), ByteCount,
-		hStream, true);
-}
-
-CUresult hand_cuMemcpyDtoHAsync_v2(
-	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
-{
-	return copy_flat(SIDE_HOST, address_of(dstHost), SIDE_DEVICE, srcDevice, ByteCount,
-		hStream, true);
-}
-
-CUresult hand_cuMemcpyDtoDAsync_v2(
-	CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
-{
-	return copy_flat(
-		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, hStream, true);
-}
-
-CUresult hand_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream null_stream)
-{
-	return copy_flat(
-		copy_side_of(dst), dst, copy_side_of(src), src, ByteCount, null_stream, false);
-}
-
-CUresult hand_cuMemcpyAsync(
-	CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-	return copy_flat(
-		copy_side_of(dst), dst, copy_side_of(src), src, ByteCount, hStream, true);
 }
 
 CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,

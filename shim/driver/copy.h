@@ -26,6 +26,11 @@ struct shape {
 
 /* Which of the two an address of the unified space is. */
 enum side copy_side_of(uint64_t address);
+
+static inline uint64_t copy_address(const void *host)
+{
+	return (uint64_t)(uintptr_t)host;
+}
 /* All of a side lies in device memory that is live. */
 bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice);
 /* One row, one slice: their distances are of no matter. */

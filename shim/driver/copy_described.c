@@ -3,6 +3,7 @@
  * Copies by descriptor: each side is read into a place, a distance between rows and one between
  * slices; from there on it is a copy like any other.
  */
+#include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/copy.h"
 
@@ -48,7 +49,7 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
+CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
 {
 	struct shape s = {.depth = 1};
 	CUresult status;
@@ -84,7 +85,7 @@ static CUresult shape_3d(const CUDA_MEMCPY3D *p, struct shape *s)
 	return status;
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
+CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
 {
 	struct shape s;
 	CUresult status = shape_3d(p, &s);
@@ -127,7 +128,7 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
+CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
 {
 	CUDA_MEMCPY3D c;
 
@@ -155,39 +156,4 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool 
 		.Height = p->Height,
 		.Depth = p->Depth};
 	return copy_3d(&c, stream, async);
-}
-
-CUresult hand_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy, CUstream null_stream)
-{
-	return copy_2d(pCopy, null_stream, false);
-}
-
-CUresult hand_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy, CUstream null_stream)
-{
-	return copy_2d(pCopy, null_stream, false);
-}
-
-CUresult hand_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-{
-	return copy_2d(pCopy, hStream, true);
-}
-
-CUresult hand_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy, CUstream null_stream)
-{
-	return copy_3d(pCopy, null_stream, false);
-}
-
-CUresult hand_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
-{
-	return copy_3d(pCopy, hStream, true);
-}
-
-CUresult hand_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy, CUstream null_stream)
-{
-	return copy_3d_peer(pCopy, null_stream, false);
-}
-
-CUresult hand_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
-{
-	return copy_3d_peer(pCopy, hStream, true);
 }

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -97,7 +98,7 @@ static CUresult event_settle(CUstream hStream)
 	return status || capture_graph(stream) ? status : sync_wait(SYNC_STREAM, stream, NULL);
 }
 
-static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op)
+CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op)
 {
 	struct event *event = event_of(hEvent);
 	struct shim_call call;
@@ -129,11 +130,6 @@ static CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flag
 		atomic_store(&event->recorded, call.seq);
 	}
 	return status;
-}
-
-CUresult hand_cuEventRecord(CUevent hEvent, CUstream hStream)
-{
-	return event_record(hEvent, hStream, 0, OP_cuEventRecord);
 }
 
 CUresult hand_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)

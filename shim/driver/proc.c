@@ -45,12 +45,6 @@ CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersio
 	return result == CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult hand_cuGetProcAddress(
-	const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
-{
-	return hand_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
-}
-
 /* NVIDIA's own libraries (NVML, cuBLAS) ask too and live without an answer, or fail with an
  * error of theirs; nobody can rebuild them. */
 static bool nvidias(const char *path)

@@ -279,11 +279,6 @@ CUresult hand_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
 	return status;
 }
 
-CUresult hand_cuStreamCreate(CUstream *phStream, unsigned int Flags)
-{
-	return hand_cuStreamCreateWithPriority(phStream, Flags, 0);
-}
-
 CUresult hand_cuStreamDestroy_v2(CUstream hStream)
 {
 	struct stream *stream = shim_object_of((uint64_t)(uintptr_t)hStream, KIND_CUstream);

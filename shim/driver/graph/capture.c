@@ -2,6 +2,7 @@
  *
  * Streams that capture: see capture.h.
  */
+#include "shim/driver/forms.h"
 #include "shim/driver/graph/capture_state.h"
 
 #include <stdlib.h>
@@ -322,8 +323,8 @@ bool capture_edges_plain(const CUgraphEdgeData *data, size_t n)
 	return true;
 }
 
-static CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode,
-	struct graph *existing, uint32_t *after, size_t count)
+CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph *existing,
+	uint32_t *after, size_t count)
 {
 	struct context *context = context_current();
 	struct wire_vcudaCaptureBegin *body;
@@ -410,11 +411,6 @@ CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		status = capture_begin(hStream, mode, graph, after, numDependencies);
 	free(after);
 	return status;
-}
-
-CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
-{
-	return capture_begin(hStream, mode, NULL, NULL, 0);
 }
 
 /* The app's own mistakes; what is wrong with the captured work only the worker knows. */

@@ -116,21 +116,6 @@ CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
-	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-	const CUgraphNode **dependencies_out, size_t *numDependencies_out)
-{
-	return hand_cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out,
-		dependencies_out, NULL, numDependencies_out);
-}
-
-CUresult hand_cuStreamGetCaptureInfo(
-	CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
-{
-	return hand_cuStreamGetCaptureInfo_v3(
-		hStream, captureStatus_out, id_out, NULL, NULL, NULL, NULL);
-}
-
 CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
 	const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
@@ -162,11 +147,4 @@ CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode
 	shim_put(&call, &body->after, after, numDependencies * sizeof(*after));
 	free(after);
 	return shim_post(&call);
-}
-
-CUresult hand_cuStreamUpdateCaptureDependencies(
-	CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
-{
-	return hand_cuStreamUpdateCaptureDependencies_v2(
-		hStream, dependencies, NULL, numDependencies, flags);
 }

@@ -385,13 +385,6 @@ CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 	return status;
 }
 
-CUresult hand_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
-	CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
-{
-	return hand_cuGraphInstantiate_v2(
-		phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-}
-
 CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	struct graph_exec *exec = graph_exec_find(hGraphExec);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -273,14 +274,8 @@ CUresult hand_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode 
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuGraphGetEdges(
-	CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
-{
-	return hand_cuGraphGetEdges_v2(hGraph, from, to, NULL, numEdges);
-}
-
 /* The nodes at the other end of a node's edges. LOSSLESS: there is room for edge data. */
-static CUresult node_neighbours(CUgraphNode hNode, bool before, CUgraphNode *nodes,
+CUresult graph_node_neighbours(CUgraphNode hNode, bool before, CUgraphNode *nodes,
 	CUgraphEdgeData *data, bool lossless, size_t *count)
 {
 	struct graph_node *node = graph_node_find(hNode);
@@ -304,32 +299,6 @@ static CUresult node_neighbours(CUgraphNode hNode, bool before, CUgraphNode *nod
 		whole = list_put(&list, node->graph, before ? edge->from : edge->to, edge);
 	}
 	return list_end(&list, count, whole);
-}
-
-CUresult hand_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
-	CUgraphEdgeData *edgeData, size_t *numDependencies)
-{
-	return node_neighbours(
-		hNode, true, dependencies, edgeData, edgeData != NULL, numDependencies);
-}
-
-CUresult hand_cuGraphNodeGetDependencies(
-	CUgraphNode hNode, CUgraphNode *dependencies, size_t *numDependencies)
-{
-	return node_neighbours(hNode, true, dependencies, NULL, false, numDependencies);
-}
-
-CUresult hand_cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes,
-	CUgraphEdgeData *edgeData, size_t *numDependentNodes)
-{
-	return node_neighbours(
-		hNode, false, dependentNodes, edgeData, edgeData != NULL, numDependentNodes);
-}
-
-CUresult hand_cuGraphNodeGetDependentNodes(
-	CUgraphNode hNode, CUgraphNode *dependentNodes, size_t *numDependentNodes)
-{
-	return node_neighbours(hNode, false, dependentNodes, NULL, false, numDependentNodes);
 }
 
 CUresult hand_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
@@ -372,7 +341,7 @@ static CUresult edges_post(struct graph *graph, bool remove, const CUgraphNode *
 	return shim_post(&call);
 }
 
-static CUresult edges_change(CUgraph hGraph, bool remove, const CUgraphNode *from,
+CUresult graph_edges_change(CUgraph hGraph, bool remove, const CUgraphNode *from,
 	const CUgraphNode *to, const CUgraphEdgeData *data, size_t count)
 {
 	struct graph *graph = graph_find(hGraph);
@@ -386,30 +355,6 @@ static CUresult edges_change(CUgraph hGraph, bool remove, const CUgraphNode *fro
 	}
 	graph->edges_known = false;
 	return status;
-}
-
-CUresult hand_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
-	const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
-{
-	return edges_change(hGraph, false, from, to, edgeData, numDependencies);
-}
-
-CUresult hand_cuGraphAddDependencies(
-	CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
-{
-	return edges_change(hGraph, false, from, to, NULL, numDependencies);
-}
-
-CUresult hand_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
-	const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
-{
-	return edges_change(hGraph, true, from, to, edgeData, numDependencies);
-}
-
-CUresult hand_cuGraphRemoveDependencies(
-	CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
-{
-	return edges_change(hGraph, true, from, to, NULL, numDependencies);
 }
 
 CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)

@@ -64,13 +64,6 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		any_params(&p, nodeParams));
 }
 
-CUresult hand_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-	const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
-{
-	return hand_cuGraphAddNode_v2(
-		phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
-}
-
 CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	struct node_params p = {0};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -416,7 +417,7 @@ CUresult hand_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		node_params_event(&p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
-static CUresult event_get(CUgraphNode hNode, uint32_t type, CUevent *event)
+CUresult graph_event_get(CUgraphNode hNode, uint32_t type, CUevent *event)
 {
 	struct graph_node *node = graph_node_find(hNode);
 	struct graph_number number;
@@ -431,42 +432,10 @@ static CUresult event_get(CUgraphNode hNode, uint32_t type, CUevent *event)
 	return status;
 }
 
-CUresult hand_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
-{
-	return event_get(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_out);
-}
-
-CUresult hand_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
-{
-	return event_get(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event_out);
-}
-
-static CUresult event_set(
+CUresult graph_event_set(
 	CUgraphNode hNode, const CUgraphExec *exec, uint32_t type, CUevent event)
 {
 	struct node_params p = {0};
 
 	return node_set(hNode, exec, &p, node_params_event(&p, type, event));
-}
-
-CUresult hand_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
-{
-	return event_set(hNode, NULL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
-}
-
-CUresult hand_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
-{
-	return event_set(hNode, NULL, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
-}
-
-CUresult hand_cuGraphExecEventRecordNodeSetEvent(
-	CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
-{
-	return event_set(hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
-}
-
-CUresult hand_cuGraphExecEventWaitNodeSetEvent(
-	CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
-{
-	return event_set(hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }

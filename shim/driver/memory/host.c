@@ -313,11 +313,6 @@ CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	return status;
 }
 
-CUresult hand_cuMemAllocHost_v2(void **pp, size_t bytesize)
-{
-	return hand_cuMemHostAlloc(pp, bytesize, 0);
-}
-
 /* Frames that name the segment must be acknowledged, and what lands in it must have landed,
  * before it goes: one synchronisation of every context says both. */
 static CUresult host_settle(void)

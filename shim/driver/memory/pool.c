@@ -2,6 +2,7 @@
  *
  * Pools: see pool.h.
  */
+#include "shim/driver/forms.h"
 #include "shim/driver/memory/pool.h"
 
 #include <pthread.h>
@@ -71,7 +72,7 @@ static struct pool *pool_new(int device)
 }
 
 /* With the lock held. */
-static struct pool *pool_default(int device)
+struct pool *pool_default(int device)
 {
 	if (!defaults[device]) {
 		defaults[device] = pool_new(device);
@@ -81,7 +82,7 @@ static struct pool *pool_default(int device)
 	return defaults[device];
 }
 
-static struct pool *pool_current(int device)
+struct pool *pool_current(int device)
 {
 	return current[device] ? current[device] : pool_default(device);
 }
@@ -460,7 +461,7 @@ CUresult hand_cuMemPoolGetAccess(
 	return CUDA_SUCCESS;
 }
 
-static CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int device))
+CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int device))
 {
 	struct pool *pool;
 
@@ -475,16 +476,6 @@ static CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*out = (CUmemoryPool)(uintptr_t)pool->handle;
 	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
-{
-	return pool_tell(pool_out, dev, pool_default);
-}
-
-CUresult hand_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
-{
-	return pool_tell(pool, dev, pool_current);
 }
 
 CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)

@@ -19,4 +19,8 @@ bool pool_forget(CUdeviceptr address);
 /* The device was reset. */
 void pool_reset(int device);
 
+/* Of a device; under pool_lock. */
+struct pool *pool_default(int device);
+struct pool *pool_current(int device);
+
 #endif

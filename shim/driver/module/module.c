@@ -416,16 +416,6 @@ CUresult hand_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned i
 	return status;
 }
 
-CUresult hand_cuModuleLoadData(CUmodule *module, const void *image)
-{
-	return hand_cuModuleLoadDataEx(module, image, 0, NULL, NULL);
-}
-
-CUresult hand_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
-{
-	return hand_cuModuleLoadDataEx(module, fatCubin, 0, NULL, NULL);
-}
-
 CUresult hand_cuModuleLoad(CUmodule *module, const char *fname)
 {
 	void *image;

@@ -58,11 +58,3 @@ CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *b
 	*blockSize = best;
 	return CUDA_SUCCESS;
 }
-
-CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
-	CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
-	int blockSizeLimit)
-{
-	return hand_cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func,
-		blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
-}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What shim/generated/cuda_forms.c may name: functions that many of the driver's functions are
+ * a form of, as their as() in cuda.api says.
+ */
+#ifndef VCUDA_SHIM_FORMS_H
+#define VCUDA_SHIM_FORMS_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+#include "protocol/generated/cuda_ops.h"
+#include "shim/driver/copy.h"
+#include "shim/driver/memory/pool.h"
+#include "shim/generated/cuda_hand.h"
+
+struct graph;
+
+CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev);
+
+/* N bytes; `async`: the app does not wait for memory that is not pinned. */
+CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_t src, size_t n,
+	CUstream stream, bool async);
+CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async);
+CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async);
+CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async);
+
+/* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
+CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, CUstream stream);
+
+/* WHICH: pool_default or pool_current. */
+CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int device));
+
+CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op);
+
+/* Into EXISTING where there is one, behind COUNT of its nodes. */
+CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph *existing,
+	uint32_t *after, size_t count);
+
+/* The nodes at the other end of a node's edges. LOSSLESS: there is room for edge data. */
+CUresult graph_node_neighbours(CUgraphNode hNode, bool before, CUgraphNode *nodes,
+	CUgraphEdgeData *data, bool lossless, size_t *count);
+CUresult graph_edges_change(CUgraph hGraph, bool remove, const CUgraphNode *from,
+	const CUgraphNode *to, const CUgraphEdgeData *data, size_t count);
+/* The event of a node that records one or waits for one (TYPE). EXEC: in that executable graph.
+ */
+CUresult graph_event_get(CUgraphNode hNode, uint32_t type, CUevent *event);
+CUresult graph_event_set(
+	CUgraphNode hNode, const CUgraphExec *exec, uint32_t type, CUevent event);
+
+#endif
