@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 
 #include "common/error.h"
-#include "sidecar/lanes.h"
+#include "sidecar/stripes.h"
 #include "sidecar/ring.h"
 #include "transport/transport.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/lanes.h"
+#include "sidecar/stripes.h"
 
 #include <errno.h>
 #include <poll.h>
