@@ -36,8 +36,8 @@ enum handoff_what {
 	HANDOFF_GRANT = 17,  /* answer to LEASE: device, bytes = the lease's new size */
 	HANDOFF_STOP = 18,   /* end the session (status, text) and exit */
 	HANDOFF_OTHERS = 19, /* devices[].others changed */
-	HANDOFF_LANE = 20, /* fd: one more connection of the session (protocol/wire/session.h),
-			      `device` its number */
+	HANDOFF_STRIPE = 20, /* fd: one more connection of the session
+			      (protocol/wire/session.h), `device` its number */
 	HANDOFF_SHARED = 21, /* answer to SHARE: session = its name; status */
 	HANDOFF_GIVEN = 22,  /* answer to WANT: fd, bytes; status */
 };
@@ -58,7 +58,7 @@ struct handoff {
 	uint32_t what;
 	uint32_t status; /* CUresult */
 	uint32_t device_count;
-	uint32_t device; /* LEASE, GRANT; LANE: which lane */
+	uint32_t device; /* LEASE, GRANT; STRIPE: which stripe */
 	uint32_t driver_version;
 	uint64_t bytes;
 	uint8_t session[16];

@@ -97,7 +97,7 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		.version = SESSION_VERSION,
 		.pid = (uint32_t)channel->peer.pid,
 		.uid = channel->peer.uid,
-		.features = SESSION_FEATURE_LANES,
+		.features = SESSION_FEATURE_STRIPES,
 		.memory_limit = options->vram_limit,
 		.gpu_count = (uint32_t)options->gpu_count,
 	};
@@ -111,8 +111,8 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	ret = agents_dial(&server->agents, options->agent, &hello, &welcome, deadline,
 		&channel->link, error);
 	if (!ret)
-		lanes_init(&channel->lanes, channel->link, &hello, &welcome, channel->doorbell,
-			channel->server->spin);
+		stripes_init(&channel->stripes, channel->link, &hello, &welcome,
+			channel->doorbell, channel->server->spin);
 	explicit_bzero(&hello, sizeof(hello));
 	if (!ret) {
 		memcpy(channel->session, welcome.session, sizeof(channel->session));

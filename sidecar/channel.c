@@ -51,7 +51,7 @@ void channel_lose(struct channel *channel, uint32_t status, const char *text)
 	}
 	atomic_fetch_add(&page->progress, 1);
 	wait_wake(&page->progress);
-	lanes_close(&channel->lanes);
+	stripes_close(&channel->stripes);
 	link_close(channel->link);
 	channel->link = NULL;
 	if (channel->gone || channel->stopping || channel->parted)
@@ -100,8 +100,8 @@ static bool channel_forward(struct channel *channel, uint64_t now)
 	if (channel->broken_at)
 		return false;
 	if (outbound_empty(&channel->out)) {
-		int taken =
-			outbound_gather(&channel->out, &channel->ring, &channel->lanes, &error);
+		int taken = outbound_gather(
+			&channel->out, &channel->ring, &channel->stripes, &error);
 
 		if (taken < 0) {
 			channel_poison(channel, &error);
@@ -202,7 +202,7 @@ static void channel_ping(struct channel *channel, uint64_t now)
 /* The app is gone: what it published goes out, BYE waits for the worker, then all is over. */
 static void channel_farewell(struct channel *channel, uint64_t now)
 {
-	bool all_out = outbound_empty(&channel->out) && lanes_idle(&channel->lanes) &&
+	bool all_out = outbound_empty(&channel->out) && stripes_idle(&channel->stripes) &&
 		       !ring_waiting(&channel->ring);
 
 	if (!channel->gone_at) {
@@ -319,10 +319,10 @@ static void channel_turn(struct channel *channel)
 	}
 	if (channel->link)
 		channel_ping(channel, now);
-	if (lanes_broken(&channel->lanes) && !channel->broken_at)
+	if (stripes_broken(&channel->stripes) && !channel->broken_at)
 		channel->broken_at = now;
 	if (channel->segments.closing && outbound_empty(&channel->out) &&
-		lanes_idle(&channel->lanes) && !channel->replies.in_payload)
+		stripes_idle(&channel->stripes) && !channel->replies.in_payload)
 		segments_reap(&channel->segments);
 	if (channel->gone)
 		channel_farewell(channel, now);
@@ -391,7 +391,7 @@ static void channel_free(struct channel *channel)
 	atomic_fetch_add(&server->bytes_received, channel->replies.bytes);
 	pthread_mutex_unlock(&server->lock);
 
-	lanes_close(&channel->lanes);
+	stripes_close(&channel->stripes);
 	link_close(channel->link);
 	segments_fini(&channel->segments, channel->gone);
 	if (channel->gone_at)

@@ -33,7 +33,7 @@ struct channel {
 	struct link *link; /* NULL: not open yet, or lost */
 	struct replies replies;
 	struct outbound out;
-	struct lanes lanes;
+	struct stripes stripes;
 	bool gone;   /* the app closed its socket */
 	bool parted; /* the session ended in order */
 	bool stopping;

@@ -23,23 +23,23 @@ static void outbound_add(struct outbound *out, size_t n)
 	out->used += n;
 }
 
-/* The header says which lane: what the agent reads there is this payload. */
-static bool outbound_lane(
-	struct outbound *out, struct lanes *lanes, const struct ring_entry *entry)
+/* The header says which stripe: what the agent reads there is this payload. */
+static bool outbound_stripe(
+	struct outbound *out, struct stripes *stripes, const struct ring_entry *entry)
 {
 	struct frame_header header = entry->header;
-	unsigned lane = lanes_take(lanes, entry->bulk, entry->bulk_bytes);
+	unsigned stripe = stripes_take(stripes, entry->bulk, entry->bulk_bytes);
 
-	if (!lane)
+	if (!stripe)
 		return false;
-	header.flags = (uint8_t)(lane << FRAME_LANE_SHIFT);
+	header.flags = (uint8_t)(stripe << FRAME_STRIPE_SHIFT);
 	memcpy(out->buffer + out->used, &header, sizeof(header));
 	out->bytes += entry->bulk_bytes;
 	return true;
 }
 
 int outbound_gather(
-	struct outbound *out, struct ring *ring, struct lanes *lanes, struct error *error)
+	struct outbound *out, struct ring *ring, struct stripes *stripes, struct error *error)
 {
 	size_t bulk = 0;
 	int taken = 0;
@@ -54,7 +54,7 @@ int outbound_gather(
 			return ret;
 		if (!ret)
 			break;
-		if (entry.bulk_bytes && outbound_lane(out, lanes, &entry)) {
+		if (entry.bulk_bytes && outbound_stripe(out, stripes, &entry)) {
 			outbound_add(out, entry.bytes);
 			taken++;
 			continue;

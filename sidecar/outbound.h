@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From the ring to the agent: many entries in one send.  Headers and bodies go out of a private
- * copy, payloads straight from shared memory, large ones by the lanes where there are any.
+ * copy, payloads straight from shared memory, large ones by the stripes where there are any.
  */
 #ifndef VCUDA_SIDECAR_OUTBOUND_H
 #define VCUDA_SIDECAR_OUTBOUND_H
@@ -35,7 +35,7 @@ static inline bool outbound_empty(const struct outbound *out)
 /* Only when empty. Entries gathered, or -EPROTO with *error: the app's lie; what stood before
  * it is gathered. */
 int outbound_gather(
-	struct outbound *out, struct ring *ring, struct lanes *lanes, struct error *error);
+	struct outbound *out, struct ring *ring, struct stripes *stripes, struct error *error);
 
 /* A bare frame of the sidecar's own (PING, PONG, BYE). false: no room now. */
 bool outbound_control(struct outbound *out, uint8_t kind, uint64_t seq);

@@ -64,8 +64,8 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	add(object, "calls_waiting", channel->waiting);
 	add(object, "pinned_segments", channel->pinned);
 	add(object, "pinned_bytes", channel->pinned_bytes);
-	add(object, "lanes", lanes_count(&channel->lanes));
-	add(object, "lanes_refused", lanes_refused(&channel->lanes));
+	add(object, "lanes", stripes_count(&channel->stripes));
+	add(object, "lanes_refused", stripes_refused(&channel->stripes));
 	return object;
 }
 

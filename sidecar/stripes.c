@@ -14,23 +14,24 @@
 #define SLEEP_NS 1000000000ull
 #define STALL_MS 1000 /* between looks at `stop` while the wire takes nothing */
 
-void lanes_init(struct lanes *lanes, struct link *link, const struct session_hello *hello,
+void stripes_init(struct stripes *stripes, struct link *link, const struct session_hello *hello,
 	const struct session_welcome *welcome, int wake, uint64_t spin)
 {
-	memset(lanes, 0, sizeof(*lanes));
-	lanes->wake = wake;
-	lanes->spin = spin;
-	lanes->hello = *hello;
-	memcpy(lanes->hello.session, welcome->session, sizeof(welcome->session));
-	memcpy(lanes->hello.secret, welcome->secret, sizeof(welcome->secret));
-	lanes->place = link->place;
-	lanes->possible = welcome->features & SESSION_FEATURE_LANES && lanes->place.transport;
-	for (int i = 0; i < SESSION_LANES; i++)
-		lanes->at[i].lanes = lanes;
+	memset(stripes, 0, sizeof(*stripes));
+	stripes->wake = wake;
+	stripes->spin = spin;
+	stripes->hello = *hello;
+	memcpy(stripes->hello.session, welcome->session, sizeof(welcome->session));
+	memcpy(stripes->hello.secret, welcome->secret, sizeof(welcome->secret));
+	stripes->place = link->place;
+	stripes->possible =
+		welcome->features & SESSION_FEATURE_STRIPES && stripes->place.transport;
+	for (int i = 0; i < SESSION_STRIPES; i++)
+		stripes->at[i].stripes = stripes;
 }
 
 /* All of it, behind its length. 0, or -errno. */
-static int lane_send(struct lane *lane, const struct lane_piece *piece)
+static int stripe_send(struct stripe *stripe, const struct stripe_piece *piece)
 {
 	struct session_piece head = {.length = piece->n};
 	struct iovec all[2] = {{&head, sizeof(head)}, {(void *)piece->bytes, piece->n}};
@@ -38,7 +39,7 @@ static int lane_send(struct lane *lane, const struct lane_piece *piece)
 	int count = 2;
 
 	while (count) {
-		ssize_t sent = link_send(lane->stripe, iov, count);
+		ssize_t sent = link_send(stripe->link, iov, count);
 		struct pollfd fds[2];
 
 		if (sent >= 0) {
@@ -52,180 +53,182 @@ static int lane_send(struct lane *lane, const struct lane_piece *piece)
 				iov->iov_len -= (size_t)sent;
 			}
 		} else if (sent == -EAGAIN) {
-			link_fds(lane->stripe, fds, 1);
+			link_fds(stripe->link, fds, 1);
 			poll(fds + 1, 1, STALL_MS);
 		} else {
 			return (int)sent;
 		}
-		if (atomic_load_explicit(&lane->lanes->stop, memory_order_relaxed))
+		if (atomic_load_explicit(&stripe->stripes->stop, memory_order_relaxed))
 			return -ECANCELED;
 	}
 	return 0;
 }
 
 /* Until there is a piece, or it is over. */
-static bool lane_wait(struct lane *lane, uint32_t head)
+static bool stripe_wait(struct stripe *stripe, uint32_t head)
 {
 	uint64_t since = wait_now();
 
-	while (atomic_load_explicit(&lane->tail, memory_order_acquire) == head) {
-		if (atomic_load(&lane->lanes->stop))
+	while (atomic_load_explicit(&stripe->tail, memory_order_acquire) == head) {
+		if (atomic_load(&stripe->stripes->stop))
 			return false;
-		if (wait_now() - since < lane->lanes->spin) {
+		if (wait_now() - since < stripe->stripes->spin) {
 			wait_relax();
 			continue;
 		}
-		atomic_store_explicit(&lane->asleep, 1, memory_order_relaxed);
+		atomic_store_explicit(&stripe->asleep, 1, memory_order_relaxed);
 		wait_fence();
-		if (atomic_load_explicit(&lane->tail, memory_order_acquire) == head &&
-			!atomic_load(&lane->lanes->stop))
-			wait_sleep(&lane->tail, head, SLEEP_NS);
-		atomic_store_explicit(&lane->asleep, 0, memory_order_relaxed);
+		if (atomic_load_explicit(&stripe->tail, memory_order_acquire) == head &&
+			!atomic_load(&stripe->stripes->stop))
+			wait_sleep(&stripe->tail, head, SLEEP_NS);
+		atomic_store_explicit(&stripe->asleep, 0, memory_order_relaxed);
 	}
-	return !atomic_load(&lane->lanes->stop);
+	return !atomic_load(&stripe->stripes->stop);
 }
 
-static void lane_broke(struct lane *lane, const char *why)
+static void stripe_broke(struct stripe *stripe, const char *why)
 {
 	uint64_t one = 1;
 
-	if (atomic_load(&lane->lanes->stop))
+	if (atomic_load(&stripe->stripes->stop))
 		return;
-	log_warn("lane.broken", "lane=%u text=\"%s\"", lane->number, why);
-	atomic_store(&lane->state, LANE_BROKEN);
-	(void)!write(lane->lanes->wake, &one, sizeof(one));
+	log_warn("lane.broken", "lane=%u text=\"%s\"", stripe->number, why);
+	atomic_store(&stripe->state, STRIPE_BROKEN);
+	(void)!write(stripe->stripes->wake, &one, sizeof(one));
 }
 
-static void *lane_main(void *argument)
+static void *stripe_main(void *argument)
 {
-	struct lane *lane = argument;
-	struct lanes *lanes = lane->lanes;
+	struct stripe *stripe = argument;
+	struct stripes *stripes = stripe->stripes;
 	struct error error = {0};
 	uint32_t head = 0;
 
-	if (lanes->place.transport->open_stripe(&lanes->place, &lanes->hello,
-		    wait_now() + DIAL_NS, &lane->number, &lane->stripe, &error)) {
-		/* The link and the other lanes carry everything; it only takes longer. */
+	if (stripes->place.transport->open_stripe(&stripes->place, &stripes->hello,
+		    wait_now() + DIAL_NS, &stripe->number, &stripe->link, &error)) {
+		/* The link and the other stripes carry everything; it only takes longer. */
 		log_warn("lane.refused", "text=\"%s\"", error.text);
-		atomic_store(&lane->state, LANE_REFUSED);
+		atomic_store(&stripe->state, STRIPE_REFUSED);
 		return NULL;
 	}
-	atomic_store_explicit(&lane->state, LANE_OPEN, memory_order_release);
-	while (lane_wait(lane, head)) {
-		const struct lane_piece *piece = &lane->queue[head % LANE_QUEUE];
-		int ret = lane_send(lane, piece);
+	atomic_store_explicit(&stripe->state, STRIPE_OPEN, memory_order_release);
+	while (stripe_wait(stripe, head)) {
+		const struct stripe_piece *piece = &stripe->queue[head % STRIPE_QUEUE];
+		int ret = stripe_send(stripe, piece);
 
 		if (ret < 0) {
-			lane_broke(lane, strerror(-ret));
+			stripe_broke(stripe, strerror(-ret));
 			return NULL;
 		}
-		atomic_store_explicit(&lane->head, ++head, memory_order_release);
+		atomic_store_explicit(&stripe->head, ++head, memory_order_release);
 	}
 	return NULL;
 }
 
-static void lanes_open(struct lanes *lanes)
+static void stripes_open(struct stripes *stripes)
 {
 	pthread_attr_t attributes;
 
-	lanes->tried = true;
+	stripes->tried = true;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
-	for (int i = 0; i < SESSION_LANES; i++) {
-		struct lane *lane = &lanes->at[i];
+	for (int i = 0; i < SESSION_STRIPES; i++) {
+		struct stripe *stripe = &stripes->at[i];
 
-		atomic_store(&lane->state, LANE_DIALING);
-		lane->started = !pthread_create(&lane->thread, &attributes, lane_main, lane);
-		if (!lane->started) {
+		atomic_store(&stripe->state, STRIPE_DIALING);
+		stripe->started =
+			!pthread_create(&stripe->thread, &attributes, stripe_main, stripe);
+		if (!stripe->started) {
 			log_warn("lane.refused", "text=\"no thread to send with\"");
-			atomic_store(&lane->state, LANE_REFUSED);
+			atomic_store(&stripe->state, STRIPE_REFUSED);
 		}
 	}
 	pthread_attr_destroy(&attributes);
 }
 
-static bool lane_put(struct lane *lane, const unsigned char *bytes, uint32_t n)
+static bool stripe_put(struct stripe *stripe, const unsigned char *bytes, uint32_t n)
 {
-	uint32_t tail = atomic_load_explicit(&lane->tail, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&stripe->tail, memory_order_relaxed);
 
-	if (atomic_load_explicit(&lane->state, memory_order_acquire) != LANE_OPEN ||
-		tail - atomic_load_explicit(&lane->head, memory_order_acquire) == LANE_QUEUE)
+	if (atomic_load_explicit(&stripe->state, memory_order_acquire) != STRIPE_OPEN ||
+		tail - atomic_load_explicit(&stripe->head, memory_order_acquire) ==
+			STRIPE_QUEUE)
 		return false;
-	lane->queue[tail % LANE_QUEUE] = (struct lane_piece){bytes, n};
-	atomic_store_explicit(&lane->tail, tail + 1, memory_order_release);
+	stripe->queue[tail % STRIPE_QUEUE] = (struct stripe_piece){bytes, n};
+	atomic_store_explicit(&stripe->tail, tail + 1, memory_order_release);
 	wait_fence();
-	if (atomic_load_explicit(&lane->asleep, memory_order_relaxed))
-		wait_wake(&lane->tail);
+	if (atomic_load_explicit(&stripe->asleep, memory_order_relaxed))
+		wait_wake(&stripe->tail);
 	return true;
 }
 
-unsigned lanes_take(struct lanes *lanes, const unsigned char *bytes, uint32_t n)
+unsigned stripes_take(struct stripes *stripes, const unsigned char *bytes, uint32_t n)
 {
-	if (!lanes->possible || n < LANE_LEAST)
+	if (!stripes->possible || n < STRIPE_LEAST)
 		return 0;
-	lanes->bulk += n;
-	if (!lanes->tried) {
-		if (lanes->bulk >= LANES_OPEN_AT)
-			lanes_open(lanes);
+	stripes->bulk += n;
+	if (!stripes->tried) {
+		if (stripes->bulk >= STRIPES_OPEN_AT)
+			stripes_open(stripes);
 		return 0;
 	}
-	for (int i = 0; i < SESSION_LANES; i++) {
-		struct lane *lane = &lanes->at[lanes->next++ % SESSION_LANES];
+	for (int i = 0; i < SESSION_STRIPES; i++) {
+		struct stripe *stripe = &stripes->at[stripes->next++ % SESSION_STRIPES];
 
-		if (lane_put(lane, bytes, n))
-			return lane->number;
+		if (stripe_put(stripe, bytes, n))
+			return stripe->number;
 	}
 	return 0;
 }
 
-bool lanes_idle(const struct lanes *lanes)
+bool stripes_idle(const struct stripes *stripes)
 {
-	for (int i = 0; i < SESSION_LANES; i++)
-		if (atomic_load_explicit(&lanes->at[i].head, memory_order_acquire) !=
-			atomic_load_explicit(&lanes->at[i].tail, memory_order_relaxed))
+	for (int i = 0; i < SESSION_STRIPES; i++)
+		if (atomic_load_explicit(&stripes->at[i].head, memory_order_acquire) !=
+			atomic_load_explicit(&stripes->at[i].tail, memory_order_relaxed))
 			return false;
 	return true;
 }
 
-static unsigned lanes_in(const struct lanes *lanes, enum lane_state state)
+static unsigned stripes_in(const struct stripes *stripes, enum stripe_state state)
 {
 	unsigned n = 0;
 
-	for (int i = 0; i < SESSION_LANES; i++)
-		n += atomic_load_explicit(&lanes->at[i].state, memory_order_relaxed) == state;
+	for (int i = 0; i < SESSION_STRIPES; i++)
+		n += atomic_load_explicit(&stripes->at[i].state, memory_order_relaxed) == state;
 	return n;
 }
 
-unsigned lanes_count(const struct lanes *lanes)
+unsigned stripes_count(const struct stripes *stripes)
 {
-	return lanes_in(lanes, LANE_OPEN);
+	return stripes_in(stripes, STRIPE_OPEN);
 }
 
-unsigned lanes_refused(const struct lanes *lanes)
+unsigned stripes_refused(const struct stripes *stripes)
 {
-	return lanes_in(lanes, LANE_REFUSED);
+	return stripes_in(stripes, STRIPE_REFUSED);
 }
 
-bool lanes_broken(const struct lanes *lanes)
+bool stripes_broken(const struct stripes *stripes)
 {
-	return lanes_in(lanes, LANE_BROKEN);
+	return stripes_in(stripes, STRIPE_BROKEN);
 }
 
-void lanes_close(struct lanes *lanes)
+void stripes_close(struct stripes *stripes)
 {
-	atomic_store(&lanes->stop, true);
-	for (int i = 0; i < SESSION_LANES; i++) {
-		struct lane *lane = &lanes->at[i];
+	atomic_store(&stripes->stop, true);
+	for (int i = 0; i < SESSION_STRIPES; i++) {
+		struct stripe *stripe = &stripes->at[i];
 
-		if (!lane->started)
+		if (!stripe->started)
 			continue;
-		wait_wake(&lane->tail);
-		if (atomic_load(&lane->state) == LANE_OPEN)
-			link_shut(lane->stripe);
-		pthread_join(lane->thread, NULL);
-		lane->started = false;
-		link_close(lane->stripe);
-		lane->stripe = NULL;
+		wait_wake(&stripe->tail);
+		if (atomic_load(&stripe->state) == STRIPE_OPEN)
+			link_shut(stripe->link);
+		pthread_join(stripe->thread, NULL);
+		stripe->started = false;
+		link_close(stripe->link);
+		stripe->link = NULL;
 	}
-	explicit_bzero(&lanes->hello, sizeof(lanes->hello));
+	explicit_bzero(&stripes->hello, sizeof(stripes->hello));
 }

@@ -204,20 +204,20 @@ int dial_stripe(struct dial *dial, const struct session_hello *wanted, unsigned 
 	*stripe = NULL;
 	hello.magic = SESSION_MAGIC;
 	hello.version = SESSION_VERSION;
-	hello.role = SESSION_LANE;
+	hello.role = SESSION_STRIPE;
 	fd = dial_join(dial, &hello, &welcome);
 	explicit_bzero(&hello, sizeof(hello));
 	if (fd < 0)
 		return fd;
-	if (welcome.lane && welcome.lane <= SESSION_LANES)
+	if (welcome.stripe && welcome.stripe <= SESSION_STRIPES)
 		ret = dial->transport->link(&fd, 1, TRANSPORT_CLIENT, stripe, dial->error);
 	else
-		ret = error_set(dial->error, 0, "agent %s: a lane with the number %u",
-			dial->where, welcome.lane);
+		ret = error_set(dial->error, 0, "agent %s: a stripe with the number %u",
+			dial->where, welcome.stripe);
 	if (ret < 0) {
 		close(fd);
 		return ret;
 	}
-	*number = welcome.lane;
+	*number = welcome.stripe;
 	return 0;
 }

@@ -66,7 +66,8 @@ static int native_listen(
 	if (!ret)
 		ret = listen_port(address, "ports.recv", listening->wanted.commands,
 			&listening->taken.commands,
-			probe | TRANSPORT_ROLE(SESSION_COMMANDS) | TRANSPORT_ROLE(SESSION_LANE),
+			probe | TRANSPORT_ROLE(SESSION_COMMANDS) |
+				TRANSPORT_ROLE(SESSION_STRIPE),
 			listening, error);
 	while (ret < 0 && listening->count > before)
 		close(listening->at[--listening->count].fd);
@@ -186,7 +187,7 @@ static int connect_stripe(struct dial *dial)
 	else
 		snprintf(dial->where, sizeof(dial->where), "%s:%s", host, port);
 	fd = connect_one(dial, (struct sockaddr *)&to, size);
-	return fd < 0 ? connect_failed(dial, fd, " (lane)") : fd;
+	return fd < 0 ? connect_failed(dial, fd, " (stripe)") : fd;
 }
 
 static int native_connect(struct dial *dial, enum session_role role)
@@ -195,7 +196,7 @@ static int native_connect(struct dial *dial, enum session_role role)
 	uint16_t port;
 	int ret;
 
-	if (role == SESSION_LANE)
+	if (role == SESSION_STRIPE)
 		return connect_stripe(dial);
 	ret = tcp_parse_host(dial->address, SESSION_PORT_RECV, host, &port, dial->error);
 	if (ret < 0)

@@ -76,7 +76,7 @@ static int unix_transport_listen(
 	if (ret < 0)
 		return error_wrap(error, ret, "listen");
 	return transport_listening_add(listening, &transport_unix, instance.listen_fd,
-		TRANSPORT_ROLE(SESSION_COMMANDS) | TRANSPORT_ROLE(SESSION_LANE) |
+		TRANSPORT_ROLE(SESSION_COMMANDS) | TRANSPORT_ROLE(SESSION_STRIPE) |
 			TRANSPORT_ROLE(SESSION_PROBE),
 		&instance, error);
 }

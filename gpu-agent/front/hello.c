@@ -151,7 +151,7 @@ static void hello_ready(struct watch *watch, uint32_t mask);
 
 static bool serves(const struct hello_slot *slot, uint32_t role)
 {
-	return role <= SESSION_LANE && slot->roles & TRANSPORT_ROLE(role);
+	return role <= SESSION_STRIPE && slot->roles & TRANSPORT_ROLE(role);
 }
 
 static void say_where(const struct front *front, uint32_t role, char text[192])
@@ -192,7 +192,7 @@ static void decide(struct front *front, struct hello_slot *slot)
 	} else if (hello->role == SESSION_REPLIES) {
 		status = session_join(front, fd, &from, &refusal, text);
 	} else {
-		status = session_lane(front, fd, &from, &refusal, text);
+		status = session_stripe(front, fd, &from, &refusal, text);
 	}
 	if (!status) {
 		release(front, slot);

@@ -556,12 +556,12 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 	return ret;
 }
 
-int pool_hand_over_lane(struct session *session, uint32_t lane, int fd)
+int pool_hand_over_stripe(struct session *session, uint32_t stripe, int fd)
 {
 	struct handoff h = {
 		.version = HANDOFF_VERSION,
-		.what = HANDOFF_LANE,
-		.device = lane,
+		.what = HANDOFF_STRIPE,
+		.device = stripe,
 	};
 
 	if (!session->worker || session->worker->handoff.fd < 0)

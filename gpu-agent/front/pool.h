@@ -73,7 +73,7 @@ void pool_exited(struct front *front, const struct control *control);
  * caller still owns them. -errno where the worker does not take them. */
 int pool_hand_over(
 	struct front *front, struct session *session, const int *fds, unsigned count);
-int pool_hand_over_lane(struct session *session, uint32_t lane, int fd);
+int pool_hand_over_stripe(struct session *session, uint32_t stripe, int fd);
 /* A TAKEN worker whose session did not come about is READY again. */
 void pool_untake(struct front *front, struct pool_worker *worker);
 /* Tells a worker to end, and the supervisor to kill it if it does not. */

@@ -172,7 +172,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->number = ++front->next_session;
 	session->pid = hello->pid;
 	session->uid = hello->uid;
-	session->features = hello->features & SESSION_FEATURE_LANES;
+	session->features = hello->features & SESSION_FEATURE_STRIPES;
 	session->started = time(NULL);
 	session->begun = now;
 	session->deadline = now + front->config->start_timeout_ms * FRONT_MS;
@@ -326,7 +326,7 @@ static struct session *find_session(
 	return found;
 }
 
-/* A connection that comes too late is no attempt on a secret: a program's lanes are on their
+/* A connection that comes too late is no attempt on a secret: a program's stripes are on their
  * way when it ends. */
 static uint32_t refuse_unknown(struct front *front, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
@@ -372,7 +372,7 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 	return 0;
 }
 
-uint32_t session_lane(struct front *front, int fd, const struct hello_from *from,
+uint32_t session_stripe(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
 	struct session *session = find_session(front, from, SESSION_RUNNING);
@@ -385,26 +385,26 @@ uint32_t session_lane(struct front *front, int fd, const struct hello_from *from
 	if (!session)
 		return refuse_unknown(front, from, refusal, text);
 	*refusal = REFUSAL_SECRET;
-	if (!(session->features & SESSION_FEATURE_LANES)) {
-		snprintf(text, 192, "no session takes this lane");
+	if (!(session->features & SESSION_FEATURE_STRIPES)) {
+		snprintf(text, 192, "no session takes this stripe");
 		return STATUS_NOT_PERMITTED;
 	}
-	if (session->lanes == SESSION_LANES) {
+	if (session->stripes == SESSION_STRIPES) {
 		*refusal = REFUSAL_QUOTA;
-		snprintf(text, 192, "the session has its %u lanes", SESSION_LANES);
+		snprintf(text, 192, "the session has its %u stripes", SESSION_STRIPES);
 		return STATUS_NOT_PERMITTED;
 	}
 	welcome.features = session->features;
-	welcome.lane = (uint8_t)(session->lanes + 1);
+	welcome.stripe = (uint8_t)(session->stripes + 1);
 	memcpy(welcome.session, session->id, sizeof(welcome.session));
 	*refusal = REFUSAL_LATE;
-	/* First: a frame that names the lane must find it at the worker. */
-	if (pool_hand_over_lane(session, welcome.lane, fd)) {
+	/* First: a frame that names the stripe must find it at the worker. */
+	if (pool_hand_over_stripe(session, welcome.stripe, fd)) {
 		snprintf(text, 192, "the session is ending");
 		return STATUS_NOT_READY;
 	}
-	session->lanes++;
-	hello_welcome(fd, &welcome); /* who does not take it does not use the lane either */
+	session->stripes++;
+	hello_welcome(fd, &welcome); /* who does not take it does not use the stripe either */
 	close(fd);
 	return 0;
 }

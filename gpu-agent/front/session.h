@@ -51,7 +51,7 @@ struct session {
 	const struct transport *transport;
 	int joined[TRANSPORT_FDS]; /* JOINING: the connections behind the first, … */
 	unsigned joined_count;	   /* … and how many have come */
-	uint32_t lanes;		   /* handed over */
+	uint32_t stripes;	   /* handed over */
 	uint64_t features;
 	uint64_t number;   /* in the order of coming, never reused */
 	uint32_t pid, uid; /* as the client says */
@@ -76,7 +76,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 /* One more connection of a running session: the same rules. */
-uint32_t session_lane(struct front *front, int fd, const struct hello_from *from,
+uint32_t session_stripe(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 /* Whether session_begin would refuse. */
 uint32_t session_may(const struct front *front, const struct hello_from *from,

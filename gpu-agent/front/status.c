@@ -121,7 +121,7 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 	add_bytes(object, "copies_in_bytes", s->stats.copies_in_bytes);
 	add_bytes(object, "copies_out_bytes", s->stats.copies_out_bytes);
 	add_bytes(object, "errors", s->stats.errors);
-	cJSON_AddNumberToObject(object, "lanes", s->lanes);
+	cJSON_AddNumberToObject(object, "lanes", s->stripes);
 	return object;
 }
 

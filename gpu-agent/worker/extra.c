@@ -177,7 +177,7 @@ static CUresult set_limit(CUlimit limit, size_t value)
 	status = more ? extra_take(w, extras[context].device, more) : CUDA_SUCCESS;
 	if (status)
 		return status;
-	worker_use(w, context); /* a lane that came meanwhile may have left another */
+	worker_use(w, context); /* a stripe that came meanwhile may have left another */
 	status = driver_set_limit(limit, value);
 	if (status)
 		extra_give(w, extras[context].device, more);

@@ -29,9 +29,9 @@ static void protocol_violation(struct worker *w, const char *what)
 	worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client broke the protocol: %s", what);
 }
 
-static uint32_t loop_lane(const struct frame_header *h)
+static uint32_t loop_stripe(const struct frame_header *h)
 {
-	return (h->flags & FRAME_LANE_MASK) >> FRAME_LANE_SHIFT;
+	return (h->flags & FRAME_STRIPE_MASK) >> FRAME_STRIPE_SHIFT;
 }
 
 /* What a frame must be before any of it is used. */
@@ -42,14 +42,14 @@ static const char *loop_check(const struct worker *w, const struct frame_header 
 	if (h->kind != FRAME_POST && h->kind != FRAME_CALL && h->kind != FRAME_PING &&
 		h->kind != FRAME_PONG && h->kind != FRAME_BYE)
 		return "unknown kind of frame";
-	if (h->flags & ~FRAME_LANE_MASK)
+	if (h->flags & ~FRAME_STRIPE_MASK)
 		return "unknown flags";
 	if (h->body > FRAME_BODY_MAX || h->body > h->length)
 		return "a body beyond the limit";
 	if (h->length - h->body > FRAME_PAYLOAD_MAX)
 		return "a payload beyond the limit";
-	if (h->flags && (h->length == h->body || loop_lane(h) > SESSION_LANES))
-		return "a lane for nothing";
+	if (h->flags && (h->length == h->body || loop_stripe(h) > SESSION_STRIPES))
+		return "a stripe for nothing";
 	if (h->tag >= CHANNEL_SLOTS)
 		return "a tag out of range";
 	if ((h->kind == FRAME_POST || h->kind == FRAME_CALL) && h->seq != w->taken + 1)
@@ -152,8 +152,8 @@ static void loop_frame_done(struct worker *w)
 
 	loop_range_done(w);
 	w->have_frame = false;
-	w->receive_small = !w->payload_lane && payload > RECEIVE_BYTES / 4;
-	w->payload_lane = 0;
+	w->receive_small = !w->payload_stripe && payload > RECEIVE_BYTES / 4;
+	w->payload_stripe = 0;
 }
 
 /* Serves the complete frame of a call, or keeps it. false: neither can be done now. */
@@ -212,26 +212,26 @@ static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
 	return true;
 }
 
-static bool loop_lane_there(struct worker *w)
+static bool loop_stripe_there(struct worker *w)
 {
 	/* The front said it before the sidecar knew, behind a grant at the most. */
-	for (int i = 0; i < 4 && !w->lanes[w->payload_lane]; i++)
+	for (int i = 0; i < 4 && !w->stripes[w->payload_stripe]; i++)
 		worker_control(w);
-	if (!w->lanes[w->payload_lane])
-		protocol_violation(w, "a lane that was not opened");
-	return w->lanes[w->payload_lane];
+	if (!w->stripes[w->payload_stripe])
+		protocol_violation(w, "a stripe that was not opened");
+	return w->stripes[w->payload_stripe];
 }
 
-/* The frame's payload, from its lane. false: not there yet, or the session is over. */
-static bool loop_lane_take(struct worker *w)
+/* The frame's payload, from its stripe. false: not there yet, or the session is over. */
+static bool loop_stripe_take(struct worker *w)
 {
-	int ret = lane_take(w->lanes[w->payload_lane], w->payload_missing, &w->frame_payload,
-		&w->frame_range);
+	int ret = stripe_take(w->stripes[w->payload_stripe], w->payload_missing,
+		&w->frame_payload, &w->frame_range);
 
 	if (ret == -EPROTO)
 		protocol_violation(w, "a piece of another length than its frame");
 	else if (ret == -ECONNRESET)
-		worker_end(w, CUDA_SUCCESS, "a lane of the client is gone");
+		worker_end(w, CUDA_SUCCESS, "a stripe of the client is gone");
 	else if (ret == -ENOMEM)
 		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
 			"no pinned memory for a connection of its own");
@@ -260,11 +260,11 @@ static bool loop_parse(struct worker *w)
 	if (have < sizeof(w->frame) + w->frame.body)
 		return false;
 	payload = w->frame.length - w->frame.body;
-	w->payload_lane = loop_lane(&w->frame);
+	w->payload_stripe = loop_stripe(&w->frame);
 	w->frame.flags = 0;
-	if (w->payload_lane && !loop_lane_there(w))
+	if (w->payload_stripe && !loop_stripe_there(w))
 		return false;
-	if (payload && !w->payload_lane) {
+	if (payload && !w->payload_stripe) {
 		w->frame_range = staging_take(w, &w->in, payload, &w->frame_payload);
 		w->payload_waits = !w->frame_range;
 		if (!w->frame_range)
@@ -272,7 +272,7 @@ static bool loop_parse(struct worker *w)
 	}
 	memcpy(w->frame_body, w->receive + w->receive_at + sizeof(w->frame), w->frame.body);
 	w->receive_at += (uint32_t)sizeof(w->frame) + w->frame.body;
-	now = w->payload_lane ? 0 : w->receive_end - w->receive_at;
+	now = w->payload_stripe ? 0 : w->receive_end - w->receive_at;
 	if (now > payload)
 		now = payload;
 	if (now)
@@ -315,8 +315,8 @@ static bool loop_receive(struct worker *w)
 		while (w->have_frame && w->payload_missing) {
 			uint32_t payload = w->frame.length - w->frame.body, got;
 
-			if (w->payload_lane) {
-				if (!loop_lane_take(w))
+			if (w->payload_stripe) {
+				if (!loop_stripe_take(w))
 					return progress;
 				progress = true;
 				continue;
@@ -402,16 +402,16 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = link_wake_at(w->link), now = wait_now();
 	bool gpu =
-		w->pending || w->stash.used || w->parked.used || w->in.count || lanes_busy(w);
-	struct lane *lane = w->have_frame && w->payload_missing && w->payload_lane
-				    ? w->lanes[w->payload_lane]
-				    : NULL;
+		w->pending || w->stash.used || w->parked.used || w->in.count || stripes_busy(w);
+	struct stripe *stripe = w->have_frame && w->payload_missing && w->payload_stripe
+					? w->stripes[w->payload_stripe]
+					: NULL;
 
 	link_fds(w->link, fds, reply_waits(w));
 	if ((w->have_frame && !w->payload_missing) || w->payload_waits)
 		fds[0].fd = -1; /* it waits for room, not for bytes */
-	else if (lane)
-		fds[0] = (struct pollfd){.fd = lane->wake, .events = POLLIN};
+	else if (stripe)
+		fds[0] = (struct pollfd){.fd = stripe->wake, .events = POLLIN};
 	fds[2].fd = w->handoff;
 	fds[2].events = POLLIN;
 	fds[3].fd = w->callbacks.wake;
@@ -430,10 +430,10 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		timeout.tv_sec = 0;
 		timeout.tv_nsec = (long)(wake - now);
 	}
-	if (!lane || lane_sleep(lane))
+	if (!stripe || stripe_sleep(stripe))
 		ppoll(fds, 4, &timeout, NULL);
-	if (lane)
-		lane_awake(lane);
+	if (stripe)
+		stripe_awake(stripe);
 	if (fds[2].revents)
 		worker_control(w);
 }
@@ -452,8 +452,8 @@ void loop_run(struct worker *w)
 			closing_poll(w); /* behind a fault */
 		progress |= fence_poll(w);
 		progress |= callback_poll(w);
-		if (w->lane_count)
-			lanes_reap(w);
+		if (w->stripe_count)
+			stripes_reap(w);
 		watchdog_leave(w);
 		now = wait_now();
 		/* Without room the frames that go out later say it. */

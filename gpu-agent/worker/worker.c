@@ -397,8 +397,8 @@ void worker_control(struct worker *w)
 	else if (message.what == HANDOFF_OTHERS)
 		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
 			w->devices[i].others = message.devices[i].others;
-	else if (message.what == HANDOFF_LANE)
-		lane_open(w, message.device, fd);
+	else if (message.what == HANDOFF_STRIPE)
+		stripe_open(w, message.device, fd);
 	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
 		ipc_told(w, &message, fd);
 	else if (message.what == HANDOFF_STOP)

@@ -57,14 +57,14 @@ struct staging_range {
 	_Atomic bool done; /* set by whoever sent its bytes */
 };
 /* One more connection, and the thread that receives from it. */
-#define LANE_SLOTS 8
-struct lane {
-	struct link *stripe;
+#define STRIPE_SLOTS 8
+struct stripe {
+	struct link *link;
 	int wake; /* eventfd: a piece came while the loop slept for it */
 	pthread_t thread;
 	const struct cuda_driver *cuda;
 	CUcontext context;
-	unsigned char *base; /* LANE_SLOTS times FRAME_PAYLOAD_MAX, pinned */
+	unsigned char *base; /* STRIPE_SLOTS times FRAME_PAYLOAD_MAX, pinned */
 	uint64_t spin_ns;
 	uint32_t taken;		 /* the loop's: pieces that frames have claimed */
 	_Atomic uint32_t filled; /* pieces received */
@@ -72,10 +72,10 @@ struct lane {
 	_Atomic uint32_t asleep, awaited;
 	_Atomic bool over;   /* nothing more will come */
 	_Atomic bool failed; /* since there is no pinned memory for it */
-	struct lane_slot {
+	struct stripe_slot {
 		uint32_t length;
 		struct staging_range range;
-	} slots[LANE_SLOTS];
+	} slots[STRIPE_SLOTS];
 };
 struct staging {
 	unsigned char *base;
@@ -199,9 +199,9 @@ struct worker {
 	uint32_t range_count, range_room;
 
 	struct link *link;
-	const struct transport *transport;     /* that made it */
-	struct lane *lanes[SESSION_LANES + 1]; /* by number */
-	uint32_t lane_count;
+	const struct transport *transport;	     /* that made it */
+	struct stripe *stripes[SESSION_STRIPES + 1]; /* by number */
+	uint32_t stripe_count;
 	bool ended;	     /* the loop leaves */
 	CUresult end_status; /* what the app is told; SUCCESS: it ended the session itself */
 	char end_text[192];
@@ -216,9 +216,9 @@ struct worker {
 	struct staging_range *frame_range;
 	unsigned char *frame_payload;
 	uint32_t payload_missing;
-	uint32_t payload_lane; /* which brings it; 0: the link itself */
-	bool payload_waits;    /* the next frame needs staging, and there is none */
-	uint64_t taken;	       /* highest sequence number taken over */
+	uint32_t payload_stripe; /* which brings it; 0: the link itself */
+	bool payload_waits;	 /* the next frame needs staging, and there is none */
+	uint64_t taken;		 /* highest sequence number taken over */
 	uint64_t acked;
 	uint32_t unacked_bytes;
 
@@ -393,19 +393,20 @@ void staging_range_forget(struct worker *w, struct staging_range *range, uint16_
 /* Nobody reads it any more. */
 bool staging_free(struct worker *w, struct staging_range *range);
 
-/* stripe.c. lane_open: owns the connection from then on; ends the session where it cannot. */
-void lane_open(struct worker *w, uint32_t number, int fd);
+/* stripe.c. stripe_open: owns the connection from then on; ends the session where it cannot. */
+void stripe_open(struct worker *w, uint32_t number, int fd);
 /* The next piece, which must have N bytes; its range is the loop's until it is done. -EAGAIN:
  * not there yet; -ECONNRESET: it never will be; -ENOMEM: nor ever could; -EPROTO: another
  * length. */
-int lane_take(
-	struct lane *lane, uint32_t n, unsigned char **bytes, struct staging_range **range);
-/* Before sleeping on lane->wake: false where there is no need to. lane_awake: afterwards. */
-bool lane_sleep(struct lane *lane);
-void lane_awake(struct lane *lane);
-bool lanes_busy(const struct worker *w); /* the GPU still reads from some */
-void lanes_reap(struct worker *w);
-void lanes_forget(struct worker *w, uint16_t context);
+int stripe_take(
+	struct stripe *stripe, uint32_t n, unsigned char **bytes, struct staging_range **range);
+/* Before sleeping on stripe->wake: false where there is no need to. stripe_awake: afterwards.
+ */
+bool stripe_sleep(struct stripe *stripe);
+void stripe_awake(struct stripe *stripe);
+bool stripes_busy(const struct worker *w); /* the GPU still reads from some */
+void stripes_reap(struct worker *w);
+void stripes_forget(struct worker *w, uint16_t context);
 
 /* fence.c */
 /* An event without timing, from the pool or made; the driver's error where there is none. */

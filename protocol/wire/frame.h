@@ -53,10 +53,10 @@ enum frame_kind {
 #define FRAME_BULK                                                                             \
 	0x01u /* in the ring only: a struct frame_bulk stands between header and body,         \
 	       * and the payload lies where it says */
-#define FRAME_LANE_SHIFT 4
-#define FRAME_LANE_MASK                                                                        \
-	0x30u /* on the wire only: not 0: the payload, not empty, comes over that lane of the  \
-	       * session (session.h) */
+#define FRAME_STRIPE_SHIFT 4
+#define FRAME_STRIPE_MASK                                                                      \
+	0x30u /* on the wire only: not 0: the payload, not empty, comes over that stripe of    \
+	       * the session (session.h) */
 
 struct frame_header {
 	uint32_t length; /* bytes behind this header on the wire: body + payload */

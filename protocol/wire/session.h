@@ -6,11 +6,11 @@
  * (version and token again) and is answered with a second WELCOME.  Then both carry frames
  * (frame.h): commands one way, replies the other.
  *
- * Lanes.  One TCP connection is one core's worth of copying at each end. Where both know
- * SESSION_FEATURE_LANES, the sidecar may join up to SESSION_LANES more connections to a running
- * session, on the receive port, with session and secret; WELCOME says which number each one is.
- * A lane carries payloads only, each behind a struct session_piece, in the order of the frames
- * that name it (FRAME_LANE_MASK in frame.h).
+ * Stripes.  One TCP connection is one core's worth of copying at each end. Where both know
+ * SESSION_FEATURE_STRIPES, the sidecar may join up to SESSION_STRIPES more connections to a
+ * running session, on the receive port, with session and secret; WELCOME says which number each
+ * one is. A stripe carries payloads only, each behind a struct session_piece, in the order of
+ * the frames that name it (FRAME_STRIPE_MASK in frame.h).
  *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
@@ -29,17 +29,17 @@
 #define SESSION_PORT_RECV 9998	  /* client -> agent: commands; the HOST:PORT people name */
 #define SESSION_PORT_CONTROL 9999 /* HTTP */
 
-#define SESSION_FEATURE_ZSTD (1ull << 0)   /* reserved: compressed payloads */
-#define SESSION_FEATURE_RESUME (1ull << 1) /* reserved: resume after a cut */
-#define SESSION_FEATURE_LANES (1ull << 2)  /* payloads over connections of their own */
+#define SESSION_FEATURE_ZSTD (1ull << 0)    /* reserved: compressed payloads */
+#define SESSION_FEATURE_RESUME (1ull << 1)  /* reserved: resume after a cut */
+#define SESSION_FEATURE_STRIPES (1ull << 2) /* payloads over connections of their own */
 
-#define SESSION_LANES 3 /* at most, as FRAME_LANE_MASK has room for */
+#define SESSION_STRIPES 3 /* at most, as FRAME_STRIPE_MASK has room for */
 
 enum session_role {
 	SESSION_COMMANDS = 1,
 	SESSION_REPLIES = 2,
-	SESSION_PROBE = 3, /* asks whether a session would be granted; nothing is started */
-	SESSION_LANE = 4,  /* one more connection of a running session */
+	SESSION_PROBE = 3,  /* asks whether a session would be granted; nothing is started */
+	SESSION_STRIPE = 4, /* one more connection of a running session */
 };
 
 struct session_piece {
@@ -52,7 +52,7 @@ struct session_hello {
 	uint32_t version;
 	uint32_t role;
 	uint64_t features;
-	uint8_t session[16]; /* REPLIES, LANE: as WELCOME gave them; else 0 */
+	uint8_t session[16]; /* REPLIES, STRIPE: as WELCOME gave them; else 0 */
 	uint8_t secret[16];
 	uint32_t pid; /* for the ledger and logs */
 	uint32_t uid;
@@ -74,7 +74,7 @@ struct session_welcome {
 	uint8_t session[16];
 	uint8_t secret[16];
 	uint16_t reply_port;  /* where the second connection goes */
-	uint8_t lane;	      /* to LANE: its number, 1 … SESSION_LANES */
+	uint8_t stripe;	      /* to STRIPE: its number, 1 … SESSION_STRIPES */
 	uint8_t gpus;	      /* PROBE: how many there are, … */
 	uint32_t sessions;    /* … how many sessions run, … */
 	uint64_t free_memory; /* … and what the freest GPU has to give */

@@ -172,7 +172,7 @@ static void say(int i, const struct record *r, const uint8_t *body)
 
 static void obey(const struct record *r, const uint8_t *body)
 {
-	int i = r->lane % WORKERS;
+	int i = r->stripe % WORKERS;
 
 	switch (r->kind % RECORD_KINDS) {
 	case RECORD_EXIT: worker_end(i); break;
@@ -225,7 +225,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 size_t make_record(uint8_t *out, size_t most)
 {
 	struct record r = {.op = (uint16_t)(record_random(KINDS) | 256 * record_random(2)),
-		.lane = (uint8_t)record_random(WORKERS),
+		.stripe = (uint8_t)record_random(WORKERS),
 		.context = (uint16_t)record_random(3),
 		.body = (uint16_t)(record_random(4) ? 88 : sizeof(struct handoff) - 8)};
 

@@ -134,7 +134,7 @@ static void set_head(uint8_t *record)
 	memcpy(&r, record, sizeof(r));
 	switch (record_random(4)) {
 	case 0: r.kind = (uint8_t)record_random(8); break;
-	case 1: r.lane = (uint8_t)record_random(4); break;
+	case 1: r.stripe = (uint8_t)record_random(4); break;
 	case 2: r.context = contexts[record_random(8)]; break;
 	default: r.op = (uint16_t)(r.op + record_random(3) - 1); break;
 	}

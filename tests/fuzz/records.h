@@ -13,7 +13,7 @@
 struct record {
 	uint16_t op;
 	uint8_t kind;
-	uint8_t lane;
+	uint8_t stripe;
 	uint16_t context;
 	uint16_t body, payload; /* bytes behind this struct */
 	uint16_t zero;

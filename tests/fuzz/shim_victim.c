@@ -43,7 +43,7 @@
 #define GRANULE (2u << 20)
 
 enum record_kind {
-	RECORD_ANSWER = 0, /* the body at `context` of the slot; lane: what `op` stands for */
+	RECORD_ANSWER = 0, /* the body at `context` of the slot; stripe: what `op` stands for */
 	RECORD_OPEN,	   /* of vcudaOpen: the body at `context` of what it brings */
 	RECORD_ATTACH,	   /* the body at `context` of ATTACH's or PIN's answer */
 	RECORD_SEGMENT,	   /* bytes at 16 x `context` of the segment */
@@ -248,7 +248,7 @@ static bool answer_request(struct liar *l)
 	}
 	if (next_lie(l, RECORD_ATTACH, &r, &body)) {
 		overlay(&answer, sizeof(answer), r.context, body, r.body);
-		if (r.lane & 1) { /* less than it says */
+		if (r.stripe & 1) { /* less than it says */
 			(void)!ftruncate(fds[1] >= 0 ? fds[1] : fds[0], 4096);
 			l->base = NULL;
 		}
@@ -303,14 +303,14 @@ static void answer_call(struct liar *l, const struct frame_header *h, const void
 		slot->payload = (uint32_t)(copy->width * copy->height * copy->depth);
 	if (next_lie(l, RECORD_ANSWER, &r, &body)) {
 		overlay(slot->data, sizeof(slot->data), r.context, body, r.body);
-		if (r.lane & 1)
+		if (r.stripe & 1)
 			slot->status = r.op;
-		if (r.lane & 2)
+		if (r.stripe & 2)
 			slot->deferred = r.op;
-		if (r.lane & 4)
+		if (r.stripe & 4)
 			slot->body = r.op;
-		if (r.lane & 8)
-			slot->payload = (uint32_t)r.op << (r.lane >> 4);
+		if (r.stripe & 8)
+			slot->payload = (uint32_t)r.op << (r.stripe >> 4);
 	}
 	atomic_store(&slot->answered, 1);
 	wait_wake(&slot->answered);
@@ -407,7 +407,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 size_t make_record(uint8_t *out, size_t most)
 {
 	struct record r = {.op = (uint16_t)record_random(4096),
-		.lane = (uint8_t)record_random(256),
+		.stripe = (uint8_t)record_random(256),
 		.context = (uint16_t)(record_random(4) ? 8 * record_random(20)
 						       : record_random(4096)),
 		.body = (uint16_t)(8 * record_random(5))};

@@ -147,11 +147,11 @@ static void agent_welcome(struct app *app, const struct record *r)
 		.reply_port = reply_port,
 		.gpus = 1};
 
-	if (r->lane & 1)
+	if (r->stripe & 1)
 		welcome.status = r->context;
-	if (r->lane & 2)
+	if (r->stripe & 2)
 		welcome.features = ~0ull;
-	if (r->lane & 4)
+	if (r->stripe & 4)
 		memset(welcome.text, 'x', sizeof(welcome.text));
 	for (int i = 0; i < 2; i++) {
 		if (app->links[i] >= 0 || !readable(listeners[i], i ? PEER_MS : PATIENCE_MS))
@@ -235,7 +235,7 @@ static void app_frame(struct app *app, const struct record *r, const uint8_t *bo
 	struct frame_header h = {.length = r->body + r->payload,
 		.op = 1,
 		.kind = (uint8_t)r->op,
-		.flags = r->lane,
+		.flags = r->stripe,
 		.seq = ++app->seq,
 		.body = r->body,
 		.tag = r->context,
@@ -265,8 +265,8 @@ static void agent_frame(struct app *app, const struct record *r, const uint8_t *
 	struct frame_header h = {.length = r->body + r->payload,
 		.op = 1,
 		.kind = (uint8_t)r->op,
-		.flags = r->lane,
-		.seq = r->lane & 64 ? app->seq + 1 : app->seq,
+		.flags = r->stripe,
+		.seq = r->stripe & 64 ? app->seq + 1 : app->seq,
 		.body = r->body,
 		.tag = r->context,
 		.magic = FRAME_MAGIC};

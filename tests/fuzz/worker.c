@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A whole worker, as it is, on the software GPU: a hostile client's frames, what comes over
- * lanes, and what the front says meanwhile.  Each input is a session in a process of its own,
+ * stripes, and what the front says meanwhile.  Each input is a session in a process of its own,
  * made by fork from this one, which has the libraries open already (forked.h).
  *
  * An input is a list of records (struct record, its body, its payload).  A record is a frame
@@ -37,7 +37,7 @@ enum record_kind {
 	RECORD_POST = 2,
 	RECORD_RAW = 3,	    /* the body, without a header */
 	RECORD_HANDOFF = 4, /* a datagram of the front; its first byte: which */
-	RECORD_LANE = 5,    /* a new lane; what the other end sends is the body */
+	RECORD_STRIPE = 5,  /* a new stripe; what the other end sends is the body */
 	RECORD_PLAIN = 6,   /* PING, PONG, BYE … : the frame's kind is `op` */
 	RECORD_KINDS
 };
@@ -46,8 +46,8 @@ struct session {
 	pid_t worker;
 	int handoff, commands, replies;
 	uint64_t seq;
-	uint32_t lanes;
-	int ends[SESSION_LANES]; /* ours of its lanes */
+	uint32_t stripes;
+	int ends[SESSION_STRIPES]; /* ours of its stripes */
 };
 
 static struct agent_config config;
@@ -135,13 +135,13 @@ static void send_frame(struct session *s, const struct record *r, const uint8_t 
 		.length = (uint32_t)r->body + r->payload,
 		.op = r->op,
 		.kind = FRAME_CALL,
-		.flags = (uint8_t)(r->lane % (SESSION_LANES + 1) << FRAME_LANE_SHIFT),
+		.flags = (uint8_t)(r->stripe % (SESSION_STRIPES + 1) << FRAME_STRIPE_SHIFT),
 		.body = r->body,
 		.tag = (uint16_t)(s->seq % CHANNEL_SLOTS),
 		.context = r->context,
 		.magic = FRAME_MAGIC,
 	};
-	uint32_t lane = r->lane % (SESSION_LANES + 1);
+	uint32_t stripe = r->stripe % (SESSION_STRIPES + 1);
 	uint32_t piece[2] = {r->payload, 0};
 
 	if (r->kind == RECORD_POST ||
@@ -155,22 +155,22 @@ static void send_frame(struct session *s, const struct record *r, const uint8_t 
 		h.seq = ++s->seq;
 	if (!r->payload) {
 		h.flags = 0;
-		lane = 0;
+		stripe = 0;
 	}
 	send_all(s->commands, &h, sizeof(h));
 	send_all(s->commands, body, r->body);
-	if (!lane) {
+	if (!stripe) {
 		send_all(s->commands, body + r->body, r->payload);
-	} else if (lane <= s->lanes) {
-		send_all(s->ends[lane - 1], piece, sizeof(piece));
-		send_all(s->ends[lane - 1], body + r->body, r->payload);
+	} else if (stripe <= s->stripes) {
+		send_all(s->ends[stripe - 1], piece, sizeof(piece));
+		send_all(s->ends[stripe - 1], body + r->body, r->payload);
 	}
 }
 
 static void send_handoff(struct session *s, const struct record *r, const uint8_t *body)
 {
 	static const uint32_t kinds[] = {HANDOFF_GRANT, HANDOFF_OTHERS, HANDOFF_SHARED,
-		HANDOFF_GIVEN, HANDOFF_LANE, HANDOFF_SESSION};
+		HANDOFF_GIVEN, HANDOFF_STRIPE, HANDOFF_SESSION};
 	struct handoff h = {.version = HANDOFF_VERSION};
 	size_t n = r->body < sizeof(h) - 8 ? r->body : sizeof(h) - 8;
 	int fd = r->op & 1 ? memfd_create("fuzz", MFD_CLOEXEC) : -1;
@@ -182,19 +182,19 @@ static void send_handoff(struct session *s, const struct record *r, const uint8_
 		close(fd);
 }
 
-static void open_lane(struct session *s, const struct record *r, const uint8_t *body)
+static void open_stripe(struct session *s, const struct record *r, const uint8_t *body)
 {
 	struct handoff h = {.version = HANDOFF_VERSION,
-		.what = HANDOFF_LANE,
-		.device = s->lanes + 1 + r->op % 2 * 3};
+		.what = HANDOFF_STRIPE,
+		.device = s->stripes + 1 + r->op % 2 * 3};
 	int pair[2];
 
-	if (s->lanes == SESSION_LANES ||
+	if (s->stripes == SESSION_STRIPES ||
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return;
 	(void)!descriptors_send(s->handoff, &h, sizeof(h), &pair[1], 1, MSG_DONTWAIT);
 	close(pair[1]);
-	s->ends[s->lanes++] = pair[0];
+	s->ends[s->stripes++] = pair[0];
 	send_all(pair[0], body, r->body);
 }
 
@@ -203,7 +203,7 @@ static void send_record(struct session *s, const struct record *r, const uint8_t
 	switch (r->kind % RECORD_KINDS) {
 	case RECORD_RAW: send_all(s->commands, body, r->body); break;
 	case RECORD_HANDOFF: send_handoff(s, r, body); break;
-	case RECORD_LANE: open_lane(s, r, body); break;
+	case RECORD_STRIPE: open_stripe(s, r, body); break;
 	default: send_frame(s, r, body); break;
 	}
 }
@@ -243,7 +243,7 @@ static void finish(struct session *s)
 	close(s->handoff);
 	close(s->commands);
 	close(s->replies);
-	for (uint32_t i = 0; i < s->lanes; i++)
+	for (uint32_t i = 0; i < s->stripes; i++)
 		close(s->ends[i]);
 }
 

@@ -180,8 +180,8 @@ def ends(replies, why):
 
 def test_lies_about_lanes_end_their_session():
     with stack() as s:
-        for flags, payload, why in ((0x10, b"x" * 64, "a lane that was not opened"),
-                                    (0x10, b"", "a lane for nothing"),
+        for flags, payload, why in ((0x10, b"x" * 64, "a stripe that was not opened"),
+                                    (0x10, b"", "a stripe for nothing"),
                                     (0x40, b"", "unknown flags")):
             with raw_session(s.agent.address) as (commands, replies, _):
                 commands.sendall(frame(POST, payload=payload, op=1, flags=flags, seq=1))

@@ -10,7 +10,7 @@ import subprocess
 
 from stack import (BIN, LOST, NOT_PERMITTED, NOT_READY, Agent, App, Sidecar, children, environment, folder,
                    kill, wait_for)
-from test_lanes import FOR_EVER, lanes_of
+from test_stripes import FOR_EVER, lanes_of
 
 VCUDA, AGENT = os.path.join(BIN, "vcuda"), os.path.join(BIN, "gpu-agent")
 
@@ -171,7 +171,7 @@ def test_beside_tcp():
 
 def test_a_session_stays_with_its_transport():
     """A connection with a session's secret that comes another way is nobody's."""
-    from test_lanes import FEATURE_LANES, greet
+    from test_stripes import FEATURE_LANES, greet
     with folder() as path:
         where = os.path.join(path, "agent.sock")
         agent = Agent(path, "--address", f"127.0.0.1, unix://{where}")

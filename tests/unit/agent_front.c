@@ -161,7 +161,7 @@ static void second_connection_needs_the_secret(void **state)
 	close(fd);
 }
 
-/* A program ends while its lanes, or its second connection, are on their way: that is no
+/* A program ends while its stripes, or its second connection, are on their way: that is no
  * attempt on a secret, and no alarm. */
 static void connection_that_comes_late_is_no_attempt(void **state)
 {
@@ -174,12 +174,12 @@ static void connection_that_comes_late_is_no_attempt(void **state)
 
 	(void)state;
 	client_hello(&hello, SESSION_COMMANDS);
-	hello.features = SESSION_FEATURE_LANES;
+	hello.features = SESSION_FEATURE_STRIPES;
 	assert_true(client_open_as(&agent, &c, &hello));
 	client_echo(&c, "short");
 	client_close(&c);
 	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0));
-	hello.role = SESSION_LANE;
+	hello.role = SESSION_STRIPE;
 	memcpy(hello.session, c.welcome.session, 16);
 	memcpy(hello.secret, c.welcome.secret, 16);
 	welcome = client_ask(agent.recv, &hello);

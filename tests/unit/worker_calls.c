@@ -387,10 +387,10 @@ static void images_come_at_once(void **state)
 }
 
 /* Its memory comes when the driver gives it; the loop goes on meanwhile. */
-static void the_loop_does_not_wait_for_the_memory_of_a_lane(void **state)
+static void the_loop_does_not_wait_for_the_memory_of_a_stripe(void **state)
 {
 	struct handoff message = {
-		.version = HANDOFF_VERSION, .what = HANDOFF_LANE, .device = 1};
+		.version = HANDOFF_VERSION, .what = HANDOFF_STRIPE, .device = 1};
 	struct wire_vcudaMemMap map = {.address = WINDOW, .bytes = 2 << 20};
 	struct wire_vcudaCopyIn in = {
 		.dst = WINDOW, .pitch = 4, .width = 4, .height = 1, .depth = 1};
@@ -401,28 +401,28 @@ static void the_loop_does_not_wait_for_the_memory_of_a_lane(void **state)
 	struct frame_header h;
 	struct peer p;
 	bool lost;
-	int lane[2];
+	int stripe[2];
 
 	(void)state;
 	gate_start(&p);
 	CALL(OP_vcudaMemMap, map, CUDA_SUCCESS);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lane), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stripe), 0);
 	assert_int_equal(
-		descriptors_send(p.handoff, &message, sizeof(message), &lane[1], 1, 0), 0);
+		descriptors_send(p.handoff, &message, sizeof(message), &stripe[1], 1, 0), 0);
 	usleep(100000);
 	expect_alive(&p);
 	gate_open();
-	assert_int_equal(send(lane[0], &piece, sizeof(piece), 0), sizeof(piece));
+	assert_int_equal(send(stripe[0], &piece, sizeof(piece), 0), sizeof(piece));
 	h = call_header(&p, OP_vcudaCopyIn, sizeof(in));
 	h.length += 4;
-	h.flags = 1 << FRAME_LANE_SHIFT;
+	h.flags = 1 << FRAME_STRIPE_SHIFT;
 	peer_send(&p, &h, &in);
 	assert_int_equal(peer_reply(&p, &h, &lost), 0);
 	assert_int_equal(h.status, CUDA_SUCCESS);
 	expect_alive(&p);
 	peer_stop(&p);
-	close(lane[0]);
-	close(lane[1]);
+	close(stripe[0]);
+	close(stripe[1]);
 	gate_close();
 }
 
@@ -437,7 +437,7 @@ int main(void)
 		cmocka_unit_test(a_module_is_loaded_when_no_function_is_outstanding),
 		cmocka_unit_test(a_call_stays_behind_its_threads_posts),
 		cmocka_unit_test(calls_that_are_kept_have_a_limit),
-		cmocka_unit_test(the_loop_does_not_wait_for_the_memory_of_a_lane),
+		cmocka_unit_test(the_loop_does_not_wait_for_the_memory_of_a_stripe),
 		cmocka_unit_test(it_ends_with_a_client_that_never_read),
 	};
 
