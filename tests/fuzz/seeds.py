@@ -10,6 +10,7 @@ session that every seed begins with: device memory, a module, and one of each ki
 import glob
 import hashlib
 import os
+import random
 import re
 import struct
 import sys
@@ -239,7 +240,19 @@ def cudnn_bodies():
                                       kind=POST if data[2] & 1 else CALL)
 
 
+def long_seeds(parts, count=32, most=60000, ops=120):
+    """Sessions of many operations in any order: to start a worker costs as much as 200 frames."""
+    chance = random.Random(7)
+    for number in range(count):
+        session = begin()
+        for part in chance.sample(parts, min(ops, len(parts))):
+            if len(session) + len(part) <= most:
+                session += part
+        yield f"long-{number}", session
+
+
 def worker_seeds():
+    parts = []
     for name, struct_name, flags in entries():
         if struct_name not in STRUCTS:
             continue
@@ -247,8 +260,13 @@ def worker_seeds():
         once = say(name, values, runs, payload_of(name, flags)) if struct_name == name else \
             record(OPS[name], pack(struct_name, values, runs), payload_of(name, flags))
         yield name, begin() + before(name) + once + once + settle()
+        # What waits for a value would keep all behind it, and the session until its client ends.
+        if "WaitValue" not in name and "BatchMemOp" not in name:
+            parts.append(before(name) + once + once + settle())
     for name, one in cudnn_bodies():
         yield name, begin() + before("cudnn") + one + settle()
+        parts.append(before("cudnn") + one + settle())
+    yield from long_seeds(parts)
     ping, bye = record(32, kind=PLAIN), record(34, kind=PLAIN)
     yield "ping", begin() + ping + bye
     yield "raw", begin() + record(0, b"no frame begins here, whatever it says", kind=RAW)

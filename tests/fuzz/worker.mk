@@ -45,6 +45,6 @@ fuzz-worker: $(BUILD)/tests/fuzz/worker-libfuzzer $(WORKER_SEEDS)/.made fuzz-sof
 	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-worker
 	$(Q)SOFTGPU=$(abspath $(FUZZ_GPU)/lib/libvcuda-softgpu.so) \
 		ASAN_OPTIONS=detect_leaks=0:allow_user_segv_handler=1:allocator_may_return_null=1 \
-		$< -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=100 -verbosity=0 \
+		$< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -len_control=0 -timeout=100 -verbosity=0 \
 		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/worker- \
 		$(BUILD)/tests/fuzz/found-worker tests/fuzz/corpus/worker $(WORKER_SEEDS)
