@@ -15,10 +15,12 @@
 /* As often a sleeper looks at the session (engine.c). */
 #define BOUNCE_LOOK_NS 50000000u
 
-static pthread_mutex_t bounce_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(bounce, bounce_lock, LOCK_BOUNCE);
-static struct blocks bounce;
-static _Atomic uint32_t bounce_given; /* futex word */
+static struct {
+	pthread_mutex_t lock;
+	struct blocks blocks;
+	_Atomic uint32_t given; /* futex word */
+} region = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(bounce, region.lock, LOCK_BOUNCE);
 
 struct bounce_wish {
 	uint32_t units;
@@ -31,14 +33,14 @@ static bool bounce_try(void *argument)
 
 	if (wish->at != BLOCKS_NONE)
 		return true;
-	pthread_mutex_lock(&bounce_lock);
-	if (!bounce.count) {
+	pthread_mutex_lock(&region.lock);
+	if (!region.blocks.count) {
 		uint64_t units = session.ring.bounce_size / BOUNCE_UNIT;
 
-		blocks_init(&bounce, units > BLOCKS_MAX ? BLOCKS_MAX : (uint32_t)units);
+		blocks_init(&region.blocks, units > BLOCKS_MAX ? BLOCKS_MAX : (uint32_t)units);
 	}
-	wish->at = blocks_alloc(&bounce, wish->units);
-	pthread_mutex_unlock(&bounce_lock);
+	wish->at = blocks_alloc(&region.blocks, wish->units);
+	pthread_mutex_unlock(&region.lock);
 	return wish->at != BLOCKS_NONE;
 }
 
@@ -63,11 +65,11 @@ CUresult shim_bounce_get(size_t n, uint64_t *offset)
 	struct bounce_wish wish = bounce_wish(n);
 
 	while (!bounce_try(&wish)) {
-		uint32_t given = atomic_load(&bounce_given);
+		uint32_t given = atomic_load(&region.given);
 
 		if (bounce_try(&wish))
 			break;
-		wait_sleep(&bounce_given, given, BOUNCE_LOOK_NS);
+		wait_sleep(&region.given, given, BOUNCE_LOOK_NS);
 		if (session_check())
 			return session_status();
 	}
@@ -77,12 +79,12 @@ CUresult shim_bounce_get(size_t n, uint64_t *offset)
 
 void shim_bounce_put(uint64_t offset, size_t n)
 {
-	pthread_mutex_lock(&bounce_lock);
-	blocks_free(&bounce, (uint32_t)((offset - session.ring.bounce) / BOUNCE_UNIT),
+	pthread_mutex_lock(&region.lock);
+	blocks_free(&region.blocks, (uint32_t)((offset - session.ring.bounce) / BOUNCE_UNIT),
 		bounce_wish(n).units);
-	pthread_mutex_unlock(&bounce_lock);
-	atomic_fetch_add(&bounce_given, 1);
-	wait_wake(&bounce_given);
+	pthread_mutex_unlock(&region.lock);
+	atomic_fetch_add(&region.given, 1);
+	wait_wake(&region.given);
 }
 
 void *shim_segment(uint64_t offset)

@@ -13,21 +13,23 @@
 #include "shim/engine/lock.h"
 
 /* BLOCKS_MAX counters are plenty: an event takes one only when it is asked about too early. */
-static pthread_mutex_t completion_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(completion, completion_lock, LOCK_COMPLETION);
-static struct blocks completion_map;
+static struct {
+	pthread_mutex_t lock;
+	struct blocks map;
+} completions = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(completion, completions.lock, LOCK_COMPLETION);
 
 uint32_t completion_get(void)
 {
 	uint32_t unit;
 
-	pthread_mutex_lock(&completion_lock);
-	if (!completion_map.count)
-		blocks_init(&completion_map, BLOCKS_MAX < CHANNEL_COUNTERS - COUNTER_FIRST_FREE
-						     ? BLOCKS_MAX
-						     : CHANNEL_COUNTERS - COUNTER_FIRST_FREE);
-	unit = blocks_alloc(&completion_map, 1);
-	pthread_mutex_unlock(&completion_lock);
+	pthread_mutex_lock(&completions.lock);
+	if (!completions.map.count)
+		blocks_init(&completions.map, BLOCKS_MAX < CHANNEL_COUNTERS - COUNTER_FIRST_FREE
+						      ? BLOCKS_MAX
+						      : CHANNEL_COUNTERS - COUNTER_FIRST_FREE);
+	unit = blocks_alloc(&completions.map, 1);
+	pthread_mutex_unlock(&completions.lock);
 	return unit == BLOCKS_NONE ? 0 : unit + COUNTER_FIRST_FREE;
 }
 
@@ -35,9 +37,9 @@ void completion_put(uint32_t counter)
 {
 	if (!counter)
 		return;
-	pthread_mutex_lock(&completion_lock);
-	blocks_free(&completion_map, counter - COUNTER_FIRST_FREE, 1);
-	pthread_mutex_unlock(&completion_lock);
+	pthread_mutex_lock(&completions.lock);
+	blocks_free(&completions.map, counter - COUNTER_FIRST_FREE, 1);
+	pthread_mutex_unlock(&completions.lock);
 }
 
 uint64_t completion_read(uint32_t counter)

@@ -37,7 +37,7 @@ static inline void lock_order_release(const void *lock)
 #define LOCK_RANK(id, lock, rank)                                                              \
 	__attribute__((constructor)) static void rank_of_##id(void)                            \
 	{                                                                                      \
-		lock_order_rank(&(lock), rank, #lock);                                         \
+		lock_order_rank(&(lock), rank, #id);                                           \
 	}                                                                                      \
 	_Static_assert((rank) < LOCK_RANKS, "")
 #else
