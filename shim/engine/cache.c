@@ -26,10 +26,12 @@ struct cached {
 	unsigned char bytes[]; /* key, then reply */
 };
 
-static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(cache, cache_lock, LOCK_CACHE);
-static struct cached *buckets[CACHE_BUCKETS];
-static uint32_t cache_count;
+static struct {
+	pthread_mutex_t lock;
+	struct cached *buckets[CACHE_BUCKETS];
+	uint32_t count;
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(cache, cache.lock, LOCK_CACHE);
 
 /* What the call is known by: its body, or the part of it that says so. */
 static const unsigned char *key_of(const struct shim_call *call, uint32_t *bytes)
@@ -61,7 +63,7 @@ static uint64_t key_hash(const struct shim_call *call)
 /* With the lock held. */
 static struct cached *cache_find(const struct shim_call *call, uint64_t hash)
 {
-	struct cached *c = buckets[hash % CACHE_BUCKETS];
+	struct cached *c = cache.buckets[hash % CACHE_BUCKETS];
 	uint32_t bytes;
 	const unsigned char *key = key_of(call, &bytes);
 
@@ -79,9 +81,9 @@ static void cache_keep(const struct shim_call *call, uint64_t hash, bool lesson)
 	const unsigned char *key = key_of(call, &bytes);
 	struct cached *c;
 
-	pthread_mutex_lock(&cache_lock);
+	pthread_mutex_lock(&cache.lock);
 	c = cache_find(call, hash);
-	if (!c && cache_count < CACHE_MAX)
+	if (!c && cache.count < CACHE_MAX)
 		c = malloc(sizeof(*c) + bytes + reply);
 	else
 		c = NULL;
@@ -95,11 +97,11 @@ static void cache_keep(const struct shim_call *call, uint64_t hash, bool lesson)
 		memcpy(c->bytes, key, bytes);
 		if (reply)
 			memcpy(c->bytes + bytes, call->reply, reply);
-		c->next = buckets[hash % CACHE_BUCKETS];
-		buckets[hash % CACHE_BUCKETS] = c;
-		cache_count++;
+		c->next = cache.buckets[hash % CACHE_BUCKETS];
+		cache.buckets[hash % CACHE_BUCKETS] = c;
+		cache.count++;
 	}
-	pthread_mutex_unlock(&cache_lock);
+	pthread_mutex_unlock(&cache.lock);
 }
 
 const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
@@ -113,7 +115,7 @@ const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
 	if (!(shim_perf & PERF_CACHE))
 		return shim_wait(call, reply_bytes);
 	hash = key_hash(call);
-	pthread_mutex_lock(&cache_lock);
+	pthread_mutex_lock(&cache.lock);
 	c = cache_find(call, hash);
 	if (c && c->reply_bytes >= reply_bytes &&
 		c->reply_bytes <= THREAD_SCRATCH - THREAD_ANSWER) {
@@ -121,7 +123,7 @@ const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
 		call->reply = room;
 		call->reply_bytes = c->reply_bytes;
 	}
-	pthread_mutex_unlock(&cache_lock);
+	pthread_mutex_unlock(&cache.lock);
 	if (call->reply)
 		return call->reply;
 	if (shim_wait(call, reply_bytes) && !call->status)
@@ -131,9 +133,9 @@ const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
 
 static void cache_remove(bool by_op, uint16_t which)
 {
-	pthread_mutex_lock(&cache_lock);
+	pthread_mutex_lock(&cache.lock);
 	for (unsigned i = 0; i < CACHE_BUCKETS; i++) {
-		struct cached **at = &buckets[i];
+		struct cached **at = &cache.buckets[i];
 
 		while (*at) {
 			struct cached *c = *at;
@@ -141,13 +143,13 @@ static void cache_remove(bool by_op, uint16_t which)
 			if ((by_op ? c->op : c->context) == which) {
 				*at = c->next;
 				free(c);
-				cache_count--;
+				cache.count--;
 			} else {
 				at = &c->next;
 			}
 		}
 	}
-	pthread_mutex_unlock(&cache_lock);
+	pthread_mutex_unlock(&cache.lock);
 }
 
 void shim_forget(uint16_t op)
@@ -168,9 +170,9 @@ bool shim_known(const struct shim_call *call)
 	if (call->status || !(shim_perf & PERF_LEARN) || !(shim_perf & PERF_POST))
 		return false;
 	hash = key_hash(call);
-	pthread_mutex_lock(&cache_lock);
+	pthread_mutex_lock(&cache.lock);
 	known = cache_find(call, hash) != NULL;
-	pthread_mutex_unlock(&cache_lock);
+	pthread_mutex_unlock(&cache.lock);
 	return known;
 }
 
