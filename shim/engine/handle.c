@@ -18,13 +18,14 @@ struct handle_entry {
 	uint32_t next; /* while free: index + 1 of the next free entry, 0 = end */
 };
 
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(table, table_lock, LOCK_HANDLES);
-static _Atomic(struct handle_entry *) table;
-static _Atomic uint32_t table_used; /* entries ever used */
-static uint32_t
-	free_first; /* first in, first out: a stale handle stays recognisable for long */
-static uint32_t free_last;
+static struct {
+	pthread_mutex_t lock;
+	_Atomic(struct handle_entry *) entries;
+	_Atomic uint32_t used; /* entries ever used */
+	/* First in, first out: a stale handle stays recognisable for long. */
+	uint32_t free_first, free_last;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(handles, table.lock, LOCK_HANDLES);
 
 uint64_t handle_mint(enum handle_kind kind, void *object)
 {
@@ -32,23 +33,23 @@ uint64_t handle_mint(enum handle_kind kind, void *object)
 	uint32_t index;
 	uint64_t handle = 0;
 
-	pthread_mutex_lock(&table_lock);
-	entries = atomic_load(&table);
+	pthread_mutex_lock(&table.lock);
+	entries = atomic_load(&table.entries);
 	if (!entries) {
 		entries =
 			mmap(NULL, HANDLE_INDEX_MAX * sizeof(*entries), PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (entries == MAP_FAILED)
 			goto out;
-		atomic_store(&table, entries);
+		atomic_store(&table.entries, entries);
 	}
-	if (free_first) {
-		index = free_first - 1;
-		free_first = entries[index].next;
-		if (!free_first)
-			free_last = 0;
-	} else if (atomic_load(&table_used) < HANDLE_INDEX_MAX) {
-		index = atomic_fetch_add(&table_used, 1);
+	if (table.free_first) {
+		index = table.free_first - 1;
+		table.free_first = entries[index].next;
+		if (!table.free_first)
+			table.free_last = 0;
+	} else if (atomic_load(&table.used) < HANDLE_INDEX_MAX) {
+		index = atomic_fetch_add(&table.used, 1);
 	} else {
 		goto out;
 	}
@@ -58,17 +59,18 @@ uint64_t handle_mint(enum handle_kind kind, void *object)
 	atomic_store_explicit(&entries[index].object, object, memory_order_relaxed);
 	atomic_store_explicit(&entries[index].handle, handle, memory_order_release);
 out:
-	pthread_mutex_unlock(&table_lock);
+	pthread_mutex_unlock(&table.lock);
 	return handle;
 }
 
 void *handle_object(uint64_t handle, enum handle_kind kind)
 {
-	struct handle_entry *entries = atomic_load_explicit(&table, memory_order_acquire);
+	struct handle_entry *entries =
+		atomic_load_explicit(&table.entries, memory_order_acquire);
 	uint32_t index = handle_index(handle);
 
 	if (!entries || handle_kind(handle) != kind || index >= HANDLE_INDEX_MAX ||
-		index >= atomic_load_explicit(&table_used, memory_order_relaxed))
+		index >= atomic_load_explicit(&table.used, memory_order_relaxed))
 		return NULL;
 	if (atomic_load_explicit(&entries[index].handle, memory_order_acquire) != handle)
 		return NULL;
@@ -82,19 +84,19 @@ static bool forget(uint64_t handle, bool again)
 	uint64_t expected = handle;
 	bool released = false;
 
-	pthread_mutex_lock(&table_lock);
-	entries = atomic_load(&table);
-	if (handle && entries && index < atomic_load(&table_used))
+	pthread_mutex_lock(&table.lock);
+	entries = atomic_load(&table.entries);
+	if (handle && entries && index < atomic_load(&table.used))
 		released = atomic_compare_exchange_strong(&entries[index].handle, &expected, 0);
 	if (released && again) {
 		entries[index].next = 0;
-		if (free_last)
-			entries[free_last - 1].next = index + 1;
+		if (table.free_last)
+			entries[table.free_last - 1].next = index + 1;
 		else
-			free_first = index + 1;
-		free_last = index + 1;
+			table.free_first = index + 1;
+		table.free_last = index + 1;
 	}
-	pthread_mutex_unlock(&table_lock);
+	pthread_mutex_unlock(&table.lock);
 	return released;
 }
 
@@ -113,13 +115,13 @@ void handle_each(
 {
 	struct handle_entry *entries;
 
-	pthread_mutex_lock(&table_lock);
-	entries = atomic_load(&table);
-	for (uint32_t i = 0; entries && i < atomic_load(&table_used); i++) {
+	pthread_mutex_lock(&table.lock);
+	entries = atomic_load(&table.entries);
+	for (uint32_t i = 0; entries && i < atomic_load(&table.used); i++) {
 		uint64_t handle = atomic_load(&entries[i].handle);
 
 		if (handle && handle_kind(handle) == kind)
 			function(atomic_load(&entries[i].object), argument);
 	}
-	pthread_mutex_unlock(&table_lock);
+	pthread_mutex_unlock(&table.lock);
 }
