@@ -30,10 +30,11 @@ bool shim_counting;
 /* A thread that finds no memory for its own scratch writes here; its call fails. */
 static unsigned char scratch_shared[THREAD_SCRATCH];
 
-static _Atomic uint64_t slots_taken[CHANNEL_SLOTS / 64];
-static _Atomic uint32_t
-	slots_given; /* futex word: bumped when a slot is given while some wait */
-static _Atomic uint32_t slots_wanted;
+static struct {
+	_Atomic uint64_t taken[CHANNEL_SLOTS / 64];
+	_Atomic uint32_t given; /* futex word: bumped when a slot is given while some wait */
+	_Atomic uint32_t wanted;
+} slots;
 
 CUresult shim_enter(unsigned call)
 {
@@ -355,13 +356,13 @@ void shim_post_end(void)
 static int slot_take(void)
 {
 	for (unsigned word = 0; word < CHANNEL_SLOTS / 64; word++) {
-		uint64_t taken = atomic_load(&slots_taken[word]);
+		uint64_t taken = atomic_load(&slots.taken[word]);
 
 		while (~taken) {
 			uint64_t bit = ~taken & (taken + 1);
 
 			if (atomic_compare_exchange_weak(
-				    &slots_taken[word], &taken, taken | bit))
+				    &slots.taken[word], &taken, taken | bit))
 				return (int)(word * 64) + __builtin_ctzll(bit);
 		}
 	}
@@ -372,10 +373,10 @@ static void slot_give(struct channel_slot *slot)
 {
 	unsigned number = (unsigned)(slot - session.slots);
 
-	atomic_fetch_and(&slots_taken[number / 64], ~(1ull << number % 64));
-	if (atomic_load(&slots_wanted)) {
-		atomic_fetch_add(&slots_given, 1);
-		wait_wake(&slots_given);
+	atomic_fetch_and(&slots.taken[number / 64], ~(1ull << number % 64));
+	if (atomic_load(&slots.wanted)) {
+		atomic_fetch_add(&slots.given, 1);
+		wait_wake(&slots.given);
 	}
 }
 
@@ -386,20 +387,20 @@ static int slot_wait(CUresult *status)
 	if (number >= 0)
 		return number;
 	stats_event(STATS_STALLS);
-	atomic_fetch_add(&slots_wanted, 1);
+	atomic_fetch_add(&slots.wanted, 1);
 	for (;;) {
-		uint32_t given = atomic_load(&slots_given);
+		uint32_t given = atomic_load(&slots.given);
 
 		number = slot_take();
 		if (number >= 0)
 			break;
-		wait_sleep(&slots_given, given, ENGINE_LOOK_NS);
+		wait_sleep(&slots.given, given, ENGINE_LOOK_NS);
 		if (session_check()) {
 			*status = session_status();
 			break;
 		}
 	}
-	atomic_fetch_sub(&slots_wanted, 1);
+	atomic_fetch_sub(&slots.wanted, 1);
 	return number;
 }
 
