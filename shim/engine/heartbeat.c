@@ -23,9 +23,11 @@
  * process did not run either, or did not wait. */
 #define HEARTBEAT_LOOK_NS (HEARTBEAT_SECOND / 2)
 
-static const struct channel_heartbeat *heartbeat;
-static _Atomic bool looking; /* one thread at a time; it guards the three below */
-static uint64_t seen, looked_at, silent_ns;
+static struct {
+	const struct channel_heartbeat *heartbeat;
+	_Atomic bool looking; /* one thread at a time; it guards the three below */
+	uint64_t seen, looked_at, silent_ns;
+} sidecar;
 
 bool heartbeat_open(int fd)
 {
@@ -38,17 +40,17 @@ bool heartbeat_open(int fd)
 	at = mmap(NULL, HEARTBEAT_BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
 		return false;
-	heartbeat = at;
-	seen = looked_at = silent_ns = 0;
-	atomic_store(&looking, false);
+	sidecar.heartbeat = at;
+	sidecar.seen = sidecar.looked_at = sidecar.silent_ns = 0;
+	atomic_store(&sidecar.looking, false);
 	return true;
 }
 
 void heartbeat_close(void)
 {
-	if (heartbeat)
-		munmap((void *)heartbeat, HEARTBEAT_BYTES);
-	heartbeat = NULL;
+	if (sidecar.heartbeat)
+		munmap((void *)sidecar.heartbeat, HEARTBEAT_BYTES);
+	sidecar.heartbeat = NULL;
 }
 
 unsigned heartbeat_patience(void)
@@ -68,30 +70,30 @@ unsigned heartbeat_patience(void)
 
 static bool heartbeat_look(uint64_t now)
 {
-	uint64_t beats = atomic_load_explicit(&heartbeat->beats, memory_order_relaxed);
-	uint64_t since = now - looked_at;
+	uint64_t beats = atomic_load_explicit(&sidecar.heartbeat->beats, memory_order_relaxed);
+	uint64_t since = now - sidecar.looked_at;
 	unsigned patience;
 
-	looked_at = now;
-	if (beats != seen) {
-		seen = beats;
-		silent_ns = 0;
+	sidecar.looked_at = now;
+	if (beats != sidecar.seen) {
+		sidecar.seen = beats;
+		sidecar.silent_ns = 0;
 		return false;
 	}
-	silent_ns += since < HEARTBEAT_LOOK_NS ? since : HEARTBEAT_LOOK_NS;
-	if (silent_ns < HEARTBEAT_SECOND)
+	sidecar.silent_ns += since < HEARTBEAT_LOOK_NS ? since : HEARTBEAT_LOOK_NS;
+	if (sidecar.silent_ns < HEARTBEAT_SECOND)
 		return false;
 	patience = heartbeat_patience();
-	return patience && silent_ns > patience * HEARTBEAT_SECOND;
+	return patience && sidecar.silent_ns > patience * HEARTBEAT_SECOND;
 }
 
 bool heartbeat_stopped(void)
 {
 	bool stopped;
 
-	if (!heartbeat || atomic_exchange(&looking, true))
+	if (!sidecar.heartbeat || atomic_exchange(&sidecar.looking, true))
 		return false;
 	stopped = heartbeat_look(wait_now());
-	atomic_store(&looking, false);
+	atomic_store(&sidecar.looking, false);
 	return stopped;
 }
