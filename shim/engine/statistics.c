@@ -15,10 +15,12 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 
-static _Atomic uint64_t calls[CALL_LAST];
-static _Atomic uint64_t events[STATS_EVENTS];
-static _Atomic uint64_t copies[STATS_COPIES];
-static _Atomic uint64_t copy_bytes[STATS_COPIES];
+static struct {
+	_Atomic uint64_t calls[CALL_LAST];
+	_Atomic uint64_t events[STATS_EVENTS];
+	_Atomic uint64_t copies[STATS_COPIES];
+	_Atomic uint64_t copy_bytes[STATS_COPIES];
+} counted;
 static const char *where;
 
 static const char *const copy_names[] = {
@@ -35,7 +37,7 @@ void stats_open(void)
 void shim_count_slow(unsigned call)
 {
 	if (call < CALL_LAST)
-		atomic_fetch_add_explicit(&calls[call], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&counted.calls[call], 1, memory_order_relaxed);
 }
 
 /* The runtime front counts its calls here too. */
@@ -48,7 +50,7 @@ void vcuda_count(unsigned call)
 void stats_event(enum stats_event event)
 {
 	if (shim_counting)
-		atomic_fetch_add_explicit(&events[event], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&counted.events[event], 1, memory_order_relaxed);
 }
 
 uint64_t stats_start(void)
@@ -60,15 +62,15 @@ void stats_time(enum stats_event event, uint64_t start)
 {
 	if (start && shim_counting)
 		atomic_fetch_add_explicit(
-			&events[event], wait_now() - start, memory_order_relaxed);
+			&counted.events[event], wait_now() - start, memory_order_relaxed);
 }
 
 void stats_copy(enum stats_copy direction, uint64_t bytes)
 {
 	if (!shim_counting)
 		return;
-	atomic_fetch_add_explicit(&copies[direction], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&copy_bytes[direction], bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counted.copies[direction], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counted.copy_bytes[direction], bytes, memory_order_relaxed);
 }
 
 struct wire {
@@ -107,23 +109,25 @@ static void print_json(FILE *out)
 
 	fprintf(out, "{\"calls\": {");
 	for (unsigned i = 0; i < CALL_LAST; i++) {
-		if (!calls[i])
+		if (!counted.calls[i])
 			continue;
 		fprintf(out, "%s\n  \"%s\": {\"verb\": \"%s\", \"count\": %llu}", comma,
-			cuda_calls[i].name, cuda_calls[i].verb, (unsigned long long)calls[i]);
+			cuda_calls[i].name, cuda_calls[i].verb,
+			(unsigned long long)counted.calls[i]);
 		comma = ",";
 	}
 	fprintf(out, "},\n");
 	for (int i = 0; i < STATS_EVENTS; i++)
-		fprintf(out, " \"%s\": %llu,\n", event_names[i], (unsigned long long)events[i]);
+		fprintf(out, " \"%s\": %llu,\n", event_names[i],
+			(unsigned long long)counted.events[i]);
 	fprintf(out, " \"frames\": %llu,\n \"bytes_sent\": %llu,\n \"bytes_received\": %llu,\n",
 		(unsigned long long)wire.frames, (unsigned long long)wire.sent,
 		(unsigned long long)wire.received);
 	fprintf(out, " \"copies\": {");
 	for (int i = 0; i < STATS_COPIES; i++)
 		fprintf(out, "%s\"%s\": {\"count\": %llu, \"bytes\": %llu}", i ? ", " : "",
-			copy_names[i], (unsigned long long)copies[i],
-			(unsigned long long)copy_bytes[i]);
+			copy_names[i], (unsigned long long)counted.copies[i],
+			(unsigned long long)counted.copy_bytes[i]);
 	fprintf(out, "}}\n");
 }
 
@@ -133,19 +137,20 @@ static void print_table(FILE *out)
 
 	fprintf(out, "vcuda statistics (process %d)\n", (int)getpid());
 	for (unsigned i = 0; i < CALL_LAST; i++)
-		if (calls[i])
+		if (counted.calls[i])
 			fprintf(out, "  %-44s %-8s %10llu\n", cuda_calls[i].name,
-				cuda_calls[i].verb, (unsigned long long)calls[i]);
+				cuda_calls[i].verb, (unsigned long long)counted.calls[i]);
 	for (int i = 0; i < STATS_EVENTS; i++)
-		fprintf(out, "  %-53s %10llu\n", event_names[i], (unsigned long long)events[i]);
+		fprintf(out, "  %-53s %10llu\n", event_names[i],
+			(unsigned long long)counted.events[i]);
 	fprintf(out, "  %-53s %10llu\n  %-53s %10llu\n  %-53s %10llu\n", "frames",
 		(unsigned long long)wire.frames, "bytes_sent", (unsigned long long)wire.sent,
 		"bytes_received", (unsigned long long)wire.received);
 	for (int i = 0; i < STATS_COPIES; i++)
-		if (copies[i])
+		if (counted.copies[i])
 			fprintf(out, "  copies %-37s %8llu %10llu bytes\n", copy_names[i],
-				(unsigned long long)copies[i],
-				(unsigned long long)copy_bytes[i]);
+				(unsigned long long)counted.copies[i],
+				(unsigned long long)counted.copy_bytes[i]);
 }
 
 /* WHERE with %p replaced by the process's number. */
@@ -163,7 +168,7 @@ static void stats_path(char *path, size_t n)
 static bool anything_counted(void)
 {
 	for (unsigned i = 0; i < CALL_LAST; i++)
-		if (calls[i])
+		if (counted.calls[i])
 			return true;
 	return false;
 }
@@ -204,11 +209,11 @@ int vcuda_stats_begin(void)
 		return -1;
 	shim_counting = false;
 	for (unsigned i = 0; i < CALL_LAST; i++)
-		calls[i] = 0;
+		counted.calls[i] = 0;
 	for (int i = 0; i < STATS_EVENTS; i++)
-		events[i] = 0;
+		counted.events[i] = 0;
 	for (int i = 0; i < STATS_COPIES; i++)
-		copies[i] = copy_bytes[i] = 0;
+		counted.copies[i] = counted.copy_bytes[i] = 0;
 	wire_before = wire_now();
 	shim_counting = true;
 	return 0;
