@@ -25,9 +25,11 @@ struct thread_rest {
 
 _Thread_local struct thread thread_self __attribute__((tls_model("initial-exec")));
 
-static pthread_key_t exit_key;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
-static bool exit_ready;
+static struct {
+	pthread_key_t key;
+	pthread_once_t once;
+	bool ready;
+} thread_exit = {.once = PTHREAD_ONCE_INIT};
 
 static void thread_end(void *unused)
 {
@@ -45,15 +47,15 @@ static void thread_end(void *unused)
 
 static void exit_key_make(void)
 {
-	exit_ready = !pthread_key_create(&exit_key, thread_end);
+	thread_exit.ready = !pthread_key_create(&thread_exit.key, thread_end);
 }
 
 /* Makes sure that thread_end runs. */
 static void exit_arm(void)
 {
-	pthread_once(&exit_once, exit_key_make);
-	if (exit_ready)
-		pthread_setspecific(exit_key, &thread_self);
+	pthread_once(&thread_exit.once, exit_key_make);
+	if (thread_exit.ready)
+		pthread_setspecific(thread_exit.key, &thread_self);
 }
 
 unsigned char *thread_scratch(void)
