@@ -47,22 +47,24 @@ struct node_launch {
 	size_t at; /* the node's own place */
 };
 
-static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(callback, callback_lock, LOCK_CALLBACK);
-static struct callback *waiting[CALLBACK_BUCKETS];
-static uint64_t last_ticket;
-static bool running;
-static _Atomic uint64_t outstanding;
+static struct {
+	pthread_mutex_t lock;
+	struct callback *waiting[CALLBACK_BUCKETS];
+	uint64_t last_ticket;
+	bool running;
+	_Atomic uint64_t outstanding;
+} callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(callback, callbacks.lock, LOCK_CALLBACK);
 
 bool callback_outstanding(void)
 {
-	return atomic_load(&outstanding) != 0;
+	return atomic_load(&callbacks.outstanding) != 0;
 }
 
 /* With the lock held. */
 static struct callback **callback_at(uint64_t ticket)
 {
-	struct callback **at = &waiting[ticket % CALLBACK_BUCKETS];
+	struct callback **at = &callbacks.waiting[ticket % CALLBACK_BUCKETS];
 
 	while (*at && (*at)->ticket != ticket)
 		at = &(*at)->next;
@@ -74,12 +76,12 @@ static struct callback *callback_take(uint64_t ticket)
 {
 	struct callback **at, *found;
 
-	pthread_mutex_lock(&callback_lock);
+	pthread_mutex_lock(&callbacks.lock);
 	at = callback_at(ticket);
 	found = *at;
 	if (found && !found->node)
 		*at = found->next;
-	pthread_mutex_unlock(&callback_lock);
+	pthread_mutex_unlock(&callbacks.lock);
 	return found;
 }
 
@@ -144,18 +146,18 @@ CUresult callback_node_launched(uint64_t ticket, const struct parts *parts, size
 
 	if (status)
 		return status;
-	pthread_mutex_lock(&callback_lock);
+	pthread_mutex_lock(&callbacks.lock);
 	at = callback_at(ticket);
 	callback = *at;
 	if (callback) {
 		callback->launches++;
-		atomic_fetch_add(&outstanding, 1);
+		atomic_fetch_add(&callbacks.outstanding, 1);
 	}
 	if (callback && launch) {
 		*callback->last = launch;
 		callback->last = &launch->next;
 	}
-	pthread_mutex_unlock(&callback_lock);
+	pthread_mutex_unlock(&callbacks.lock);
 	if (!callback)
 		node_launch_free(launch);
 	return CUDA_SUCCESS;
@@ -165,14 +167,14 @@ static struct node_launch *node_launch_take(struct callback *callback)
 {
 	struct node_launch *launch;
 
-	pthread_mutex_lock(&callback_lock);
+	pthread_mutex_lock(&callbacks.lock);
 	launch = callback->first;
 	if (launch) {
 		callback->first = launch->next;
 		if (!callback->first)
 			callback->last = &callback->first;
 	}
-	pthread_mutex_unlock(&callback_lock);
+	pthread_mutex_unlock(&callbacks.lock);
 	return launch;
 }
 
@@ -193,13 +195,13 @@ void callback_node_drop(uint64_t ticket)
 {
 	struct callback **at;
 
-	pthread_mutex_lock(&callback_lock);
+	pthread_mutex_lock(&callbacks.lock);
 	at = callback_at(ticket);
 	if (*at) {
 		(*at)->dropped = true;
 		callback_node_end(at);
 	}
-	pthread_mutex_unlock(&callback_lock);
+	pthread_mutex_unlock(&callbacks.lock);
 }
 
 /* One launch of it has run. */
@@ -207,13 +209,13 @@ static void callback_node_ran(uint64_t ticket)
 {
 	struct callback **at;
 
-	pthread_mutex_lock(&callback_lock);
+	pthread_mutex_lock(&callbacks.lock);
 	at = callback_at(ticket);
 	if (*at && (*at)->launches) {
 		(*at)->launches--;
 		callback_node_end(at);
 	}
-	pthread_mutex_unlock(&callback_lock);
+	pthread_mutex_unlock(&callbacks.lock);
 }
 
 static void callback_run(uint64_t ticket)
@@ -236,7 +238,7 @@ static void callback_run(uint64_t ticket)
 		if (launch)
 			node_launch_copy(launch, PART_IN);
 		node_launch_free(launch);
-		atomic_fetch_sub(&outstanding, 1);
+		atomic_fetch_sub(&callbacks.outstanding, 1);
 		if (callback->node)
 			callback_node_ran(ticket);
 		else
@@ -280,7 +282,7 @@ static CUresult callback_start(void)
 	pthread_t thread;
 	int ret;
 
-	if (running)
+	if (callbacks.running)
 		return CUDA_SUCCESS;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -289,7 +291,7 @@ static CUresult callback_start(void)
 	if (ret)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	pthread_detach(thread);
-	running = true;
+	callbacks.running = true;
 	return CUDA_SUCCESS;
 }
 
@@ -299,17 +301,17 @@ static CUresult callback_keep(struct callback *callback)
 	uint64_t ticket;
 	CUresult status;
 
-	pthread_mutex_lock(&callback_lock);
+	pthread_mutex_lock(&callbacks.lock);
 	status = callback_start();
-	ticket = ++last_ticket;
+	ticket = ++callbacks.last_ticket;
 	if (!status) {
 		callback->ticket = ticket;
-		callback->next = waiting[ticket % CALLBACK_BUCKETS];
-		waiting[ticket % CALLBACK_BUCKETS] = callback;
+		callback->next = callbacks.waiting[ticket % CALLBACK_BUCKETS];
+		callbacks.waiting[ticket % CALLBACK_BUCKETS] = callback;
 		if (!callback->node)
-			atomic_fetch_add(&outstanding, 1);
+			atomic_fetch_add(&callbacks.outstanding, 1);
 	}
-	pthread_mutex_unlock(&callback_lock);
+	pthread_mutex_unlock(&callbacks.lock);
 	if (status)
 		free(callback);
 	return status;
@@ -345,14 +347,14 @@ bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument)
 	struct callback **at;
 	bool found;
 
-	pthread_mutex_lock(&callback_lock);
+	pthread_mutex_lock(&callbacks.lock);
 	at = callback_at(ticket);
 	found = *at != NULL;
 	if (found) {
 		*function = (*at)->function;
 		*argument = (*at)->argument;
 	}
-	pthread_mutex_unlock(&callback_lock);
+	pthread_mutex_unlock(&callbacks.lock);
 	return found;
 }
 
@@ -371,7 +373,7 @@ static CUresult callback_add(struct callback *callback, CUstream stream)
 	body->ticket = ticket;
 	status = shim_post(&call);
 	if (status) {
-		atomic_fetch_sub(&outstanding, 1);
+		atomic_fetch_sub(&callbacks.outstanding, 1);
 		free(callback_take(ticket));
 	}
 	return status;
