@@ -27,10 +27,12 @@
 #define CONTEXT_API_VERSION                                                                    \
 	3020 /* what NVIDIA's driver answers for contexts of cuCtxCreate_v2 */
 
-static _Atomic uint64_t last_context_id;
-static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(context, context_lock, LOCK_CONTEXT);
-static bool numbers_taken[CONTEXT_MAX];
+static struct {
+	pthread_mutex_t lock;
+	_Atomic uint64_t last_id;
+	bool numbers_taken[CONTEXT_MAX];
+} contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(context, contexts.lock, LOCK_CONTEXT);
 
 uint16_t context_number(const struct context *context)
 {
@@ -70,12 +72,12 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	primary = &device->primary;
-	pthread_mutex_lock(&context_lock);
+	pthread_mutex_lock(&contexts.lock);
 	if (!primary->handle) {
 		primary->number = (uint16_t)CONTEXT_PRIMARY(device_wire(dev));
 		primary->primary = true;
 		primary->device = dev;
-		primary->id = atomic_fetch_add(&last_context_id, 1) + 1;
+		primary->id = atomic_fetch_add(&contexts.last_id, 1) + 1;
 		primary->legacy = stream_legacy(primary);
 		if (primary->legacy)
 			primary->handle = shim_mint(KIND_CUcontext, primary);
@@ -86,7 +88,7 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		atomic_fetch_add(&primary->retained, 1);
 		*pctx = context_handle(primary);
 	}
-	pthread_mutex_unlock(&context_lock);
+	pthread_mutex_unlock(&contexts.lock);
 	return status;
 }
 
@@ -108,7 +110,7 @@ static CUresult context_reset(struct context *primary)
 	module_reset(primary);
 	stream_reset(primary);
 	cache_drop(primary->number);
-	primary->id = atomic_fetch_add(&last_context_id, 1) + 1;
+	primary->id = atomic_fetch_add(&contexts.last_id, 1) + 1;
 	return CUDA_SUCCESS;
 }
 
@@ -121,12 +123,12 @@ CUresult hand_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	primary = &device->primary;
-	pthread_mutex_lock(&context_lock);
+	pthread_mutex_lock(&contexts.lock);
 	if (!atomic_load(&primary->retained))
 		status = CUDA_ERROR_INVALID_CONTEXT;
 	else if (atomic_fetch_sub(&primary->retained, 1) == 1)
 		status = context_reset(primary);
-	pthread_mutex_unlock(&context_lock);
+	pthread_mutex_unlock(&contexts.lock);
 	return status;
 }
 
@@ -137,10 +139,10 @@ CUresult hand_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&context_lock);
+	pthread_mutex_lock(&contexts.lock);
 	if (device->primary.handle && atomic_load(&device->primary.retained))
 		status = context_reset(&device->primary);
-	pthread_mutex_unlock(&context_lock);
+	pthread_mutex_unlock(&contexts.lock);
 	return status;
 }
 
@@ -175,8 +177,8 @@ CUresult hand_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int 
 static uint16_t number_take(void)
 {
 	for (uint16_t n = CONTEXT_CREATED; n < CONTEXT_MAX; n++)
-		if (!numbers_taken[n]) {
-			numbers_taken[n] = true;
+		if (!contexts.numbers_taken[n]) {
+			contexts.numbers_taken[n] = true;
 			return n;
 		}
 	return 0;
@@ -196,12 +198,12 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	context = calloc(1, sizeof(*context));
 	if (!context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&context_lock);
+	pthread_mutex_lock(&contexts.lock);
 	context->number = number_take();
-	pthread_mutex_unlock(&context_lock);
+	pthread_mutex_unlock(&contexts.lock);
 	context->device = dev;
 	context->flags = flags;
-	context->id = atomic_fetch_add(&last_context_id, 1) + 1;
+	context->id = atomic_fetch_add(&contexts.last_id, 1) + 1;
 	context->retained = 1;
 	context->legacy = stream_legacy(context);
 	status = context->number && context->legacy ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -219,9 +221,9 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (status) {
-		pthread_mutex_lock(&context_lock);
-		numbers_taken[context->number] = false;
-		pthread_mutex_unlock(&context_lock);
+		pthread_mutex_lock(&contexts.lock);
+		contexts.numbers_taken[context->number] = false;
+		pthread_mutex_unlock(&contexts.lock);
 		shim_unmint(context->handle);
 		free(context->legacy);
 		free(context);
@@ -269,9 +271,9 @@ CUresult hand_cuCtxDestroy_v2(CUcontext ctx)
 	body = shim_begin(&call, OP_vcudaContextDestroy, sizeof(*body));
 	body->number = context->number;
 	status = shim_post(&call);
-	pthread_mutex_lock(&context_lock);
-	numbers_taken[context->number] = false;
-	pthread_mutex_unlock(&context_lock);
+	pthread_mutex_lock(&contexts.lock);
+	contexts.numbers_taken[context->number] = false;
+	pthread_mutex_unlock(&contexts.lock);
 	return status;
 }
 
