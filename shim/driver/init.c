@@ -25,13 +25,15 @@
 /* At exit: how long posted work may take to be taken over by the agent. */
 #define INIT_BYE_NS 1000000000ull
 
-static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(init, init_lock, LOCK_INIT);
-/* The first answer stays: a program that tries again gets the same at once. */
-static bool joined;
-static CUresult join_answer;
-static bool shown;
-static CUresult show_answer;
+static struct {
+	pthread_mutex_t lock;
+	/* The first answer stays: a program that tries again gets the same at once. */
+	bool joined;
+	CUresult join_answer;
+	bool shown;
+	CUresult show_answer;
+} init = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(init, init.lock, LOCK_INIT);
 
 static void perf_open(void)
 {
@@ -86,9 +88,9 @@ static void in_child(void)
 		atomic_store(&session.lost, 0);
 		atomic_store(&session.phase, SESSION_NONE);
 		/* Only this thread came along; another may have held them. */
-		init_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		init.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 		session.socket_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-		joined = shown = false;
+		init.joined = init.shown = false;
 		return;
 	}
 	atomic_store(&session.phase, SESSION_FORKED);
@@ -142,14 +144,14 @@ static CUresult join_once(void)
 /* With the lock held. */
 static CUresult join(void)
 {
-	if (!joined) {
+	if (!init.joined) {
 		perf_open();
-		join_answer = join_once();
-		joined = true;
-		if (join_answer)
-			session_complain(join_answer);
+		init.join_answer = join_once();
+		init.joined = true;
+		if (init.join_answer)
+			session_complain(init.join_answer);
 	}
-	return join_answer;
+	return init.join_answer;
 }
 
 CUresult vcuda_nvml_join(void)
@@ -158,9 +160,9 @@ CUresult vcuda_nvml_join(void)
 
 	if (atomic_load(&session.phase) != SESSION_NONE)
 		return session_status();
-	pthread_mutex_lock(&init_lock);
+	pthread_mutex_lock(&init.lock);
 	status = join();
-	pthread_mutex_unlock(&init_lock);
+	pthread_mutex_unlock(&init.lock);
 	return status;
 }
 
@@ -173,24 +175,24 @@ CUresult hand_cuInit(unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (phase != SESSION_NONE && phase != SESSION_JOINED)
 		return session_status();
-	pthread_mutex_lock(&init_lock);
+	pthread_mutex_lock(&init.lock);
 	status = join();
 	if (!status)
 		status = session_status();
 	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
-		if (!shown)
-			show_answer = device_show();
-		shown = true;
-		status = show_answer;
+		if (!init.shown)
+			init.show_answer = device_show();
+		init.shown = true;
+		status = init.show_answer;
 	}
 	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
 		if (memory_open())
 			atomic_store_explicit(
 				&session.phase, SESSION_READY, memory_order_release);
 		else
-			status = join_answer = status_of(CAUSE_FOREIGN);
+			status = init.join_answer = status_of(CAUSE_FOREIGN);
 	}
-	pthread_mutex_unlock(&init_lock);
+	pthread_mutex_unlock(&init.lock);
 	return status;
 }
 
