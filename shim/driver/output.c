@@ -16,9 +16,11 @@
 #include "shim/engine/completion.h"
 #include "shim/engine/lock.h"
 
-static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(output, output_lock, LOCK_OUTPUT);
-static _Atomic uint64_t fetched[OUTPUTS];
+static struct {
+	pthread_mutex_t lock;
+	_Atomic uint64_t fetched[OUTPUTS];
+} output = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(output, output.lock, LOCK_OUTPUT);
 
 static bool output_some(uint32_t which, FILE *to)
 {
@@ -36,7 +38,7 @@ static bool output_some(uint32_t which, FILE *to)
 		fwrite(text, 1, n, to);
 	else
 		n = 0;
-	atomic_fetch_add(&fetched[which], n);
+	atomic_fetch_add(&output.fetched[which], n);
 	/* An error of the app's own work is the business of the call that it belongs to. */
 	shim_end(&call);
 	return n;
@@ -45,7 +47,7 @@ static bool output_some(uint32_t which, FILE *to)
 static bool output_waits(uint32_t which)
 {
 	return completion_read(COUNTER_OUTPUT + which) >
-	       atomic_load_explicit(&fetched[which], memory_order_relaxed);
+	       atomic_load_explicit(&output.fetched[which], memory_order_relaxed);
 }
 
 static void output_print(uint32_t which, FILE *to)
@@ -60,8 +62,8 @@ void output_fetch(void)
 {
 	if (!output_waits(OUTPUT_STDOUT) && !output_waits(OUTPUT_STDERR))
 		return;
-	pthread_mutex_lock(&output_lock);
+	pthread_mutex_lock(&output.lock);
 	output_print(OUTPUT_STDOUT, stdout);
 	output_print(OUTPUT_STDERR, stderr);
-	pthread_mutex_unlock(&output_lock);
+	pthread_mutex_unlock(&output.lock);
 }
