@@ -7,18 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct global *globals; /* by address */
-static size_t global_count, global_room;
+static struct {
+	struct global *list; /* by address */
+	size_t count, room;
+} globals;
 
 /* The index of the last global at or below the address; -1: none. */
 static long globals_below(uint64_t address)
 {
-	size_t low = 0, high = global_count;
+	size_t low = 0, high = globals.count;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (globals[middle].address <= address)
+		if (globals.list[middle].address <= address)
 			low = middle + 1;
 		else
 			high = middle;
@@ -30,8 +32,8 @@ const struct global *globals_find(uint64_t address)
 {
 	long below = globals_below(address);
 
-	return below >= 0 && address - globals[below].address < globals[below].bytes
-		       ? &globals[below]
+	return below >= 0 && address - globals.list[below].address < globals.list[below].bytes
+		       ? &globals.list[below]
 		       : NULL;
 }
 
@@ -39,28 +41,28 @@ void globals_put(const struct global *global)
 {
 	long below = globals_below(global->address);
 
-	if (below >= 0 && globals[below].address == global->address) {
-		globals[below].bytes = global->bytes;
-		globals[below].device = global->device;
+	if (below >= 0 && globals.list[below].address == global->address) {
+		globals.list[below].bytes = global->bytes;
+		globals.list[below].device = global->device;
 		return;
 	}
-	if (global_count == global_room) {
-		size_t room = global_room ? 2 * global_room : 64;
-		struct global *list = realloc(globals, room * sizeof(*list));
+	if (globals.count == globals.room) {
+		size_t room = globals.room ? 2 * globals.room : 64;
+		struct global *list = realloc(globals.list, room * sizeof(*list));
 
 		if (!list)
 			return;
-		globals = list;
-		global_room = room;
+		globals.list = list;
+		globals.room = room;
 	}
 	below++;
-	memmove(&globals[below + 1], &globals[below],
-		(global_count - (size_t)below) * sizeof(*globals));
-	globals[below] = *global;
-	global_count++;
+	memmove(&globals.list[below + 1], &globals.list[below],
+		(globals.count - (size_t)below) * sizeof(*globals.list));
+	globals.list[below] = *global;
+	globals.count++;
 }
 
 bool globals_any(void)
 {
-	return global_count;
+	return globals.count;
 }
