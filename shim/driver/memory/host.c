@@ -59,13 +59,15 @@ struct piece {
 	uint64_t out_stream;
 };
 
-static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(host, host_lock, LOCK_HOST);
-static struct segment *segments;
-static struct piece *pieces;	   /* by address */
-static _Atomic size_t piece_count; /* read without the lock too */
-static size_t piece_room;
-static uint64_t last_piece;
+static struct {
+	pthread_mutex_t lock;
+	struct segment *segments;
+	struct piece *pieces;	    /* by address */
+	_Atomic size_t piece_count; /* read without the lock too */
+	size_t piece_room;
+	uint64_t last_piece;
+} pinned = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(host, pinned.lock, LOCK_HOST);
 
 /* ---- segments ---- */
 
@@ -99,8 +101,8 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 	segment->shared = shared;
 	if (shared)
 		blocks_init(&segment->map, HOST_SHARED / HOST_UNIT);
-	segment->next = segments;
-	segments = segment;
+	segment->next = pinned.segments;
+	pinned.segments = segment;
 	*out = segment;
 	return CUDA_SUCCESS;
 }
@@ -108,7 +110,7 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 static void segment_free(struct segment *segment)
 {
 	struct channel_request request = {.op = CHANNEL_UNPIN, .segment = segment->number};
-	struct segment **at = &segments;
+	struct segment **at = &pinned.segments;
 
 	while (*at != segment)
 		at = &(*at)->next;
@@ -125,12 +127,12 @@ static void segment_free(struct segment *segment)
 /* The index of the last piece at or below the address; -1: none. */
 static long piece_below(const void *host)
 {
-	size_t low = 0, high = piece_count;
+	size_t low = 0, high = pinned.piece_count;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (pieces[middle].base <= (const unsigned char *)host)
+		if (pinned.pieces[middle].base <= (const unsigned char *)host)
 			low = middle + 1;
 		else
 			high = middle;
@@ -144,8 +146,9 @@ static struct piece *piece_at(const void *host)
 
 	if (below < 0)
 		return NULL;
-	return (size_t)((const unsigned char *)host - pieces[below].base) < pieces[below].bytes
-		       ? &pieces[below]
+	return (size_t)((const unsigned char *)host - pinned.pieces[below].base) <
+			       pinned.pieces[below].bytes
+		       ? &pinned.pieces[below]
 		       : NULL;
 }
 
@@ -153,28 +156,30 @@ static bool piece_add(const struct piece *piece)
 {
 	size_t at = (size_t)(piece_below(piece->base) + 1);
 
-	if (piece_count == piece_room) {
-		size_t room = piece_room ? 2 * piece_room : 64;
-		struct piece *list = realloc(pieces, room * sizeof(*list));
+	if (pinned.piece_count == pinned.piece_room) {
+		size_t room = pinned.piece_room ? 2 * pinned.piece_room : 64;
+		struct piece *list = realloc(pinned.pieces, room * sizeof(*list));
 
 		if (!list)
 			return false;
-		pieces = list;
-		piece_room = room;
+		pinned.pieces = list;
+		pinned.piece_room = room;
 	}
-	memmove(&pieces[at + 1], &pieces[at], (piece_count - at) * sizeof(*pieces));
-	pieces[at] = *piece;
-	pieces[at].id = ++last_piece;
-	pieces[at].context = thread_self.number;
-	piece_count++;
+	memmove(&pinned.pieces[at + 1], &pinned.pieces[at],
+		(pinned.piece_count - at) * sizeof(*pinned.pieces));
+	pinned.pieces[at] = *piece;
+	pinned.pieces[at].id = ++pinned.last_piece;
+	pinned.pieces[at].context = thread_self.number;
+	pinned.piece_count++;
 	return true;
 }
 
 static void piece_remove(struct piece *piece)
 {
-	size_t at = (size_t)(piece - pieces);
+	size_t at = (size_t)(piece - pinned.pieces);
 
-	memmove(&pieces[at], &pieces[at + 1], (--piece_count - at) * sizeof(*pieces));
+	memmove(&pinned.pieces[at], &pinned.pieces[at + 1],
+		(--pinned.piece_count - at) * sizeof(*pinned.pieces));
 }
 
 static CUresult host_take(size_t bytes, unsigned flags, void **out)
@@ -191,7 +196,8 @@ static CUresult host_take(size_t bytes, unsigned flags, void **out)
 			return status;
 		piece.base = piece.segment->base;
 	} else {
-		for (struct segment *s = segments; s && unit == BLOCKS_NONE; s = s->next) {
+		for (struct segment *s = pinned.segments; s && unit == BLOCKS_NONE;
+			s = s->next) {
 			if (!s->shared)
 				continue;
 			unit = blocks_alloc(&s->map, units);
@@ -220,7 +226,7 @@ bool host_find(const void *host, struct host_range *range)
 {
 	struct piece *piece;
 
-	pthread_mutex_lock(&host_lock);
+	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(host);
 	if (piece)
 		*range = (struct host_range){.base = piece->base,
@@ -229,7 +235,7 @@ bool host_find(const void *host, struct host_range *range)
 			.id = piece->id,
 			.context = piece->context,
 			.registered = !piece->segment};
-	pthread_mutex_unlock(&host_lock);
+	pthread_mutex_unlock(&pinned.lock);
 	return piece != NULL;
 }
 
@@ -239,9 +245,9 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 	bool found = false;
 
 	/* Most programs that copy pageable memory have none of it. */
-	if (!atomic_load_explicit(&piece_count, memory_order_relaxed))
+	if (!atomic_load_explicit(&pinned.piece_count, memory_order_relaxed))
 		return false;
-	pthread_mutex_lock(&host_lock);
+	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(host);
 	if (piece && piece->segment &&
 		n <= piece->bytes - (size_t)((const unsigned char *)host - piece->base)) {
@@ -252,7 +258,7 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 		atomic_store(&piece->segment->used, true);
 		found = true;
 	}
-	pthread_mutex_unlock(&host_lock);
+	pthread_mutex_unlock(&pinned.lock);
 	return found;
 }
 
@@ -260,13 +266,13 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 {
 	struct piece *piece;
 
-	pthread_mutex_lock(&host_lock);
+	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(host);
 	if (piece) {
 		piece->out_seq = seq;
 		piece->out_stream = stream;
 	}
-	pthread_mutex_unlock(&host_lock);
+	pthread_mutex_unlock(&pinned.lock);
 }
 
 bool host_unsettled(const void *host)
@@ -275,9 +281,9 @@ bool host_unsettled(const void *host)
 	struct piece *piece;
 	bool unsettled = false;
 
-	if (!atomic_load_explicit(&piece_count, memory_order_relaxed))
+	if (!atomic_load_explicit(&pinned.piece_count, memory_order_relaxed))
 		return false;
-	pthread_mutex_lock(&host_lock);
+	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(host);
 	if (piece) {
 		struct stream *stream = stream_find(piece->out_stream);
@@ -288,7 +294,7 @@ bool host_unsettled(const void *host)
 			piece->out_seq = 0;
 		unsettled = piece->out_seq || callback_outstanding();
 	}
-	pthread_mutex_unlock(&host_lock);
+	pthread_mutex_unlock(&pinned.lock);
 	return unsettled;
 }
 
@@ -307,9 +313,9 @@ CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (bytesize > SIZE_MAX / 2)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&host_lock);
+	pthread_mutex_lock(&pinned.lock);
 	status = host_take(bytesize, Flags, pp);
-	pthread_mutex_unlock(&host_lock);
+	pthread_mutex_unlock(&pinned.lock);
 	return status;
 }
 
@@ -332,14 +338,14 @@ CUresult hand_cuMemFreeHost(void *p)
 
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&host_lock);
+	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
 	drain = piece && piece->segment && piece->base == p &&
 		atomic_exchange(&piece->segment->used, false);
-	pthread_mutex_unlock(&host_lock);
+	pthread_mutex_unlock(&pinned.lock);
 	if (drain)
 		host_settle();
-	pthread_mutex_lock(&host_lock);
+	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
 	if (piece && piece->segment && piece->base == p) {
 		segment = piece->segment;
@@ -352,7 +358,7 @@ CUresult hand_cuMemFreeHost(void *p)
 		piece_remove(piece);
 		status = CUDA_SUCCESS;
 	}
-	pthread_mutex_unlock(&host_lock);
+	pthread_mutex_unlock(&pinned.lock);
 	return status;
 }
 
@@ -370,13 +376,14 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	pthread_mutex_lock(&host_lock);
+	pthread_mutex_lock(&pinned.lock);
 	below = piece_below((unsigned char *)p + bytesize - 1);
-	if (below >= 0 && pieces[below].base + pieces[below].bytes > (unsigned char *)p)
+	if (below >= 0 &&
+		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
 		status = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	else if (!piece_add(&piece))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_unlock(&host_lock);
+	pthread_mutex_unlock(&pinned.lock);
 	return status;
 }
 
@@ -387,13 +394,13 @@ CUresult hand_cuMemHostUnregister(void *p)
 
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&host_lock);
+	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
 	if (piece && !piece->segment && piece->base == p) {
 		piece_remove(piece);
 		status = CUDA_SUCCESS;
 	}
-	pthread_mutex_unlock(&host_lock);
+	pthread_mutex_unlock(&pinned.lock);
 	return status;
 }
 
