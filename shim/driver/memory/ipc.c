@@ -46,10 +46,11 @@ struct opened {
 	struct opened *next;
 };
 
-/* Held over the calls, which the worker takes one at a time. Before memory.c's lock. */
-static pthread_mutex_t ipc_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(ipc, ipc_lock, LOCK_IPC);
-static struct opened *opened;
+static struct {
+	pthread_mutex_t lock; /* held over the calls, which the worker takes one at a time */
+	struct opened *opened;
+} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(ipc, shared.lock, LOCK_IPC);
 
 /* ---- memory ---- */
 
@@ -87,9 +88,9 @@ CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 
 	if (!pHandle || !memory_find(dptr, &range) || range.async || range.global)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&ipc_lock);
+	pthread_mutex_lock(&shared.lock);
 	status = call_export(&range, &handle);
-	pthread_mutex_unlock(&ipc_lock);
+	pthread_mutex_unlock(&shared.lock);
 	if (status)
 		return status;
 	memcpy(handle.magic, memory_magic, sizeof(handle.magic));
@@ -103,7 +104,7 @@ static CUresult open_memory(const struct memory_handle *handle, int device, CUde
 	struct opened *o;
 	CUresult status;
 
-	for (o = opened; o; o = o->next)
+	for (o = shared.opened; o; o = o->next)
 		if (o->device == device && !memcmp(o->name, handle->name, sizeof(o->name))) {
 			o->count++;
 			*base = o->base;
@@ -121,8 +122,8 @@ static CUresult open_memory(const struct memory_handle *handle, int device, CUde
 	o->device = device;
 	o->bytes = handle->bytes;
 	o->count = 1;
-	o->next = opened;
-	opened = o;
+	o->next = shared.opened;
+	shared.opened = o;
 	*base = o->base;
 	return CUDA_SUCCESS;
 }
@@ -144,9 +145,9 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (memcmp(memory.uuid, devices[context->device].open.uuid, sizeof(memory.uuid)))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	pthread_mutex_lock(&ipc_lock);
+	pthread_mutex_lock(&shared.lock);
 	status = open_memory(&memory, context->device, &base);
-	pthread_mutex_unlock(&ipc_lock);
+	pthread_mutex_unlock(&shared.lock);
 	if (!status)
 		*pdptr = base + memory.offset;
 	return status;
@@ -156,8 +157,8 @@ CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
-	pthread_mutex_lock(&ipc_lock);
-	for (struct opened **at = &opened; *at; at = &(*at)->next) {
+	pthread_mutex_lock(&shared.lock);
+	for (struct opened **at = &shared.opened; *at; at = &(*at)->next) {
 		struct opened *o = *at;
 
 		if (dptr - o->base >= o->bytes)
@@ -170,7 +171,7 @@ CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 		}
 		break;
 	}
-	pthread_mutex_unlock(&ipc_lock);
+	pthread_mutex_unlock(&shared.lock);
 	return status;
 }
 
