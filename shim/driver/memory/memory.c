@@ -81,14 +81,16 @@ struct window {
 	bool reserved;	       /* the app's own mappings are kept out */
 };
 
-static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(memory, memory_lock, LOCK_MEMORY);
-static struct window windows[OPEN_DEVICES];
-static struct freed *freed_list; /* a queue: [freed_first, freed_next) */
-static size_t freed_first, freed_next, freed_room;
-static uint32_t freed_unticketed; /* chunks since the last ticket */
-static uint64_t last_ticket;
-static uint64_t last_id;
+static struct {
+	pthread_mutex_t lock;
+	struct window windows[OPEN_DEVICES];
+	struct freed *freed_list; /* a queue: [freed_first, freed_next) */
+	size_t freed_first, freed_next, freed_room;
+	uint32_t freed_unticketed; /* chunks since the last ticket */
+	uint64_t last_ticket;
+	uint64_t last_id;
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(memory, heap.lock, LOCK_MEMORY);
 
 /* ---- opening ---- */
 
@@ -123,7 +125,7 @@ static bool window_open(struct window *w, const struct open_device *open)
 bool memory_open(void)
 {
 	for (int i = 0; i < device_count; i++)
-		if (!window_open(&windows[i], &devices[i].open))
+		if (!window_open(&heap.windows[i], &devices[i].open))
 			return false;
 	return true;
 }
@@ -132,22 +134,22 @@ bool memory_open(void)
 
 static bool freed_push(const struct freed *freed)
 {
-	if (freed_next == freed_room && freed_first) {
-		memmove(freed_list, freed_list + freed_first,
-			(freed_next - freed_first) * sizeof(*freed_list));
-		freed_next -= freed_first;
-		freed_first = 0;
+	if (heap.freed_next == heap.freed_room && heap.freed_first) {
+		memmove(heap.freed_list, heap.freed_list + heap.freed_first,
+			(heap.freed_next - heap.freed_first) * sizeof(*heap.freed_list));
+		heap.freed_next -= heap.freed_first;
+		heap.freed_first = 0;
 	}
-	if (freed_next == freed_room) {
-		size_t room = freed_room ? 2 * freed_room : 256;
-		struct freed *list = realloc(freed_list, room * sizeof(*list));
+	if (heap.freed_next == heap.freed_room) {
+		size_t room = heap.freed_room ? 2 * heap.freed_room : 256;
+		struct freed *list = realloc(heap.freed_list, room * sizeof(*list));
 
 		if (!list)
 			return false; /* never used again: safe */
-		freed_list = list;
-		freed_room = room;
+		heap.freed_list = list;
+		heap.freed_room = room;
 	}
-	freed_list[freed_next++] = *freed;
+	heap.freed_list[heap.freed_next++] = *freed;
 	return true;
 }
 
@@ -169,7 +171,7 @@ static void slab_free(struct block *block);
 
 static void freed_done(const struct freed *freed)
 {
-	struct window *w = &windows[freed->device];
+	struct window *w = &heap.windows[freed->device];
 
 	if (freed->slab) {
 		struct slab *slab = freed->slab->slab;
@@ -190,36 +192,37 @@ static void reap(void)
 {
 	uint64_t done;
 
-	if (freed_first == freed_next)
+	if (heap.freed_first == heap.freed_next)
 		return;
 	done = completion_read(COUNTER_UNMAPPED);
 	/* freed_done may push, and move the list: take a copy. */
-	while (freed_first < freed_next && freed_list[freed_first].ticket <= done) {
-		struct freed freed = freed_list[freed_first++];
+	while (heap.freed_first < heap.freed_next &&
+		heap.freed_list[heap.freed_first].ticket <= done) {
+		struct freed freed = heap.freed_list[heap.freed_first++];
 
 		freed_done(&freed);
 	}
-	if (freed_first == freed_next)
-		freed_first = freed_next = 0;
+	if (heap.freed_first == heap.freed_next)
+		heap.freed_first = heap.freed_next = 0;
 }
 
 static void ticket_chunks(void)
 {
-	if (!freed_unticketed)
+	if (!heap.freed_unticketed)
 		return;
-	freed_unticketed = 0;
-	post_unmap(0, 0, 0, ++last_ticket);
+	heap.freed_unticketed = 0;
+	post_unmap(0, 0, 0, ++heap.last_ticket);
 }
 
 /* Gives whole granules back to the worker, which takes their memory away. */
 static void unmap(struct window *w, uint64_t address, uint64_t size)
 {
-	int device = (int)(w - windows);
+	int device = (int)(w - heap.windows);
 
-	/* Chunks freed before wait for last_ticket + 1: this one is it. */
-	freed_unticketed = 0;
-	post_unmap(device, address, size, ++last_ticket);
-	freed_push(&(struct freed){.ticket = last_ticket,
+	/* Chunks freed before wait for heap.last_ticket + 1: this one is it. */
+	heap.freed_unticketed = 0;
+	post_unmap(device, address, size, ++heap.last_ticket);
+	freed_push(&(struct freed){.ticket = heap.last_ticket,
 		.address = address,
 		.size = size,
 		.backed = size,
@@ -238,8 +241,8 @@ static CUresult drain(void)
 
 	ticket_chunks();
 	/* Twice: slabs that become empty only then go to the worker with one more ticket. */
-	for (int i = 0; !status && i < 2 && freed_first != freed_next; i++) {
-		uint64_t ticket = last_ticket;
+	for (int i = 0; !status && i < 2 && heap.freed_first != heap.freed_next; i++) {
+		uint64_t ticket = heap.last_ticket;
 
 		status = shim_wait_until(all_unmapped, &ticket);
 		if (!status)
@@ -253,15 +256,15 @@ CUresult memory_settle(int device, uint64_t *kept)
 	CUresult status = CUDA_SUCCESS;
 
 	*kept = 0;
-	pthread_mutex_lock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
 	if (!callback_outstanding())
 		status = drain();
 	else
 		reap();
-	for (size_t i = freed_first; i < freed_next; i++)
-		if (freed_list[i].device == device)
-			*kept += freed_list[i].backed;
-	pthread_mutex_unlock(&memory_lock);
+	for (size_t i = heap.freed_first; i < heap.freed_next; i++)
+		if (heap.freed_list[i].device == device)
+			*kept += heap.freed_list[i].backed;
+	pthread_mutex_unlock(&heap.lock);
 	return status;
 }
 
@@ -278,7 +281,7 @@ static CUresult lease_ask(struct window *w, uint64_t size)
 	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaLease, sizeof(*body));
-	body->device = device_wire((int)(w - windows));
+	body->device = device_wire((int)(w - heap.windows));
 	body->bytes = w->mapped + size - w->lease;
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply && reply->granted > w->lease)
@@ -317,7 +320,7 @@ static CUresult post_leased_map(struct window *w, uint64_t address, uint64_t siz
 	struct wire_vcudaMemMap *body;
 
 	body = shim_begin(&call, OP_vcudaMemMap, sizeof(*body));
-	body->device = device_wire((int)(w - windows));
+	body->device = device_wire((int)(w - heap.windows));
 	body->address = address;
 	body->bytes = size;
 	return shim_post(&call);
@@ -363,10 +366,10 @@ static struct block *block_new(struct window *w, enum block_kind kind, uint64_t 
 		return NULL;
 	}
 	block->kind = kind;
-	block->device = (int)(w - windows);
+	block->device = (int)(w - heap.windows);
 	block->base = w->base + first * w->granularity;
 	block->size = size;
-	block->id = ++last_id;
+	block->id = ++heap.last_id;
 	block->context = thread_self.number;
 	*status = kind == BLOCK_RESERVED ? CUDA_SUCCESS : post_map(w, block->base, size);
 	if (*status) {
@@ -380,7 +383,7 @@ static struct block *block_new(struct window *w, enum block_kind kind, uint64_t 
 
 static void block_free(struct block *block)
 {
-	struct window *w = &windows[block->device];
+	struct window *w = &heap.windows[block->device];
 
 	granules_set(w, block->base, block->size, NULL);
 	unmap(w, block->base, block->size);
@@ -390,7 +393,7 @@ static void block_free(struct block *block)
 /* An empty slab goes back, but the device's last one stays for the next small allocation. */
 static void slab_free(struct block *block)
 {
-	struct window *w = &windows[block->device];
+	struct window *w = &heap.windows[block->device];
 	struct block **at = &w->slabs;
 
 	if (w->slabs == block && !block->next)
@@ -444,7 +447,7 @@ static CUresult slab_take(struct window *w, size_t bytes, CUdeviceptr *address)
 	block->slab->live++;
 	block->slab->starts[unit / 64] |= 1ull << unit % 64;
 	block->slab->bytes[unit] = (uint32_t)bytes;
-	block->slab->id[unit] = ++last_id;
+	block->slab->id[unit] = ++heap.last_id;
 	*address = block->base + (uint64_t)unit * SLAB_UNIT;
 	return CUDA_SUCCESS;
 }
@@ -472,8 +475,8 @@ static uint32_t slab_start(const struct block *block, uint64_t address)
 static struct window *window_of(CUdeviceptr address)
 {
 	for (int i = 0; i < device_count; i++)
-		if (address - windows[i].base < windows[i].bytes)
-			return &windows[i];
+		if (address - heap.windows[i].base < heap.windows[i].bytes)
+			return &heap.windows[i];
 	return NULL;
 }
 
@@ -487,7 +490,7 @@ static struct block *block_at(CUdeviceptr address, struct window **window)
 
 CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address)
 {
-	struct window *w = &windows[device];
+	struct window *w = &heap.windows[device];
 	struct block *block;
 	CUresult status;
 
@@ -495,7 +498,7 @@ CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (bytes > w->bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
 	reap();
 	if (bytes <= SLAB_LARGEST && shim_perf & PERF_SLAB) {
 		status = slab_take(w, bytes, address);
@@ -509,7 +512,7 @@ CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address)
 			*address = block->base;
 		}
 	}
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&heap.lock);
 	return status;
 }
 
@@ -523,7 +526,7 @@ static CUresult call_import(
 	if (status)
 		return status;
 	body = shim_begin(&call, OP_vcudaIpcImport, sizeof(*body));
-	body->device = device_wire((int)(w - windows));
+	body->device = device_wire((int)(w - heap.windows));
 	body->address = address;
 	body->bytes = bytes;
 	shim_put(&call, &body->name, name, 16);
@@ -533,13 +536,13 @@ static CUresult call_import(
 
 CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdeviceptr *address)
 {
-	struct window *w = &windows[device];
+	struct window *w = &heap.windows[device];
 	struct block *block;
 	CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (!bytes || bytes > w->bytes || bytes % w->granularity)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
 	reap();
 	/* An address first, then what is to be there. */
 	block = block_new(w, BLOCK_RESERVED, bytes, FREE_EXTENTS_NONE, &status);
@@ -557,7 +560,7 @@ CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdevic
 			*address = block->base;
 		}
 	}
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&heap.lock);
 	return status;
 }
 
@@ -568,7 +571,7 @@ CUresult memory_give(CUdeviceptr address)
 	struct block *block;
 	uint32_t unit;
 
-	pthread_mutex_lock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
 	reap();
 	block = block_at(address, &w);
 	if (block && block->kind == BLOCK_WHOLE && block->base == address) {
@@ -579,18 +582,18 @@ CUresult memory_give(CUdeviceptr address)
 		if (unit != BLOCKS_NONE &&
 			block->base + (uint64_t)unit * SLAB_UNIT == address) {
 			block->slab->starts[unit / 64] &= ~(1ull << unit % 64);
-			freed_push(&(struct freed){.ticket = last_ticket + 1,
+			freed_push(&(struct freed){.ticket = heap.last_ticket + 1,
 				.address = address,
 				.size = (block->slab->bytes[unit] + SLAB_UNIT - 1) / SLAB_UNIT *
 					SLAB_UNIT,
 				.slab = block,
 				.device = block->device});
-			if (++freed_unticketed >= FREED_BATCH)
+			if (++heap.freed_unticketed >= FREED_BATCH)
 				ticket_chunks();
 			status = CUDA_SUCCESS;
 		}
 	}
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&heap.lock);
 	return status;
 }
 
@@ -604,7 +607,7 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 	const struct global *global;
 	bool found = false;
 
-	pthread_mutex_lock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
 	block = block_at(address, &w);
 	if (block && block->kind == BLOCK_SLAB) {
 		unit = slab_start(block, address);
@@ -635,7 +638,7 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 			.global = true};
 		found = true;
 	}
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&heap.lock);
 	return found;
 }
 
@@ -663,7 +666,7 @@ bool memory_in_window(CUdeviceptr address, int *device)
 	struct memory_range range;
 
 	if (w) {
-		*device = (int)(w - windows);
+		*device = (int)(w - heap.windows);
 		return true;
 	}
 	if (!globals_any() || !memory_find(address, &range))
@@ -674,23 +677,23 @@ bool memory_in_window(CUdeviceptr address, int *device)
 
 void memory_global(int device, CUdeviceptr address, size_t bytes)
 {
-	pthread_mutex_lock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
 	globals_put(&(struct global){
-		.address = address, .bytes = bytes, .id = ++last_id, .device = device});
-	pthread_mutex_unlock(&memory_lock);
+		.address = address, .bytes = bytes, .id = ++heap.last_id, .device = device});
+	pthread_mutex_unlock(&heap.lock);
 }
 
 void memory_reset(int device, uint64_t kept)
 {
-	struct window *w = &windows[device];
+	struct window *w = &heap.windows[device];
 	uint64_t count = w->bytes / w->granularity;
-	size_t waiting = freed_first;
+	size_t waiting = heap.freed_first;
 
-	pthread_mutex_lock(&memory_lock);
-	for (size_t i = freed_first; i < freed_next; i++)
-		if (freed_list[i].device != device)
-			freed_list[waiting++] = freed_list[i];
-	freed_next = waiting;
+	pthread_mutex_lock(&heap.lock);
+	for (size_t i = heap.freed_first; i < heap.freed_next; i++)
+		if (heap.freed_list[i].device != device)
+			heap.freed_list[waiting++] = heap.freed_list[i];
+	heap.freed_next = waiting;
 	for (uint64_t i = 0; (w->mapped || w->reservations) && i < count; i++) {
 		struct block *block = w->granule[i];
 
@@ -708,18 +711,18 @@ void memory_reset(int device, uint64_t kept)
 	w->mapped = kept;
 	w->free.count = 0;
 	free_extents_put(&w->free, 0, count);
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&heap.lock);
 }
 
 /* ---- for vmm.c ---- */
 
 CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdeviceptr *address)
 {
-	struct window *w = &windows[device];
+	struct window *w = &heap.windows[device];
 	struct block *block;
 	CUresult status;
 
-	pthread_mutex_lock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
 	reap();
 	status = CUDA_ERROR_INVALID_VALUE;
 	if (bytes && !(bytes % w->granularity)) {
@@ -734,7 +737,7 @@ CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdevicept
 			w->reservations++;
 		}
 	}
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&heap.lock);
 	return status;
 }
 
@@ -744,43 +747,43 @@ CUresult memory_unreserve(CUdeviceptr address, size_t bytes)
 	struct window *w;
 	struct block *block;
 
-	pthread_mutex_lock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
 	block = block_at(address, &w);
 	if (block && block->kind == BLOCK_RESERVED && block->base == address &&
 		block->size == bytes) {
 		granules_set(w, address, bytes, NULL);
 		w->reservations--;
 		/* Work in flight must not meet the next owner there. */
-		freed_unticketed = 0;
-		post_unmap(block->device, 0, 0, ++last_ticket);
-		freed_push(&(struct freed){.ticket = last_ticket,
+		heap.freed_unticketed = 0;
+		post_unmap(block->device, 0, 0, ++heap.last_ticket);
+		freed_push(&(struct freed){.ticket = heap.last_ticket,
 			.address = address,
 			.size = bytes,
 			.device = block->device});
 		free(block);
 		status = CUDA_SUCCESS;
 	}
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&heap.lock);
 	return status;
 }
 
 CUresult memory_promise(int device, size_t bytes)
 {
-	struct window *w = &windows[device];
+	struct window *w = &heap.windows[device];
 	CUresult status;
 
-	pthread_mutex_lock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
 	reap();
 	status = lease(w, bytes);
 	if (!status)
 		w->mapped += bytes;
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&heap.lock);
 	return status;
 }
 
 void memory_unpromise(int device, size_t bytes)
 {
-	pthread_mutex_lock(&memory_lock);
-	windows[device].mapped -= bytes;
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_lock(&heap.lock);
+	heap.windows[device].mapped -= bytes;
+	pthread_mutex_unlock(&heap.lock);
 }
