@@ -36,12 +36,13 @@ struct vmm_mapping {
 	struct vmm_memory *memory;
 };
 
-/* Order of locks: this, then memory.c's. */
-static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(vmm, vmm_lock, LOCK_VMM);
-static struct vmm_mapping *mappings; /* by address */
-static size_t mapping_count, mapping_room;
-static uint64_t vmm_bytes[OPEN_DEVICES]; /* of memory that is not gone */
+static struct {
+	pthread_mutex_t lock;
+	struct vmm_mapping *mappings; /* by address */
+	size_t mapping_count, mapping_room;
+	uint64_t bytes[OPEN_DEVICES]; /* of memory that is not gone */
+} vmm = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(vmm, vmm.lock, LOCK_VMM);
 
 static struct vmm_memory *memory_of(CUmemGenericAllocationHandle handle)
 {
@@ -51,12 +52,12 @@ static struct vmm_memory *memory_of(CUmemGenericAllocationHandle handle)
 /* The first mapping that ends behind ADDRESS. */
 static size_t mapping_from(CUdeviceptr address)
 {
-	size_t low = 0, high = mapping_count;
+	size_t low = 0, high = vmm.mapping_count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (mappings[middle].base + mappings[middle].size <= address)
+		if (vmm.mappings[middle].base + vmm.mappings[middle].size <= address)
 			low = middle + 1;
 		else
 			high = middle;
@@ -68,7 +69,8 @@ static struct vmm_memory *mapped_at(CUdeviceptr address)
 {
 	size_t i = mapping_from(address);
 
-	return i < mapping_count && mappings[i].base <= address ? mappings[i].memory : NULL;
+	return i < vmm.mapping_count && vmm.mappings[i].base <= address ? vmm.mappings[i].memory
+									: NULL;
 }
 
 /* The mappings from the I-th on that cover [ptr, ptr + size) without a gap; 0: they do not.
@@ -78,8 +80,8 @@ static size_t covering(size_t i, CUdeviceptr ptr, size_t size, bool whole)
 	CUdeviceptr at = ptr;
 	size_t n = 0;
 
-	for (; i + n < mapping_count && at < ptr + size; n++) {
-		const struct vmm_mapping *m = &mappings[i + n];
+	for (; i + n < vmm.mapping_count && at < ptr + size; n++) {
+		const struct vmm_mapping *m = &vmm.mappings[i + n];
 
 		if (m->base > at || (whole && (m->base < at || m->base + m->size > ptr + size)))
 			return 0;
@@ -90,18 +92,19 @@ static size_t covering(size_t i, CUdeviceptr ptr, size_t size, bool whole)
 
 static bool mapping_insert(size_t i, const struct vmm_mapping *mapping)
 {
-	if (mapping_count == mapping_room) {
-		size_t room = mapping_room ? 2 * mapping_room : 64;
-		struct vmm_mapping *list = realloc(mappings, room * sizeof(*list));
+	if (vmm.mapping_count == vmm.mapping_room) {
+		size_t room = vmm.mapping_room ? 2 * vmm.mapping_room : 64;
+		struct vmm_mapping *list = realloc(vmm.mappings, room * sizeof(*list));
 
 		if (!list)
 			return false;
-		mappings = list;
-		mapping_room = room;
+		vmm.mappings = list;
+		vmm.mapping_room = room;
 	}
-	memmove(mappings + i + 1, mappings + i, (mapping_count - i) * sizeof(*mappings));
-	mappings[i] = *mapping;
-	mapping_count++;
+	memmove(vmm.mappings + i + 1, vmm.mappings + i,
+		(vmm.mapping_count - i) * sizeof(*vmm.mappings));
+	vmm.mappings[i] = *mapping;
+	vmm.mapping_count++;
 	return true;
 }
 
@@ -117,7 +120,7 @@ static void memory_done(struct vmm_memory *m)
 	body->memory = m->handle;
 	shim_post(&call);
 	/* What is made next comes to the worker after this. */
-	vmm_bytes[m->device] -= m->size;
+	vmm.bytes[m->device] -= m->size;
 	memory_unpromise(m->device, m->size);
 	shim_unmint(m->handle);
 	free(m);
@@ -128,20 +131,20 @@ uint64_t vmm_reset(int device)
 	uint64_t kept;
 	size_t n = 0;
 
-	pthread_mutex_lock(&vmm_lock);
-	for (size_t i = 0; i < mapping_count; i++) {
-		struct vmm_memory *m = mappings[i].memory;
+	pthread_mutex_lock(&vmm.lock);
+	for (size_t i = 0; i < vmm.mapping_count; i++) {
+		struct vmm_memory *m = vmm.mappings[i].memory;
 
 		if (m->device != device) {
-			mappings[n++] = mappings[i];
+			vmm.mappings[n++] = vmm.mappings[i];
 			continue;
 		}
 		m->mappings--;
 		memory_done(m);
 	}
-	mapping_count = n;
-	kept = vmm_bytes[device];
-	pthread_mutex_unlock(&vmm_lock);
+	vmm.mapping_count = n;
+	kept = vmm.bytes[device];
+	pthread_mutex_unlock(&vmm.lock);
 	return kept;
 }
 
@@ -179,11 +182,11 @@ CUresult hand_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	CUresult status = CUDA_ERROR_INVALID_VALUE; /* unmap first */
 	size_t i;
 
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&vmm.lock);
 	i = mapping_from(ptr);
-	if (i == mapping_count || mappings[i].base - ptr >= size)
+	if (i == vmm.mapping_count || vmm.mappings[i].base - ptr >= size)
 		status = memory_unreserve(ptr, size);
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&vmm.lock);
 	return status;
 }
 
@@ -224,15 +227,15 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	body->device = device_wire(m->device);
 	body->bytes = size;
 	status = shim_post(&call);
-	pthread_mutex_lock(&vmm_lock);
-	vmm_bytes[m->device] += size;
+	pthread_mutex_lock(&vmm.lock);
+	vmm.bytes[m->device] += size;
 	if (status) {
 		m->references = 0;
 		memory_done(m);
 	} else {
 		*handle = m->handle;
 	}
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&vmm.lock);
 	return status;
 }
 
@@ -241,7 +244,7 @@ CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)
 	struct vmm_memory *m;
 	CUresult status = CUDA_SUCCESS;
 
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&vmm.lock);
 	m = memory_of(handle);
 	if (!m || !m->references) {
 		status = CUDA_ERROR_INVALID_VALUE;
@@ -249,7 +252,7 @@ CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)
 		m->references--;
 		memory_done(m);
 	}
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&vmm.lock);
 	return status;
 }
 
@@ -285,17 +288,17 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		!range.reserved || ptr + size > range.base + range.bytes ||
 		(ptr | size) % devices[range.device].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&vmm.lock);
 	m = memory_of(handle);
 	i = mapping_from(ptr);
 	if (!m || !m->references || size > m->size ||
-		(i < mapping_count && mappings[i].base < ptr + size))
+		(i < vmm.mapping_count && vmm.mappings[i].base < ptr + size))
 		status = CUDA_ERROR_INVALID_VALUE;
 	else if (range.device != m->device)
 		status = CUDA_ERROR_NOT_SUPPORTED; /* another device's window */
 	else
 		status = map(ptr, size, m, i);
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&vmm.lock);
 	return status;
 }
 
@@ -309,24 +312,24 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 	if (!size || ptr + size < ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&vmm.lock);
 	i = mapping_from(ptr);
 	n = covering(i, ptr, size, true);
 	if (n) {
 		body = shim_begin(&call, OP_vcudaVmmUnmap, sizeof(*body));
-		body->device = device_wire(mappings[i].memory->device);
+		body->device = device_wire(vmm.mappings[i].memory->device);
 		body->address = ptr;
 		body->bytes = size;
 		status = shim_post(&call);
 		for (size_t k = i; k < i + n; k++) {
-			mappings[k].memory->mappings--;
-			memory_done(mappings[k].memory);
+			vmm.mappings[k].memory->mappings--;
+			memory_done(vmm.mappings[k].memory);
 		}
-		mapping_count -= n;
-		memmove(mappings + i, mappings + i + n,
-			(mapping_count - i) * sizeof(*mappings));
+		vmm.mapping_count -= n;
+		memmove(vmm.mappings + i, vmm.mappings + i + n,
+			(vmm.mapping_count - i) * sizeof(*vmm.mappings));
 	}
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&vmm.lock);
 	return status;
 }
 
@@ -339,16 +342,16 @@ CUresult hand_cuMemSetAccess(
 
 	if (!desc || !count || !size || ptr + size < ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&vmm.lock);
 	i = mapping_from(ptr);
 	if (!covering(i, ptr, size, false))
 		status = CUDA_ERROR_INVALID_VALUE;
 	for (size_t k = 0; !status && k < count; k++)
 		if (desc[k].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			desc[k].location.id != mappings[i].memory->device ||
+			desc[k].location.id != vmm.mappings[i].memory->device ||
 			desc[k].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			status = CUDA_ERROR_NOT_SUPPORTED;
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&vmm.lock);
 	return status;
 }
 
@@ -394,12 +397,12 @@ CUresult hand_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
 
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&vmm.lock);
 	m = mapped_at((CUdeviceptr)(uintptr_t)addr);
 	if (m) {
 		m->references++;
 		*handle = m->handle;
 	}
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&vmm.lock);
 	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
