@@ -41,13 +41,15 @@ struct piece {
 /* A kept block may serve a request of half its size or more. */
 #define POOL_WASTE 2
 
-static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(pool, pool_lock, LOCK_POOL);
-static struct piece *live[POOL_BUCKETS];
-static struct piece *kept;
-static _Atomic uint64_t kept_bytes; /* read without the lock too */
-static struct pool *defaults[OPEN_DEVICES];
-static struct pool *current[OPEN_DEVICES];
+static struct {
+	pthread_mutex_t lock;
+	struct piece *live[POOL_BUCKETS];
+	struct piece *kept;
+	_Atomic uint64_t kept_bytes; /* read without the lock too */
+	struct pool *defaults[OPEN_DEVICES];
+	struct pool *current[OPEN_DEVICES];
+} pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(pool, pools.lock, LOCK_POOL);
 
 static struct pool *pool_of(CUmemoryPool pool)
 {
@@ -74,22 +76,22 @@ static struct pool *pool_new(int device)
 /* With the lock held. */
 struct pool *pool_default(int device)
 {
-	if (!defaults[device]) {
-		defaults[device] = pool_new(device);
-		if (defaults[device])
-			defaults[device]->is_default = true;
+	if (!pools.defaults[device]) {
+		pools.defaults[device] = pool_new(device);
+		if (pools.defaults[device])
+			pools.defaults[device]->is_default = true;
 	}
-	return defaults[device];
+	return pools.defaults[device];
 }
 
 struct pool *pool_current(int device)
 {
-	return current[device] ? current[device] : pool_default(device);
+	return pools.current[device] ? pools.current[device] : pool_default(device);
 }
 
 static struct piece **bucket_of(CUdeviceptr address)
 {
-	return &live[((address >> 9) * 0x9E3779B97F4A7C15u >> 54) % POOL_BUCKETS];
+	return &pools.live[((address >> 9) * 0x9E3779B97F4A7C15u >> 54) % POOL_BUCKETS];
 }
 
 static struct piece **piece_find(CUdeviceptr address)
@@ -119,7 +121,7 @@ static void kept_drop(struct piece **at)
 
 	*at = piece->next;
 	piece->pool->reserved -= piece->bytes;
-	kept_bytes -= piece->bytes;
+	pools.kept_bytes -= piece->bytes;
 	memory_give(piece->address);
 	free(piece);
 }
@@ -127,7 +129,7 @@ static void kept_drop(struct piece **at)
 /* Gives kept pieces of the pool back until it holds at most `keep` bytes. */
 static void pool_trim(struct pool *pool, uint64_t keep)
 {
-	struct piece **at = &kept;
+	struct piece **at = &pools.kept;
 
 	while (*at && pool->reserved > keep) {
 		if ((*at)->pool == pool)
@@ -139,10 +141,10 @@ static void pool_trim(struct pool *pool, uint64_t keep)
 
 void pool_synced(void)
 {
-	if (!atomic_load_explicit(&kept_bytes, memory_order_relaxed))
+	if (!atomic_load_explicit(&pools.kept_bytes, memory_order_relaxed))
 		return;
-	pthread_mutex_lock(&pool_lock);
-	for (struct piece **at = &kept; *at;) {
+	pthread_mutex_lock(&pools.lock);
+	for (struct piece **at = &pools.kept; *at;) {
 		struct pool *pool = (*at)->pool;
 
 		if (pool->reserved > pool->threshold)
@@ -150,26 +152,26 @@ void pool_synced(void)
 		else
 			at = &(*at)->next;
 	}
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 }
 
 void pool_stream_gone(uint64_t stream)
 {
-	pthread_mutex_lock(&pool_lock);
-	for (struct piece **at = &kept; *at;) {
+	pthread_mutex_lock(&pools.lock);
+	for (struct piece **at = &pools.kept; *at;) {
 		if ((*at)->stream == stream)
 			kept_drop(at);
 		else
 			at = &(*at)->next;
 	}
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 }
 
 bool pool_forget(CUdeviceptr address)
 {
 	struct piece **at, *piece;
 
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	at = piece_find(address);
 	piece = at ? *at : NULL;
 	if (piece) {
@@ -177,16 +179,16 @@ bool pool_forget(CUdeviceptr address)
 		piece->pool->used -= piece->bytes;
 		piece->pool->reserved -= piece->bytes;
 	}
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 	free(piece);
 	return piece != NULL;
 }
 
 void pool_reset(int device)
 {
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	for (unsigned i = 0; i <= POOL_BUCKETS; i++) {
-		struct piece **at = i < POOL_BUCKETS ? &live[i] : &kept;
+		struct piece **at = i < POOL_BUCKETS ? &pools.live[i] : &pools.kept;
 
 		while (*at) {
 			struct piece *piece = *at;
@@ -197,12 +199,12 @@ void pool_reset(int device)
 			}
 			*at = piece->next;
 			if (i == POOL_BUCKETS)
-				kept_bytes -= piece->bytes;
+				pools.kept_bytes -= piece->bytes;
 			piece->pool->used = piece->pool->reserved = 0;
 			free(piece);
 		}
 	}
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 }
 
 /* With the lock held: the best kept piece for the request, taken off the list; NULL: none. */
@@ -210,7 +212,7 @@ static struct piece *kept_take(const struct pool *pool, size_t bytes, uint64_t s
 {
 	struct piece **best = NULL, *piece;
 
-	for (struct piece **at = &kept; *at; at = &(*at)->next)
+	for (struct piece **at = &pools.kept; *at; at = &(*at)->next)
 		if ((*at)->pool == pool && (*at)->stream == stream && (*at)->bytes >= bytes &&
 			(*at)->bytes / POOL_WASTE <= bytes &&
 			(!best || (*at)->bytes < (*best)->bytes))
@@ -219,7 +221,7 @@ static struct piece *kept_take(const struct pool *pool, size_t bytes, uint64_t s
 		return NULL;
 	piece = *best;
 	*best = piece->next;
-	kept_bytes -= piece->bytes;
+	pools.kept_bytes -= piece->bytes;
 	return piece;
 }
 
@@ -260,7 +262,7 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 		status = capture_refuse(stream);
 	if (status)
 		return status;
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	piece = kept_take(pool, bytes, stream);
 	if (!piece)
 		piece = piece_new(pool, bytes, &status);
@@ -268,7 +270,7 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 		piece_add(piece);
 		*dptr = piece->address;
 	}
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 	return status;
 }
 
@@ -279,9 +281,9 @@ CUresult hand_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStre
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	pool = pool_current(context->device);
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 	return pool ? pool_alloc(pool, dptr, bytesize, hStream) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -303,18 +305,18 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		status = capture_refuse(stream);
 	if (status)
 		return status;
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	at = piece_find(dptr);
 	piece = at ? *at : NULL;
 	if (piece) {
 		*at = piece->next;
 		piece->pool->used -= piece->bytes;
 		piece->stream = stream;
-		piece->next = kept;
-		kept = piece;
-		kept_bytes += piece->bytes;
+		piece->next = pools.kept;
+		pools.kept = piece;
+		pools.kept_bytes += piece->bytes;
 	}
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 	/* Memory of cuMemAlloc may be freed on a stream too. */
 	return piece ? CUDA_SUCCESS : memory_give(dptr);
 }
@@ -347,12 +349,12 @@ CUresult hand_cuMemPoolDestroy(CUmemoryPool pool)
 
 	if (!gone || gone->is_default || !handle_release(gone->handle))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	pool_trim(gone, gone->used);
 	gone->threshold = 0;
-	if (current[gone->device] == gone)
-		current[gone->device] = NULL;
-	pthread_mutex_unlock(&pool_lock);
+	if (pools.current[gone->device] == gone)
+		pools.current[gone->device] = NULL;
+	pthread_mutex_unlock(&pools.lock);
 	return CUDA_SUCCESS;
 }
 
@@ -362,9 +364,9 @@ CUresult hand_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 
 	if (!trimmed)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	pool_trim(trimmed, minBytesToKeep);
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 	return CUDA_SUCCESS;
 }
 
@@ -375,7 +377,7 @@ CUresult hand_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 
 	if (!p || !value)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	switch (attr) {
 	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
@@ -399,7 +401,7 @@ CUresult hand_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		break;
 	default: status = CUDA_ERROR_INVALID_VALUE;
 	}
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 	return status;
 }
 
@@ -410,7 +412,7 @@ CUresult hand_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 
 	if (!p || !value)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	switch (attr) {
 	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
@@ -424,7 +426,7 @@ CUresult hand_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = p->used_high; break;
 	default: status = CUDA_ERROR_INVALID_VALUE;
 	}
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 	return status;
 }
 
@@ -469,9 +471,9 @@ CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int de
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_of(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
 	pool = which(dev);
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_unlock(&pools.lock);
 	if (!pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*out = (CUmemoryPool)(uintptr_t)pool->handle;
@@ -486,9 +488,9 @@ CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!set || set->device != dev)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pool_lock);
-	current[dev] = set;
-	pthread_mutex_unlock(&pool_lock);
+	pthread_mutex_lock(&pools.lock);
+	pools.current[dev] = set;
+	pthread_mutex_unlock(&pools.lock);
 	return CUDA_SUCCESS;
 }
 

@@ -19,7 +19,7 @@ bool pool_forget(CUdeviceptr address);
 /* The device was reset. */
 void pool_reset(int device);
 
-/* Of a device; under pool_lock. */
+/* Of a device; under LOCK_POOL. */
 struct pool *pool_default(int device);
 struct pool *pool_current(int device);
 
