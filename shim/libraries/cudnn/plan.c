@@ -34,10 +34,12 @@ struct plan {
 	} value[VALUES_MAX];
 };
 
-static pthread_mutex_t plan_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(plan, plan_lock, LOCK_PLAN);
-static struct plan *plans;
-static uint32_t plan_count;
+static struct {
+	pthread_mutex_t lock;
+	struct plan *plans;
+	uint32_t plan_count;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(plan, kept.lock, LOCK_PLAN);
 
 int64_t plan_workspace(const struct plan *plan)
 {
@@ -73,15 +75,15 @@ static struct plan *take_oldest(void)
 	struct plan **found = NULL;
 	struct plan *plan = NULL;
 
-	if (plan_count <= PLANS_MAX)
+	if (kept.plan_count <= PLANS_MAX)
 		return NULL;
-	for (struct plan **at = &plans; *at; at = &(*at)->next)
+	for (struct plan **at = &kept.plans; *at; at = &(*at)->next)
 		if (!(*at)->holders)
 			found = at;
 	if (found) {
 		plan = *found;
 		*found = plan->next;
-		plan_count--;
+		kept.plan_count--;
 	}
 	return plan;
 }
@@ -90,10 +92,10 @@ void plan_drop(struct plan *plan)
 {
 	struct plan *gone;
 
-	pthread_mutex_lock(&plan_lock);
+	pthread_mutex_lock(&kept.lock);
 	plan->holders--;
 	gone = take_oldest();
-	pthread_mutex_unlock(&plan_lock);
+	pthread_mutex_unlock(&kept.lock);
 	if (gone)
 		close_plan(gone);
 }
@@ -103,17 +105,17 @@ static struct plan *find(const uint8_t *digest, CUcontext context)
 {
 	struct plan *plan = NULL;
 
-	pthread_mutex_lock(&plan_lock);
-	for (struct plan **at = &plans; *at; at = &(*at)->next)
+	pthread_mutex_lock(&kept.lock);
+	for (struct plan **at = &kept.plans; *at; at = &(*at)->next)
 		if ((*at)->context == context && !memcmp((*at)->digest, digest, 32)) {
 			plan = *at;
 			*at = plan->next;
-			plan->next = plans;
-			plans = plan;
+			plan->next = kept.plans;
+			kept.plans = plan;
 			plan->holders++;
 			break;
 		}
-	pthread_mutex_unlock(&plan_lock);
+	pthread_mutex_unlock(&kept.lock);
 	return plan;
 }
 
@@ -204,12 +206,12 @@ cudnnStatus_t plan_finalize(struct backend *b)
 	memcpy(plan->digest, digest, sizeof(digest));
 	plan->context = context;
 	plan->holders = 1;
-	pthread_mutex_lock(&plan_lock);
-	plan->next = plans;
-	plans = plan;
-	plan_count++;
+	pthread_mutex_lock(&kept.lock);
+	plan->next = kept.plans;
+	kept.plans = plan;
+	kept.plan_count++;
 	gone = take_oldest();
-	pthread_mutex_unlock(&plan_lock);
+	pthread_mutex_unlock(&kept.lock);
 	if (gone)
 		close_plan(gone);
 	b->plan = plan;
