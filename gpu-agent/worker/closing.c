@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/worker_state.h"
 
 struct closing {

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "common/wait.h"
+#include "gpu-agent/worker/extra.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* What a context takes is not told by any driver. A warm worker of an H200

@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/output.h"
+#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 CUresult fence_event(struct worker *w, uint16_t context, CUevent *event)

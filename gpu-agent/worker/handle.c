@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* What a refused run points to: as large as the largest body. */

@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/folder.h"
 #include "common/log.h"
+#include "gpu-agent/worker/image_cache.h"
 #include "gpu-agent/worker/worker_state.h"
 
 static void cache_path(char path[4096], const char *folder, const uint8_t digest[32])

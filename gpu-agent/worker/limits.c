@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* A stream has at most twice as many pieces of work unseen by the loop; the drivers of GPUs

@@ -10,6 +10,17 @@
 
 #include "common/log.h"
 #include "gpu-agent/probe/library.h"
+#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/loop.h"
+#include "gpu-agent/worker/output.h"
+#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/stash.h"
+#include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/watchdog.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* Frames a turn serves before it looks at the GPU and the socket again. */

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* Frames a turn may add without looking again. */

@@ -5,6 +5,8 @@
  */
 #include <stdlib.h>
 
+#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 int staging_open(struct worker *w, struct staging *s)

@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/loop.h"
+#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/stash.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* While a host function is outstanding, so many frames are issued at the most: the driver's

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define STACK (128u * 1024)

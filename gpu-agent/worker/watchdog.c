@@ -24,6 +24,9 @@
 #include <time.h>
 
 #include "common/log.h"
+#include "gpu-agent/worker/output.h"
+#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/watchdog.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define MS 1000000ull

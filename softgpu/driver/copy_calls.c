@@ -69,7 +69,7 @@ static CUresult shift(
 	return CUDA_SUCCESS;
 }
 
-CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
+CUresult soft_copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
 {
 	CUDA_MEMCPY3D whole;
 
@@ -92,7 +92,7 @@ CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
 		.Height = p->Height,
 		.Depth = 1,
 	};
-	return copy_3d(&whole, stream, sync);
+	return soft_copy_3d(&whole, stream, sync);
 }
 
 /* A pitch of 0 means rows that follow one another. */
@@ -127,7 +127,7 @@ CUresult copy_read_3d(const CUDA_MEMCPY3D *p, struct copy *out)
 	return ret;
 }
 
-CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
+CUresult soft_copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
 {
 	struct copy copy;
 	CUresult ret = copy_read_3d(p, &copy);
@@ -164,7 +164,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool 
 		.Height = p->Height,
 		.Depth = p->Depth,
 	};
-	return copy_3d(&whole, stream, sync);
+	return soft_copy_3d(&whole, stream, sync);
 }
 
 /* The calls without Async are in order with all that is queued in both contexts: it is waited
@@ -263,27 +263,27 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdevice
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
-	return copy_2d(pCopy, NULL, true);
+	return soft_copy_2d(pCopy, NULL, true);
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
-	return copy_2d(pCopy, NULL, true);
+	return soft_copy_2d(pCopy, NULL, true);
 }
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-	return copy_2d(pCopy, hStream, false);
+	return soft_copy_2d(pCopy, hStream, false);
 }
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
-	return copy_3d(pCopy, NULL, true);
+	return soft_copy_3d(pCopy, NULL, true);
 }
 
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-	return copy_3d(pCopy, hStream, false);
+	return soft_copy_3d(pCopy, hStream, false);
 }
 
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)

@@ -12,10 +12,10 @@ CUresult copy_dtoh(void *dst, CUdeviceptr src, size_t size, CUstream stream, boo
 CUresult copy_dtod(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream, bool sync);
 CUresult copy_unified(
 	CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream, bool sync);
-CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync);
+CUresult soft_copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync);
 /* What a descriptor says, as one description of every shape. */
 CUresult copy_read_3d(const CUDA_MEMCPY3D *p, struct copy *copy);
-CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync);
+CUresult soft_copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync);
 CUresult copy_3d_peer_sync(const CUDA_MEMCPY3D_PEER *p, CUstream stream);
 CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 	CUcontext src_context, size_t size, CUstream stream);

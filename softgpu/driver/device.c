@@ -54,7 +54,7 @@ static void init(void)
 	}
 	for (unsigned i = 0; i < settings.devices; i++) {
 		soft_devices[i].ordinal = (int)i;
-		soft_devices[i].default_pool = pool_default(&soft_devices[i]);
+		soft_devices[i].default_pool = soft_pool_default(&soft_devices[i]);
 		soft_devices[i].current_pool = soft_devices[i].default_pool;
 		if (!soft_devices[i].default_pool) {
 			init_result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -311,12 +311,12 @@ CUresult cuStreamWriteValue64_v2_ptsz(
 
 CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-	return copy_2d(pCopy, CU_STREAM_PER_THREAD, true);
+	return soft_copy_2d(pCopy, CU_STREAM_PER_THREAD, true);
 }
 
 CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-	return copy_2d(pCopy, CU_STREAM_PER_THREAD, true);
+	return soft_copy_2d(pCopy, CU_STREAM_PER_THREAD, true);
 }
 
 CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
@@ -326,7 +326,7 @@ CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 
 CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
-	return copy_3d(pCopy, CU_STREAM_PER_THREAD, true);
+	return soft_copy_3d(pCopy, CU_STREAM_PER_THREAD, true);
 }
 
 CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)

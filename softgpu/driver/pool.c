@@ -55,7 +55,7 @@ static struct CUmemPoolHandle_st *pool_new(struct device *device, bool is_defaul
 	return pool;
 }
 
-struct CUmemPoolHandle_st *pool_default(struct device *device)
+struct CUmemPoolHandle_st *soft_pool_default(struct device *device)
 {
 	return pool_new(device, true);
 }

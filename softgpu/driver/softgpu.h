@@ -265,7 +265,7 @@ struct mapping {
 };
 
 /* pool.c */
-struct CUmemPoolHandle_st *pool_default(struct device *device);
+struct CUmemPoolHandle_st *soft_pool_default(struct device *device);
 /* Accounting, memory_lock held for writing. */
 void pool_took(struct CUmemPoolHandle_st *pool, size_t size);
 void pool_gave(struct CUmemPoolHandle_st *pool, size_t size);

@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/capture.h"
 #include "gpu-agent/worker/driver/graph.h"
+#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/handle.h"
 
 /* The legacy stream and the streams that wait for it cannot be told apart while one of them
  * captures: the driver says IMPLICIT. */

@@ -5,7 +5,16 @@
  */
 #include <stdlib.h>
 
+#include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/graph.h"
+#include "gpu-agent/worker/driver/memory.h"
+#include "gpu-agent/worker/extra.h"
+#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
+#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 
 CUresult serve_vcudaContextCreate(struct worker *w, struct request *r)

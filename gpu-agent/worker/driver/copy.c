@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "gpu-agent/worker/driver/graph.h"
+#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/staging.h"
 
 /* One side of a copy, as the driver gets it: what is checked is what is copied. */
 struct copy_side {

@@ -67,4 +67,7 @@ void copy_check_fill(struct worker *w, struct request *r, uint64_t at, uint64_t 
 /* callback.c: what a host node calls; its argument is the ticket. */
 void CUDA_CB callback_run_node(void *ticket);
 
+/* A graph or an executable graph whose context goes. */
+void graph_forget(struct worker *w, enum handle_kind kind, void *object);
+
 #endif

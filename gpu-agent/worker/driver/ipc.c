@@ -12,6 +12,10 @@
 
 #include "common/descriptors.h"
 #include "common/log.h"
+#include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/ipc.h"
+#include "gpu-agent/worker/driver/memory.h"
+#include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* A session's names, and with the front's limit its descriptors there. */

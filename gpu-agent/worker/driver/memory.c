@@ -8,6 +8,11 @@
 #include <sys/socket.h>
 
 #include "common/log.h"
+#include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/ipc.h"
+#include "gpu-agent/worker/driver/memory.h"
+#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"
 

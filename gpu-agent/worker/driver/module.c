@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/driver/module.h"
+#include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/image_cache.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define IMAGE_MAX (256ull << 20)

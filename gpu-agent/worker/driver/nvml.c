@@ -14,6 +14,8 @@
 #include <time.h>
 
 #include "common/log.h"
+#include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/worker_state.h"
 
 typedef nvmlReturn_t (*nvml_number)(nvmlDevice_t device, unsigned int *value);

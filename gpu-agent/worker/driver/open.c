@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 CUresult serve_vcudaOpen(struct worker *w, struct request *r)

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/worker_state.h"
 
 struct vmm {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "gpu-agent/probe/library.h"
+#include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/libraries/cudnn/graph.h"
 #include "gpu-agent/probe/library.h"
+#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/libraries/cudnn/graph.h"
 #include "gpu-agent/worker/worker_state.h"
 
 CUresult cudnn_result(cudnnStatus_t status)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/libraries/cudnn/graph.h"
 #include "gpu-agent/worker/worker_state.h"
 

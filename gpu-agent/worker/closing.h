@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is closed while a host function is outstanding.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_CLOSING_H
+#define VCUDA_GPU_AGENT_WORKER_CLOSING_H
+
+#include <cuda.h>
+
+struct worker;
+
+/* Closes the object, at once or when no host function is outstanding; its name must
+ * be gone. Errors of those that had to wait are deferred. */
+CUresult closing_do(
+	struct worker *w, CUresult (*close)(struct worker *w, void *object), void *object);
+void closing_poll(struct worker *w);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory shared with other sessions.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_DRIVER_IPC_H
+#define VCUDA_GPU_AGENT_WORKER_DRIVER_IPC_H
+
+#include <stdint.h>
+
+struct worker;
+
+/* The memory that begins there is unmapped: nobody can have it any more. */
+void ipc_forget(struct worker *w, uint32_t device, uint64_t address);
+
+#endif

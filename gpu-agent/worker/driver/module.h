@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Images of modules and of what is linked, and options of the JIT.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_DRIVER_MODULE_H
+#define VCUDA_GPU_AGENT_WORKER_DRIVER_MODULE_H
+
+#include "gpu-agent/worker/worker_state.h"
+
+#define MODULE_JIT_OPTIONS 24
+static inline bool module_jit_right(uint32_t bytes)
+{
+	return bytes % sizeof(struct image_option) == 0 &&
+	       bytes / sizeof(struct image_option) <= MODULE_JIT_OPTIONS;
+}
+/* The image of an uploaded or cached input, malloc'ed, NUL behind it; NULL: *status, or where
+ * that is SUCCESS nobody has it. */
+unsigned char *module_image(
+	struct worker *w, const uint8_t *digest, uint64_t size, CUresult *status);
+/* Those options whose value is a number, taken apart; how many. */
+unsigned module_jit(
+	const struct image_option *jit, uint32_t bytes, CUjit_option *options, void **values);
+/* The JIT's text, if there is one, into a run of the answer. */
+void module_log(struct request *r, struct wire_run *run, char *log, size_t room);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Handles that the shim minted and what they stand for here, and the memory that is the
+ * session's.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_HANDLE_H
+#define VCUDA_GPU_AGENT_WORKER_HANDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/wire/handle.h"
+
+struct request;
+struct worker;
+struct worker_stream;
+
+struct name {
+	uint32_t generation;
+	uint8_t kind;
+	uint16_t context;
+	uint64_t owner; /* a function: its module's handle; 0: none */
+	void *object;
+};
+
+struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind);
+void names_drop_context(struct worker *w, uint16_t context);
+void names_drop_owned(
+	struct worker *w, uint64_t owner); /* what belongs to a module that goes */
+void names_own(struct worker *w, uint64_t handle, uint64_t owner);
+struct worker_stream *worker_stream_object(
+	struct worker *w, struct request *r, uint64_t handle);
+bool worker_owns(const struct worker *w, uint64_t address, uint64_t bytes);
+void worker_know_range(struct worker *w, uint64_t address, uint64_t bytes);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames that are kept while a host function is outstanding.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_STASH_H
+#define VCUDA_GPU_AGENT_WORKER_STASH_H
+
+#include <stdbool.h>
+
+struct worker;
+
+/* Whether the frame at hand has to be kept, or to wait for those that are. */
+bool stash_behind(struct worker *w);
+/* What a host function needs to end cannot wait behind it (STREAM_AHEAD). */
+bool stash_overtakes(struct worker *w);
+/* Keeps the frame at hand for later. false: it can wait where it is, since nothing has to come
+ * through to here. */
+bool stash_keep(struct worker *w);
+/* Serves those that can be served now, while what the socket has brought of another stays as it
+ * is. false: there was none. */
+bool stash_serve(struct worker *w);
+
+#endif
