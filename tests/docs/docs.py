@@ -9,8 +9,8 @@ In every document a relative link leads to a file, and its anchor to a heading; 
 backticks that begins with a folder of the repository, or ends like a source file, is there.  In
 docs/ARCHITECTURE.md, CONTRIBUTING.md and the README of a room every path in backticks must be
 there, and every `function()` must stand in a source file.  A test function in parentheses behind
-its file stands in that file.  No comment of a C file names a C file
-that is gone.
+its file stands in that file.  No comment of a C file names a C file that is gone.  Each room of
+tools/layers.py has a README.
 """
 import fnmatch
 import os
@@ -87,13 +87,22 @@ class Documents:
         self.faults = []
 
     def there(self, path):
-        """A word in capitals stands for a name: protocol/api/FAMILY.api."""
+        """A word in capitals stands for a name, the same one wherever it is: shim/ROOM/ROOM.h."""
         path = os.path.normpath(path)
-        if not (path in self.files or path in self.folders):
-            path = re.sub(r"[A-Z]{4,}", "*", path)
-        if "*" in path:
-            return any(fnmatch.fnmatch(name, path) for name in self.files | self.folders)
-        return path in self.files or path in self.folders
+        if path in self.files or path in self.folders:
+            return True
+        seen = set()
+
+        def placeholder(got):
+            word = got.group()
+            if word in seen:
+                return f"(?P={word})"
+            seen.add(word)
+            return f"(?P<{word}>[^/]+)"
+
+        pattern = re.sub(r"[A-Z]{4,}", placeholder, re.escape(path).replace(r"\*", "[^/]*"))
+        return pattern != re.escape(path) and any(
+            re.fullmatch(pattern, name) for name in self.files | self.folders)
 
     def fault(self, document, number, text):
         self.faults.append(f"{document}:{number}: {text}")
@@ -170,6 +179,14 @@ def parents(path):
         yield path
 
 
+def rooms():
+    """The folders that tools/layers.py knows as rooms."""
+    sys.path.insert(0, os.path.join(TOP, "tools"))
+    import layers
+    return [room for room in (*layers.ALLOWED, *ROOMS) if os.path.isdir(os.path.join(TOP, room))
+            and room.split("/")[0] in ROOMS]
+
+
 def self_test():
     """Each text has one fault, or none, and says which."""
     files = ["docs/ARCHITECTURE.md", "docs/A.md", "shim/engine/ring.c", "tests/a.c"]
@@ -183,6 +200,8 @@ def self_test():
         ("docs/A.md", "`pulse.c`", "pulse.c"),
         ("docs/A.md", "`shim/ROOM/ring.c` `NAME.c` `cuda.h`", None),
         ("docs/A.md", "`shim/ROOM/NAME.h`", "NAME.h"),
+        ("docs/A.md", "`shim/ROOM/ROOM.c`", "ROOM.c"),
+        ("docs/A.md", "`tests/NAME.c` `shim/*/NAME.c` `*/engine/ring.c`", None),
         ("docs/ARCHITECTURE.md", "`agent/worker`", "agent/worker"),
         ("docs/ARCHITECTURE.md", "`shim/engine/ring.c:12` `put()`", None),
         ("docs/ARCHITECTURE.md", "`gone()`", "gone()"),
@@ -229,6 +248,9 @@ def main():
         documents.check(document)
     for path in sorted(code):
         documents.comments(path, code[path])
+    for room in rooms():
+        if f"{room}/README.md" not in texts:
+            documents.fault(room, 0, "the room has no README.md")
     for fault in documents.faults:
         print(fault)
     print(f"docs: {len(texts)} documents, {len(documents.faults)} faults")
