@@ -22,29 +22,29 @@ CUresult closing_do(
 	struct closing *c;
 
 	/* Behind a fault host functions never run, and nothing waits. */
-	if (!w->host_funcs || w->sticky)
+	if (!w->callbacks.outstanding || w->sticky)
 		return close(w, object);
 	c = malloc(sizeof(*c));
 	if (!c)
 		return CUDA_ERROR_OUT_OF_MEMORY; /* it stays until the session ends */
 	*c = (struct closing){.close = close, .object = object};
-	*w->closings_tail = c;
-	w->closings_tail = &c->next;
+	*w->kept.closings_tail = c;
+	w->kept.closings_tail = &c->next;
 	return CUDA_SUCCESS;
 }
 
 void closing_poll(struct worker *w)
 {
-	if (!w->closings || (w->host_funcs && !w->sticky))
+	if (!w->kept.closings || (w->callbacks.outstanding && !w->sticky))
 		return;
-	while (w->closings) {
-		struct closing *c = w->closings;
+	while (w->kept.closings) {
+		struct closing *c = w->kept.closings;
 		CUresult status = c->close(w, c->object);
 
-		w->closings = c->next;
+		w->kept.closings = c->next;
 		free(c);
 		if (status && !w->deferred)
 			w->deferred = status;
 	}
-	w->closings_tail = &w->closings;
+	w->kept.closings_tail = &w->kept.closings;
 }

@@ -19,8 +19,8 @@ CUresult fence_event(struct worker *w, uint16_t context, CUevent *event)
 {
 	CUresult status;
 
-	if (w->event_count[context]) {
-		*event = w->event_pool[context][--w->event_count[context]];
+	if (w->fences.event_count[context]) {
+		*event = w->fences.event_pool[context][--w->fences.event_count[context]];
 		return CUDA_SUCCESS;
 	}
 	status = worker_use(w, context);
@@ -31,10 +31,10 @@ void fence_event_give(struct worker *w, uint16_t context, CUevent event)
 {
 	enum { KEEP = 1024 };
 
-	if (!w->event_pool[context])
-		w->event_pool[context] = calloc(KEEP, sizeof(CUevent));
-	if (w->event_pool[context] && w->event_count[context] < KEEP) {
-		w->event_pool[context][w->event_count[context]++] = event;
+	if (!w->fences.event_pool[context])
+		w->fences.event_pool[context] = calloc(KEEP, sizeof(CUevent));
+	if (w->fences.event_pool[context] && w->fences.event_count[context] < KEEP) {
+		w->fences.event_pool[context][w->fences.event_count[context]++] = event;
 		return;
 	}
 	worker_use(w, context);
@@ -43,10 +43,10 @@ void fence_event_give(struct worker *w, uint16_t context, CUevent event)
 
 struct pending *fence_new(struct worker *w, enum pending_what what, uint16_t context)
 {
-	struct pending *p = w->pending_free;
+	struct pending *p = w->fences.free;
 
 	if (p)
-		w->pending_free = p->next;
+		w->fences.free = p->next;
 	else
 		p = malloc(sizeof(*p));
 	if (!p)
@@ -62,7 +62,7 @@ struct pending *fence_new(struct worker *w, enum pending_what what, uint16_t con
 static struct pending_event *fence_waits(
 	struct worker *w, CUevent event, const struct pending_event *but)
 {
-	for (struct pending *p = w->pending; p; p = p->next)
+	for (struct pending *p = w->fences.first; p; p = p->next)
 		for (uint32_t i = 0; i < p->event_count; i++)
 			if (&p->events[i] != but && p->events[i].event == event)
 				return &p->events[i];
@@ -97,8 +97,8 @@ void fence_free(struct worker *w, struct pending *p)
 		fence_event_end(w, &p->events[i]);
 	if (p->events != &p->one)
 		free(p->events);
-	p->next = w->pending_free;
-	w->pending_free = p;
+	p->next = w->fences.free;
+	w->fences.free = p;
 }
 
 static CUresult fence_record(
@@ -175,9 +175,9 @@ CUresult fence_context(struct worker *w, struct pending *p, uint16_t context)
 void fence_push(struct worker *w, struct pending *p)
 {
 	p->next = NULL;
-	*w->pending_tail = p;
-	w->pending_tail = &p->next;
-	w->pending_count++;
+	*w->fences.tail = p;
+	w->fences.tail = &p->next;
+	w->fences.count++;
 }
 
 /* SUCCESS: all its events are done; NOT_READY; or the error that the driver reports. */
@@ -210,7 +210,7 @@ static CUresult fence_look(struct worker *w, struct pending *p)
 
 void fence_forget(struct worker *w, uint16_t context)
 {
-	for (struct pending *p = w->pending; p; p = p->next) {
+	for (struct pending *p = w->fences.first; p; p = p->next) {
 		for (uint32_t i = p->event_count; i-- > 0;) {
 			if (p->events[i].context != context)
 				continue;
@@ -276,7 +276,7 @@ static bool fence_walk(struct worker *w, bool copies_only, bool *progress)
 {
 	enum { BUSY = 16 };
 	struct worker_stream *busy[BUSY];
-	struct pending **at = &w->pending, *p;
+	struct pending **at = &w->fences.first, *p;
 	uint32_t n = 0;
 
 	while ((p = *at)) {
@@ -297,16 +297,16 @@ static bool fence_walk(struct worker *w, bool copies_only, bool *progress)
 		}
 		/* A copy that stands before it in the list may have ended since it was looked
 		 * at. */
-		if (!copies_only && p->what != PENDING_COPY_OUT && at != &w->pending) {
+		if (!copies_only && p->what != PENDING_COPY_OUT && at != &w->fences.first) {
 			if (!fence_flush_copies(w))
 				return false;
-			for (at = &w->pending; *at != p; at = &(*at)->next)
+			for (at = &w->fences.first; *at != p; at = &(*at)->next)
 				;
 		}
 		*at = p->next;
-		if (w->pending_tail == &p->next)
-			w->pending_tail = at;
-		w->pending_count--;
+		if (w->fences.tail == &p->next)
+			w->fences.tail = at;
+		w->fences.count--;
 		fence_finish(w, p, status);
 		fence_free(w, p);
 		*progress = true;

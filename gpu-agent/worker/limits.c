@@ -43,7 +43,7 @@ bool limits_full(struct worker *w)
 {
 	if (w->deep && limits_mark(w, w->deep))
 		w->deep = NULL;
-	return w->deep || w->pending_count >= PENDING_MAX;
+	return w->deep || w->fences.count >= PENDING_MAX;
 }
 
 void limits_work(struct worker *w, struct worker_stream *stream)

@@ -63,7 +63,7 @@ static const char *loop_check(const struct worker *w, const struct frame_header 
 		return "a stripe for nothing";
 	if (h->tag >= CHANNEL_SLOTS)
 		return "a tag out of range";
-	if ((h->kind == FRAME_POST || h->kind == FRAME_CALL) && h->seq != w->taken + 1)
+	if ((h->kind == FRAME_POST || h->kind == FRAME_CALL) && h->seq != w->receiver.taken + 1)
 		return "a sequence number out of order";
 	return NULL;
 }
@@ -98,7 +98,7 @@ bool loop_can_serve(struct worker *w)
 	if (!reply_room(w))
 		return false;
 	staging_reap(w, &w->out);
-	n = serve_stages(w->frame.op, w->frame_body, w->frame.body);
+	n = serve_stages(w->receiver.frame.op, w->receiver.body, w->receiver.frame.body);
 	if (n > FRAME_PAYLOAD_MAX)
 		return true; /* SERVE_NO_STAGING, or refused */
 	/* Twice: the ring's end may be skipped. */
@@ -109,18 +109,18 @@ bool loop_can_serve(struct worker *w)
 void loop_serve_frame(struct worker *w)
 {
 	static _Alignas(16) unsigned char answer[ANSWER_MAX];
-	const struct serve_entry *entry = serve_find(w->frame.op);
+	const struct serve_entry *entry = serve_find(w->receiver.frame.op);
 	struct request r = {
-		.header = w->frame,
-		.body = w->frame_body,
-		.payload = w->frame_payload,
-		.payload_bytes = w->frame.length - w->frame.body,
+		.header = w->receiver.frame,
+		.body = w->receiver.body,
+		.payload = w->receiver.payload,
+		.payload_bytes = w->receiver.frame.length - w->receiver.frame.body,
 		.answer = answer,
 	};
 	CUresult status = CUDA_SUCCESS;
 
 	if (!entry) {
-		log_info("call.unknown", "op=%u", (unsigned)w->frame.op);
+		log_info("call.unknown", "op=%u", (unsigned)w->receiver.frame.op);
 		status = CUDA_ERROR_NOT_SUPPORTED;
 	} else if (r.header.body < entry->body_bytes || entry->reply_bytes > ANSWER_MAX ||
 		   (r.payload_bytes && !(entry->flags & SERVE_PAYLOAD)) ||
@@ -152,25 +152,26 @@ void loop_serve_frame(struct worker *w)
 
 void loop_range_done(struct worker *w)
 {
-	if (w->frame_range && !w->frame_range->event)
-		staging_done(w->frame_range);
-	w->frame_range = NULL;
+	if (w->receiver.range && !w->receiver.range->event)
+		staging_done(w->receiver.range);
+	w->receiver.range = NULL;
 }
 
 static void loop_frame_done(struct worker *w)
 {
-	uint32_t payload = w->frame.length - w->frame.body;
+	uint32_t payload = w->receiver.frame.length - w->receiver.frame.body;
 
 	loop_range_done(w);
-	w->have_frame = false;
-	w->receive_small = !w->payload_stripe && payload > RECEIVE_BYTES / 4;
-	w->payload_stripe = 0;
+	w->receiver.have_frame = false;
+	w->receiver.small = !w->receiver.payload_stripe && payload > RECEIVE_BYTES / 4;
+	w->receiver.payload_stripe = 0;
 }
 
 /* Serves the complete frame of a call, or keeps it. false: neither can be done now. */
 static bool loop_call(struct worker *w, bool behind)
 {
-	if (serve_overtaking(w->frame.op, w->frame_body, w->frame.body) == SERVE_OVERTAKES) {
+	if (serve_overtaking(w->receiver.frame.op, w->receiver.body, w->receiver.frame.body) ==
+		SERVE_OVERTAKES) {
 		loop_serve_frame(w);
 		return true;
 	}
@@ -179,8 +180,8 @@ static bool loop_call(struct worker *w, bool behind)
 	if ((!behind && limits_full(w)) || !loop_can_serve(w))
 		return false;
 	loop_serve_frame(w);
-	if (w->host_funcs)
-		w->issued_behind++;
+	if (w->callbacks.outstanding)
+		w->kept.issued++;
 	return true;
 }
 
@@ -191,15 +192,16 @@ static bool loop_take(struct worker *w)
 
 	if (!behind && !reply_room(w))
 		return false;
-	switch (w->frame.kind) {
+	switch (w->receiver.frame.kind) {
 	case FRAME_PING: reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL); break;
 	case FRAME_PONG: break;
 	case FRAME_BYE: worker_end(w, CUDA_SUCCESS, "the client ended it"); break;
 	default:
 		if (!loop_call(w, behind))
 			return false;
-		w->taken = w->frame.seq;
-		w->unacked_bytes += (uint32_t)sizeof(w->frame) + w->frame.length;
+		w->receiver.taken = w->receiver.frame.seq;
+		w->receiver.unacked_bytes +=
+			(uint32_t)sizeof(w->receiver.frame) + w->receiver.frame.length;
 		w->stats.frames_received++;
 	}
 	loop_frame_done(w);
@@ -226,18 +228,18 @@ static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
 static bool loop_stripe_there(struct worker *w)
 {
 	/* The front said it before the sidecar knew, behind a grant at the most. */
-	for (int i = 0; i < 4 && !w->stripes[w->payload_stripe]; i++)
+	for (int i = 0; i < 4 && !w->stripes[w->receiver.payload_stripe]; i++)
 		worker_control(w);
-	if (!w->stripes[w->payload_stripe])
+	if (!w->stripes[w->receiver.payload_stripe])
 		protocol_violation(w, "a stripe that was not opened");
-	return w->stripes[w->payload_stripe];
+	return w->stripes[w->receiver.payload_stripe];
 }
 
 /* The frame's payload, from its stripe. false: not there yet, or the session is over. */
 static bool loop_stripe_take(struct worker *w)
 {
-	int ret = stripe_take(w->stripes[w->payload_stripe], w->payload_missing,
-		&w->frame_payload, &w->frame_range);
+	int ret = stripe_take(w->stripes[w->receiver.payload_stripe],
+		w->receiver.payload_missing, &w->receiver.payload, &w->receiver.range);
 
 	if (ret == -EPROTO)
 		protocol_violation(w, "a piece of another length than its frame");
@@ -248,49 +250,51 @@ static bool loop_stripe_take(struct worker *w)
 			"no pinned memory for a connection of its own");
 	if (ret)
 		return false;
-	w->stats.bytes_received += w->payload_missing;
-	w->payload_missing = 0;
+	w->stats.bytes_received += w->receiver.payload_missing;
+	w->receiver.payload_missing = 0;
 	return true;
 }
 
 /* Gets header and body of the next frame out of the buffer. false: not there yet. */
 static bool loop_parse(struct worker *w)
 {
-	uint32_t have = w->receive_end - w->receive_at;
+	uint32_t have = w->receiver.end - w->receiver.at;
 	uint32_t payload, now;
 	const char *violation;
 
-	if (have < sizeof(w->frame))
+	if (have < sizeof(w->receiver.frame))
 		return false;
-	memcpy(&w->frame, w->receive + w->receive_at, sizeof(w->frame));
-	violation = loop_check(w, &w->frame);
+	memcpy(&w->receiver.frame, w->receiver.bytes + w->receiver.at,
+		sizeof(w->receiver.frame));
+	violation = loop_check(w, &w->receiver.frame);
 	if (violation) {
 		protocol_violation(w, violation);
 		return false;
 	}
-	if (have < sizeof(w->frame) + w->frame.body)
+	if (have < sizeof(w->receiver.frame) + w->receiver.frame.body)
 		return false;
-	payload = w->frame.length - w->frame.body;
-	w->payload_stripe = loop_stripe(&w->frame);
-	w->frame.flags = 0;
-	if (w->payload_stripe && !loop_stripe_there(w))
+	payload = w->receiver.frame.length - w->receiver.frame.body;
+	w->receiver.payload_stripe = loop_stripe(&w->receiver.frame);
+	w->receiver.frame.flags = 0;
+	if (w->receiver.payload_stripe && !loop_stripe_there(w))
 		return false;
-	if (payload && !w->payload_stripe) {
-		w->frame_range = staging_take(w, &w->in, payload, &w->frame_payload);
-		w->payload_waits = !w->frame_range;
-		if (!w->frame_range)
+	if (payload && !w->receiver.payload_stripe) {
+		w->receiver.range = staging_take(w, &w->in, payload, &w->receiver.payload);
+		w->receiver.payload_waits = !w->receiver.range;
+		if (!w->receiver.range)
 			return false; /* the GPU is behind: the socket waits */
 	}
-	memcpy(w->frame_body, w->receive + w->receive_at + sizeof(w->frame), w->frame.body);
-	w->receive_at += (uint32_t)sizeof(w->frame) + w->frame.body;
-	now = w->payload_stripe ? 0 : w->receive_end - w->receive_at;
+	memcpy(w->receiver.body, w->receiver.bytes + w->receiver.at + sizeof(w->receiver.frame),
+		w->receiver.frame.body);
+	w->receiver.at += (uint32_t)sizeof(w->receiver.frame) + w->receiver.frame.body;
+	now = w->receiver.payload_stripe ? 0 : w->receiver.end - w->receiver.at;
 	if (now > payload)
 		now = payload;
 	if (now)
-		memcpy(w->frame_payload, w->receive + w->receive_at, now);
-	w->receive_at += now;
-	w->payload_missing = payload - now;
-	w->have_frame = true;
+		memcpy(w->receiver.payload, w->receiver.bytes + w->receiver.at, now);
+	w->receiver.at += now;
+	w->receiver.payload_missing = payload - now;
+	w->receiver.have_frame = true;
 	return true;
 }
 
@@ -298,23 +302,24 @@ static bool loop_fill(struct worker *w)
 {
 	uint32_t room, got;
 
-	if (w->receive_at == w->receive_end)
-		w->receive_at = w->receive_end = 0;
+	if (w->receiver.at == w->receiver.end)
+		w->receiver.at = w->receiver.end = 0;
 	/* Behind a big payload comes another, most likely: read its header, and the payload
 	 * itself straight into staging. */
-	room = w->receive_small ? 4096 : RECEIVE_BYTES;
-	if (w->receive_at && RECEIVE_BYTES - w->receive_end < room) {
-		memmove(w->receive, w->receive + w->receive_at, w->receive_end - w->receive_at);
-		w->receive_end -= w->receive_at;
-		w->receive_at = 0;
+	room = w->receiver.small ? 4096 : RECEIVE_BYTES;
+	if (w->receiver.at && RECEIVE_BYTES - w->receiver.end < room) {
+		memmove(w->receiver.bytes, w->receiver.bytes + w->receiver.at,
+			w->receiver.end - w->receiver.at);
+		w->receiver.end -= w->receiver.at;
+		w->receiver.at = 0;
 	}
-	if (room > RECEIVE_BYTES - w->receive_end)
-		room = RECEIVE_BYTES - w->receive_end;
-	if (!room || !loop_read(w, w->receive + w->receive_end, room, &got))
+	if (room > RECEIVE_BYTES - w->receiver.end)
+		room = RECEIVE_BYTES - w->receiver.end;
+	if (!room || !loop_read(w, w->receiver.bytes + w->receiver.end, room, &got))
 		return false;
-	w->receive_end += got;
+	w->receiver.end += got;
 	if (got == room)
-		w->receive_small = false; /* many small ones: read more at once */
+		w->receiver.small = false; /* many small ones: read more at once */
 	return true;
 }
 
@@ -323,22 +328,24 @@ static bool loop_receive(struct worker *w)
 	bool progress = false, filled = false;
 
 	for (int n = 0; n < TURN_FRAMES && !w->ended; n++) {
-		while (w->have_frame && w->payload_missing) {
-			uint32_t payload = w->frame.length - w->frame.body, got;
+		while (w->receiver.have_frame && w->receiver.payload_missing) {
+			uint32_t payload = w->receiver.frame.length - w->receiver.frame.body,
+				 got;
 
-			if (w->payload_stripe) {
+			if (w->receiver.payload_stripe) {
 				if (!loop_stripe_take(w))
 					return progress;
 				progress = true;
 				continue;
 			}
-			if (!loop_read(w, w->frame_payload + payload - w->payload_missing,
-				    w->payload_missing, &got))
+			if (!loop_read(w,
+				    w->receiver.payload + payload - w->receiver.payload_missing,
+				    w->receiver.payload_missing, &got))
 				return progress;
-			w->payload_missing -= got;
+			w->receiver.payload_missing -= got;
 			progress = true;
 		}
-		if (w->have_frame) {
+		if (w->receiver.have_frame) {
 			if (!loop_take(w))
 				return progress;
 			progress = true;
@@ -362,7 +369,7 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	w->stats_at = now;
 	nvml_sample(w, now);
 	limits_look(w);
-	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
+	w->stats.bytes_sent = atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed);
 	w->stats.version = HANDOFF_VERSION;
 	w->stats.what = HANDOFF_STATS;
 	w->stats.libraries = library_used();
@@ -378,12 +385,12 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 static void loop_tell_alive(struct worker *w, uint64_t now)
 {
 	enum { SECOND = 1000000000 };
-	bool behind = w->have_frame || w->receive_at < w->receive_end;
+	bool behind = w->receiver.have_frame || w->receiver.at < w->receiver.end;
 
-	if (w->stats.frames_sent != w->alive_frames || !behind) {
-		w->alive_frames = w->stats.frames_sent;
-		w->alive_at = now;
-	} else if (now - w->alive_at >= SECOND && reply_room(w)) {
+	if (w->stats.frames_sent != w->liveness.alive_frames || !behind) {
+		w->liveness.alive_frames = w->stats.frames_sent;
+		w->liveness.alive_at = now;
+	} else if (now - w->liveness.alive_at >= SECOND && reply_room(w)) {
 		reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL);
 	}
 }
@@ -392,15 +399,17 @@ static void loop_tell_alive(struct worker *w, uint64_t now)
  * its connections open, and the session its memory. */
 static void loop_listen(struct worker *w, uint64_t now)
 {
-	bool behind = (w->have_frame && !w->payload_missing) || w->payload_waits;
+	bool behind = (w->receiver.have_frame && !w->receiver.payload_missing) ||
+		      w->receiver.payload_waits;
 
-	if (w->stats.bytes_received != w->heard_bytes || behind || !w->heard_at) {
-		w->heard_bytes = w->stats.bytes_received;
-		w->heard_at = w->asked_at = now;
-	} else if (now - w->heard_at >= SILENCE_NS) {
+	if (w->stats.bytes_received != w->liveness.heard_bytes || behind ||
+		!w->liveness.heard_at) {
+		w->liveness.heard_bytes = w->stats.bytes_received;
+		w->liveness.heard_at = w->liveness.asked_at = now;
+	} else if (now - w->liveness.heard_at >= SILENCE_NS) {
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client says nothing any more");
-	} else if (now - w->asked_at >= ASK_NS && reply_room(w)) {
-		w->asked_at = now;
+	} else if (now - w->liveness.asked_at >= ASK_NS && reply_room(w)) {
+		w->liveness.asked_at = now;
 		reply_plain(w, FRAME_PING, CUDA_SUCCESS, NULL);
 	}
 }
@@ -412,14 +421,16 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	struct pollfd fds[4] = {0};
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = link_wake_at(w->link), now = wait_now();
-	bool gpu =
-		w->pending || w->stash.used || w->parked.used || w->in.count || stripes_busy(w);
-	struct stripe *stripe = w->have_frame && w->payload_missing && w->payload_stripe
-					? w->stripes[w->payload_stripe]
+	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
+		   w->in.count || stripes_busy(w);
+	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
+						w->receiver.payload_stripe
+					? w->stripes[w->receiver.payload_stripe]
 					: NULL;
 
 	link_fds(w->link, fds, reply_waits(w));
-	if ((w->have_frame && !w->payload_missing) || w->payload_waits)
+	if ((w->receiver.have_frame && !w->receiver.payload_missing) ||
+		w->receiver.payload_waits)
 		fds[0].fd = -1; /* it waits for room, not for bytes */
 	else if (stripe)
 		fds[0] = (struct pollfd){.fd = stripe->wake, .events = POLLIN};
@@ -433,7 +444,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		timeout.tv_sec = 0;
 		timeout.tv_nsec = nap < 20000 ? 20000 : nap > 1000000 ? 1000000 : (long)nap;
 	}
-	if (w->taken != w->acked && reply_room(w) && wake > now + ACK_IDLE_NS)
+	if (w->receiver.taken != w->receiver.acked && reply_room(w) && wake > now + ACK_IDLE_NS)
 		wake = now + ACK_IDLE_NS;
 	if (wake <= now)
 		return;
@@ -459,7 +470,7 @@ void loop_run(struct worker *w)
 
 		progress |= loop_receive(w);
 		watchdog_enter(w);
-		if (w->closings)
+		if (w->kept.closings)
 			closing_poll(w); /* behind a fault */
 		progress |= fence_poll(w);
 		progress |= callback_poll(w);
@@ -469,8 +480,9 @@ void loop_run(struct worker *w)
 		now = wait_now();
 		/* Without room the frames that go out later say it. */
 		if (reply_room(w) &&
-			(w->taken - w->acked >= ACK_FRAMES || w->unacked_bytes >= ACK_BYTES ||
-				(!progress && w->taken != w->acked &&
+			(w->receiver.taken - w->receiver.acked >= ACK_FRAMES ||
+				w->receiver.unacked_bytes >= ACK_BYTES ||
+				(!progress && w->receiver.taken != w->receiver.acked &&
 					now - idle_since >= ACK_IDLE_NS)))
 			reply_plain(w, FRAME_ACK, CUDA_SUCCESS, NULL);
 		progress |= reply_flush(w);
@@ -482,7 +494,7 @@ void loop_run(struct worker *w)
 			loop_tell_alive(w, now);
 			loop_listen(w, now);
 			staging_reap(w, &w->in);
-			if (w->pending)
+			if (w->fences.first)
 				output_limit(w);
 			watchdog_leave(w);
 			looked = now;
@@ -490,7 +502,7 @@ void loop_run(struct worker *w)
 		if (progress) {
 			idle_since = now;
 		} else if (now - idle_since <
-			   (w->pending && w->spin_ns ? WAIT_CALL_NS : w->spin_ns)) {
+			   (w->fences.first && w->spin_ns ? WAIT_CALL_NS : w->spin_ns)) {
 			wait_relax();
 		} else {
 			loop_sleep(w, now - idle_since);

@@ -21,7 +21,7 @@
 
 static void reply_lock(struct worker *w)
 {
-	for (unsigned n = 0; atomic_exchange_explicit(&w->send_lock, 1, memory_order_acquire);
+	for (unsigned n = 0; atomic_exchange_explicit(&w->sender.lock, 1, memory_order_acquire);
 		n++) {
 		if (n < 100)
 			wait_relax();
@@ -32,17 +32,17 @@ static void reply_lock(struct worker *w)
 
 static void reply_unlock(struct worker *w)
 {
-	atomic_store_explicit(&w->send_lock, 0, memory_order_release);
+	atomic_store_explicit(&w->sender.lock, 0, memory_order_release);
 }
 
 static uint32_t reply_count(const struct worker *w)
 {
-	return atomic_load_explicit(&w->segment_count, memory_order_relaxed);
+	return atomic_load_explicit(&w->sender.segment_count, memory_order_relaxed);
 }
 
 static uint32_t reply_used(const struct worker *w)
 {
-	return atomic_load_explicit(&w->send_used, memory_order_relaxed);
+	return atomic_load_explicit(&w->sender.used, memory_order_relaxed);
 }
 
 /* Another thread only takes away: what there is room for now there is room for later. */
@@ -59,18 +59,19 @@ bool reply_waits(const struct worker *w)
 
 static void reply_set_count(struct worker *w, uint32_t n)
 {
-	atomic_store_explicit(&w->segment_count, n, memory_order_relaxed);
+	atomic_store_explicit(&w->sender.segment_count, n, memory_order_relaxed);
 }
 
 static void reply_set_used(struct worker *w, uint32_t n)
 {
-	atomic_store_explicit(&w->send_used, n, memory_order_relaxed);
+	atomic_store_explicit(&w->sender.used, n, memory_order_relaxed);
 }
 
 static struct send_segment *reply_segment(struct worker *w)
 {
 	uint32_t count = reply_count(w);
-	struct send_segment *s = &w->segments[(w->segment_first + count) % SEND_SEGMENTS];
+	struct send_segment *s =
+		&w->sender.segments[(w->sender.segment_first + count) % SEND_SEGMENTS];
 
 	reply_set_count(w, count + 1);
 	memset(s, 0, sizeof(*s));
@@ -86,23 +87,24 @@ static void reply_add(struct worker *w, struct frame_header *h, const void *body
 	unsigned char *at;
 
 	h->magic = FRAME_MAGIC;
-	h->seq = w->send_seq;
+	h->seq = w->sender.seq;
 	h->body = n;
 	h->length += n;
-	if (w->send_head + need > SEND_BYTES) {
-		skip = SEND_BYTES - w->send_head;
-		w->send_head = 0;
+	if (w->sender.head + need > SEND_BYTES) {
+		skip = SEND_BYTES - w->sender.head;
+		w->sender.head = 0;
 	}
-	at = w->send + w->send_head;
+	at = w->sender.bytes + w->sender.head;
 	memcpy(at, h, sizeof(*h));
 	if (n)
 		memcpy(at + sizeof(*h), body, n);
-	w->send_head = (w->send_head + need) % SEND_BYTES;
+	w->sender.head = (w->sender.head + need) % SEND_BYTES;
 	reply_set_used(w, reply_used(w) + need + skip);
 
 	/* Frames that lie side by side go out as one piece. */
 	last = reply_count(w)
-		       ? &w->segments[(w->segment_first + reply_count(w) - 1) % SEND_SEGMENTS]
+		       ? &w->sender.segments[(w->sender.segment_first + reply_count(w) - 1) %
+					     SEND_SEGMENTS]
 		       : NULL;
 	if (last && last->ring_bytes && !skip && last->bytes + last->length == at) {
 		last->length += need;
@@ -119,8 +121,8 @@ static void reply_add(struct worker *w, struct frame_header *h, const void *body
 static void reply_begin(struct worker *w)
 {
 	reply_lock(w);
-	w->send_seq = w->acked = w->taken;
-	w->unacked_bytes = 0;
+	w->sender.seq = w->receiver.acked = w->receiver.taken;
+	w->receiver.unacked_bytes = 0;
 	w->stats.frames_sent++;
 }
 
@@ -195,11 +197,11 @@ void reply_plain(struct worker *w, enum frame_kind kind, CUresult status, const 
 /* N bytes went out. */
 static void reply_gone(struct worker *w, size_t n)
 {
-	atomic_store_explicit(&w->sent_bytes,
-		atomic_load_explicit(&w->sent_bytes, memory_order_relaxed) + n,
+	atomic_store_explicit(&w->sender.sent_bytes,
+		atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed) + n,
 		memory_order_relaxed);
 	while (reply_count(w)) {
-		struct send_segment *s = &w->segments[w->segment_first];
+		struct send_segment *s = &w->sender.segments[w->sender.segment_first];
 		uint32_t left = s->length - s->done;
 
 		if (n < left) {
@@ -210,7 +212,7 @@ static void reply_gone(struct worker *w, size_t n)
 		reply_set_used(w, reply_used(w) - s->ring_bytes);
 		if (s->range)
 			staging_done(s->range);
-		w->segment_first = (w->segment_first + 1) % SEND_SEGMENTS;
+		w->sender.segment_first = (w->sender.segment_first + 1) % SEND_SEGMENTS;
 		reply_set_count(w, reply_count(w) - 1);
 	}
 }
@@ -229,7 +231,8 @@ static int reply_push(struct worker *w)
 
 		for (uint32_t i = 0; i < n && count < PIECES; i++) {
 			struct send_segment *s =
-				&w->segments[(w->segment_first + i) % SEND_SEGMENTS];
+				&w->sender.segments[(w->sender.segment_first + i) %
+						    SEND_SEGMENTS];
 
 			iov[count].iov_base = (void *)(uintptr_t)(s->bytes + s->done);
 			iov[count++].iov_len = s->length - s->done;
@@ -242,7 +245,7 @@ static int reply_push(struct worker *w)
 		progress = 1;
 		reply_gone(w, (size_t)sent);
 	}
-	w->send_head = 0;
+	w->sender.head = 0;
 	return progress;
 }
 

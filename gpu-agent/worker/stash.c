@@ -25,14 +25,13 @@
  */
 static bool stash_outstanding(const struct worker *w)
 {
-	return w->host_funcs && !w->sticky;
+	return w->callbacks.outstanding && !w->sticky;
 }
 
 static bool stash_holds(struct worker *w, const struct frame_header *h)
 {
-	return stash_outstanding(w) &&
-	       (w->issued_behind >= HOST_FUNC_FRAMES || limits_full(w) ||
-		       loop_marked(serve_find(h->op), h, SERVE_WAITS));
+	return stash_outstanding(w) && (w->kept.issued >= HOST_FUNC_FRAMES || limits_full(w) ||
+					       loop_marked(serve_find(h->op), h, SERVE_WAITS));
 }
 
 /* A thread of the app waits for the answer: nothing of its own comes behind the frame, and
@@ -44,13 +43,14 @@ static bool stash_parks(const struct frame_header *h)
 
 bool stash_behind(struct worker *w)
 {
-	return w->stash.used || (w->parked.used && !stash_outstanding(w)) ||
-	       stash_holds(w, &w->frame);
+	return w->kept.stash.used || (w->kept.parked.used && !stash_outstanding(w)) ||
+	       stash_holds(w, &w->receiver.frame);
 }
 
 bool stash_overtakes(struct worker *w)
 {
-	uint64_t handle = serve_overtaking(w->frame.op, w->frame_body, w->frame.body);
+	uint64_t handle = serve_overtaking(
+		w->receiver.frame.op, w->receiver.body, w->receiver.frame.body);
 	const struct worker_stream *stream;
 	struct name *name;
 
@@ -65,10 +65,12 @@ static bool stash_room(struct worker *w, struct stash *s, size_t need)
 	size_t room = s->room ? s->room : 1u << 20;
 	unsigned char *bytes;
 
-	if (w->stash.used - w->stash.at + w->parked.used - w->parked.at + need > STASH_MAX)
+	if (w->kept.stash.used - w->kept.stash.at + w->kept.parked.used - w->kept.parked.at +
+			need >
+		STASH_MAX)
 		return false;
-	if (!w->kept_body)
-		w->kept_body = aligned_alloc(64, FRAME_BODY_MAX);
+	if (!w->kept.body)
+		w->kept.body = aligned_alloc(64, FRAME_BODY_MAX);
 	if (s->used + need > s->room && s->at) {
 		memmove(s->bytes, s->bytes + s->at, s->used - s->at);
 		s->used -= s->at;
@@ -77,7 +79,7 @@ static bool stash_room(struct worker *w, struct stash *s, size_t need)
 	while (room < s->used + need)
 		room *= 2;
 	bytes = room == s->room ? s->bytes : realloc(s->bytes, room);
-	if (!bytes || !w->kept_body)
+	if (!bytes || !w->kept.body)
 		return false;
 	s->bytes = bytes;
 	s->room = room;
@@ -87,29 +89,30 @@ static bool stash_room(struct worker *w, struct stash *s, size_t need)
 static void stash_add(
 	struct worker *w, struct stash *s, const unsigned char *body, const unsigned char *rest)
 {
-	uint32_t payload = w->frame.length - w->frame.body;
+	uint32_t payload = w->receiver.frame.length - w->receiver.frame.body;
 	unsigned char *at;
 
-	if (!stash_room(w, s, sizeof(w->frame) + w->frame.length)) {
+	if (!stash_room(w, s, sizeof(w->receiver.frame) + w->receiver.frame.length)) {
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
 			"too much is waiting behind a host function");
 		return;
 	}
 	at = s->bytes + s->used;
-	memcpy(at, &w->frame, sizeof(w->frame));
-	memcpy(at + sizeof(w->frame), body, w->frame.body);
+	memcpy(at, &w->receiver.frame, sizeof(w->receiver.frame));
+	memcpy(at + sizeof(w->receiver.frame), body, w->receiver.frame.body);
 	if (payload)
-		memcpy(at + sizeof(w->frame) + w->frame.body, rest, payload);
-	s->used += sizeof(w->frame) + w->frame.length;
+		memcpy(at + sizeof(w->receiver.frame) + w->receiver.frame.body, rest, payload);
+	s->used += sizeof(w->receiver.frame) + w->receiver.frame.length;
 }
 
 bool stash_keep(struct worker *w)
 {
-	bool parks = !w->stash.used && stash_parks(&w->frame);
+	bool parks = !w->kept.stash.used && stash_parks(&w->receiver.frame);
 
-	if (!w->host_funcs)
+	if (!w->callbacks.outstanding)
 		return false;
-	stash_add(w, parks ? &w->parked : &w->stash, w->frame_body, w->frame_payload);
+	stash_add(w, parks ? &w->kept.parked : &w->kept.stash, w->receiver.body,
+		w->receiver.payload);
 	return true;
 }
 
@@ -121,30 +124,31 @@ static bool stash_serve_first(struct worker *w, struct stash *s)
 
 	if (!s->used)
 		return false;
-	memcpy(&w->frame, at, sizeof(w->frame));
-	memcpy(w->frame_body, at + sizeof(w->frame), w->frame.body);
-	payload = w->frame.length - w->frame.body;
-	rest = at + sizeof(w->frame) + w->frame.body;
-	if (stash_holds(w, &w->frame)) {
-		if (s == &w->parked || !stash_parks(&w->frame))
+	memcpy(&w->receiver.frame, at, sizeof(w->receiver.frame));
+	memcpy(w->receiver.body, at + sizeof(w->receiver.frame), w->receiver.frame.body);
+	payload = w->receiver.frame.length - w->receiver.frame.body;
+	rest = at + sizeof(w->receiver.frame) + w->receiver.frame.body;
+	if (stash_holds(w, &w->receiver.frame)) {
+		if (s == &w->kept.parked || !stash_parks(&w->receiver.frame))
 			return false;
-		stash_add(w, &w->parked, w->frame_body, rest);
+		stash_add(w, &w->kept.parked, w->receiver.body, rest);
 	} else {
-		w->frame_range = NULL;
+		w->receiver.range = NULL;
 		if (limits_full(w) || !loop_can_serve(w))
 			return false;
 		if (payload)
-			w->frame_range = staging_take(w, &w->in, payload, &w->frame_payload);
-		if (payload && !w->frame_range)
+			w->receiver.range =
+				staging_take(w, &w->in, payload, &w->receiver.payload);
+		if (payload && !w->receiver.range)
 			return false;
 		if (payload)
-			memcpy(w->frame_payload, rest, payload);
+			memcpy(w->receiver.payload, rest, payload);
 		loop_serve_frame(w);
 		loop_range_done(w);
-		if (w->host_funcs)
-			w->issued_behind++;
+		if (w->callbacks.outstanding)
+			w->kept.issued++;
 	}
-	s->at += sizeof(w->frame) + w->frame.length;
+	s->at += sizeof(w->receiver.frame) + w->receiver.frame.length;
 	if (s->at == s->used)
 		s->at = s->used = 0;
 	return true;
@@ -152,20 +156,20 @@ static bool stash_serve_first(struct worker *w, struct stash *s)
 
 bool stash_serve(struct worker *w)
 {
-	struct frame_header coming = w->frame;
-	struct staging_range *range = w->frame_range;
-	unsigned char *body = w->frame_body, *payload = w->frame_payload;
+	struct frame_header coming = w->receiver.frame;
+	struct staging_range *range = w->receiver.range;
+	unsigned char *body = w->receiver.body, *payload = w->receiver.payload;
 	bool served = false;
 
-	if (!w->stash.used && !w->parked.used)
+	if (!w->kept.stash.used && !w->kept.parked.used)
 		return false;
-	w->frame_body = w->kept_body;
+	w->receiver.body = w->kept.body;
 	while (!w->ended &&
-		(stash_serve_first(w, &w->parked) || stash_serve_first(w, &w->stash)))
+		(stash_serve_first(w, &w->kept.parked) || stash_serve_first(w, &w->kept.stash)))
 		served = true;
-	w->frame = coming;
-	w->frame_range = range;
-	w->frame_body = body;
-	w->frame_payload = payload;
+	w->receiver.frame = coming;
+	w->receiver.range = range;
+	w->receiver.body = body;
+	w->receiver.payload = payload;
 	return served;
 }

@@ -65,7 +65,7 @@ static bool watchdog_hung_up(struct worker *w)
 /* Is anybody there, and does he listen? */
 static void watchdog_watch(struct worker *w, struct watchdog *p, uint64_t now)
 {
-	uint64_t sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
+	uint64_t sent = atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed);
 
 	if (!watchdog_hung_up(w))
 		p->gone_at = 0;
@@ -103,7 +103,7 @@ static void *watchdog_run(void *argument)
 	struct watchdog p = {.sent_at = wait_now(), .said_at = wait_now()};
 
 	for (;;) {
-		uint64_t beat = atomic_load_explicit(&w->beat, memory_order_acquire);
+		uint64_t beat = atomic_load_explicit(&w->liveness.beat, memory_order_acquire);
 		bool same = beat == p.beat, in_call = beat & 1;
 		uint64_t now = wait_now();
 

@@ -13,8 +13,9 @@
 void watchdog_start(struct worker *w);
 static inline void watchdog_beat(struct worker *w)
 {
-	atomic_store_explicit(&w->beat,
-		atomic_load_explicit(&w->beat, memory_order_relaxed) + 1, memory_order_release);
+	atomic_store_explicit(&w->liveness.beat,
+		atomic_load_explicit(&w->liveness.beat, memory_order_relaxed) + 1,
+		memory_order_release);
 }
 static inline void watchdog_enter(struct worker *w)
 {

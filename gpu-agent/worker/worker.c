@@ -296,12 +296,12 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 		ready->status = (uint32_t)status;
 		return -1;
 	}
-	w->receive = malloc(RECEIVE_BYTES);
-	w->send = malloc(SEND_BYTES);
-	w->frame_body = aligned_alloc(64, FRAME_BODY_MAX);
-	w->segments = calloc(SEND_SEGMENTS, sizeof(*w->segments));
-	if (!w->receive || !w->send || !w->frame_body || !w->segments || callback_open(w) ||
-		output_open(w)) {
+	w->receiver.bytes = malloc(RECEIVE_BYTES);
+	w->sender.bytes = malloc(SEND_BYTES);
+	w->receiver.body = aligned_alloc(64, FRAME_BODY_MAX);
+	w->sender.segments = calloc(SEND_SEGMENTS, sizeof(*w->sender.segments));
+	if (!w->receiver.bytes || !w->sender.bytes || !w->receiver.body ||
+		!w->sender.segments || callback_open(w) || output_open(w)) {
 		snprintf(ready->text, sizeof(ready->text), "out of memory");
 		ready->status = CUDA_ERROR_OUT_OF_MEMORY;
 		return -1;
@@ -428,7 +428,7 @@ _Noreturn void worker_leave(struct worker *w)
 	 * beside the loop, and either may be the one that leaves. */
 	link_shut(w->link);
 	callback_over(w);
-	w->stats.bytes_sent = atomic_load_explicit(&w->sent_bytes, memory_order_relaxed);
+	w->stats.bytes_sent = atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed);
 	message = w->stats; /* the last of them: what came since the last second counts too */
 	message.what = HANDOFF_ENDED;
 	message.libraries = library_used();
@@ -452,8 +452,8 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	w->config = config;
 	w->handoff = handoff_fd;
 	w->spin_ns = wait_spin_budget();
-	w->pending_tail = &w->pending;
-	w->closings_tail = &w->closings;
+	w->fences.tail = &w->fences.first;
+	w->kept.closings_tail = &w->kept.closings;
 	for (int i = 0; i < HANDOFF_DEVICES; i++)
 		w->lease_tag[i] = -1;
 	w->ipc.tag = -1;

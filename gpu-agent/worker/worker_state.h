@@ -89,6 +89,89 @@ struct host_func;
 struct closing;
 struct worker_graph;
 
+/* Frames from the app (loop.c). */
+struct receiver {
+	unsigned char *bytes; /* RECEIVE_BYTES, of which [at, end) is not looked at yet */
+	uint32_t at, end;
+	bool small;	 /* the last frame had a big payload: read just a header's worth */
+	bool have_frame; /* `frame` is complete but for `payload_missing` bytes */
+	struct frame_header frame;
+	unsigned char *body;
+	struct staging_range *range;
+	unsigned char *payload;
+	uint32_t payload_missing;
+	uint32_t payload_stripe; /* which brings it; 0: the link itself */
+	bool payload_waits;	 /* the next frame needs staging, and there is none */
+	uint64_t taken;		 /* highest sequence number taken over */
+	uint64_t acked;
+	uint32_t unacked_bytes;
+};
+
+/* Frames to the app (reply.c): all of it under `lock`; what is _Atomic is looked at without. */
+struct sender {
+	_Atomic uint32_t lock;
+	unsigned char *bytes; /* SEND_BYTES, a ring */
+	uint32_t head;
+	_Atomic uint32_t used;
+	struct send_segment {
+		const unsigned char *bytes;
+		uint32_t length, done;
+		uint32_t ring_bytes;	     /* of `bytes` of the sender that it holds */
+		struct staging_range *range; /* released when it is sent */
+	} *segments;
+	uint32_t segment_first;
+	_Atomic uint32_t segment_count;
+	uint64_t seq; /* what the last frame acknowledged */
+	_Atomic uint64_t sent_bytes;
+};
+
+/* Whether both ends are there (loop.c, watchdog.c); times in ns. */
+struct liveness {
+	_Atomic uint64_t beat;		 /* of the loop; odd: it is in a call */
+	uint64_t alive_frames, alive_at; /* frames sent, and when that was looked at */
+	/* When the client was heard last, up to which byte; when it was asked to say something.
+	 */
+	uint64_t heard_at, heard_bytes, asked_at;
+};
+
+/* What waits for the GPU (fence.c). */
+struct fences {
+	struct pending *first, **tail;
+	struct pending *free;
+	uint32_t count;
+	CUevent *event_pool[CONTEXT_MAX];
+	uint32_t event_count[CONTEXT_MAX];
+};
+
+/* Images on their way (driver/module.c), the oldest first. */
+struct uploads {
+	struct upload *first;
+	uint32_t count;
+	uint64_t bytes;
+};
+
+/* Host functions (driver/callback.c). */
+struct callbacks {
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	struct host_func *waiting; /* in the driver's threads, the oldest first */
+	int wake;		   /* eventfd: one more is waiting */
+	bool behind;		   /* the loop's: the app has not been told of some */
+	bool over;
+	uint32_t outstanding; /* the loop's: issued, not done */
+};
+
+/* What is kept while a host function is outstanding (stash.c, closing.c). */
+struct kept {
+	struct stash {
+		unsigned char *bytes;
+		size_t at, used, room;
+	} stash, parked;     /* frames for later; parked: calls, which keep back nothing */
+	unsigned char *body; /* of the one being served, aligned */
+	uint32_t issued;     /* frames issued while one was outstanding */
+	struct closing *closings, **closings_tail; /* until none is outstanding */
+};
+
 struct worker {
 	const struct agent_config *config;
 	struct cuda_driver cuda;
@@ -122,77 +205,19 @@ struct worker {
 	CUresult end_status; /* what the app is told; SUCCESS: it ended the session itself */
 	char end_text[192];
 
-	/* receiving */
-	unsigned char *receive;
-	uint32_t receive_at, receive_end;
-	bool receive_small; /* the last frame had a big payload: read just a header's worth */
-	bool have_frame;    /* `frame` is complete but for `payload_missing` bytes */
-	struct frame_header frame;
-	unsigned char *frame_body;
-	struct staging_range *frame_range;
-	unsigned char *frame_payload;
-	uint32_t payload_missing;
-	uint32_t payload_stripe; /* which brings it; 0: the link itself */
-	bool payload_waits;	 /* the next frame needs staging, and there is none */
-	uint64_t taken;		 /* highest sequence number taken over */
-	uint64_t acked;
-	uint32_t unacked_bytes;
-
-	/* sending: all of it under `send_lock`; what is _Atomic is looked at without */
-	_Atomic uint32_t send_lock;
-	unsigned char *send;
-	uint32_t send_head;
-	_Atomic uint32_t send_used;
-	struct send_segment {
-		const unsigned char *bytes;
-		uint32_t length, done;
-		uint32_t ring_bytes;	     /* of `send` that it holds */
-		struct staging_range *range; /* released when it is sent */
-	} *segments;
-	uint32_t segment_first;
-	_Atomic uint32_t segment_count;
-	uint64_t send_seq; /* what the last frame acknowledged */
-	_Atomic uint64_t sent_bytes;
-
-	_Atomic uint64_t beat; /* of the loop; odd: it is in a call (watchdog.c) */
-
-	uint64_t alive_frames, alive_at; /* frames sent, and when that was looked at (ns) */
-	/* When the client was heard last, up to which byte; when it was asked to say something.
-	 */
-	uint64_t heard_at, heard_bytes, asked_at;
-
+	struct receiver receiver;
+	struct sender sender;
+	struct liveness liveness;
 	struct staging in, out;
-	struct pending *pending, **pending_tail;
-	struct pending *pending_free;
-	uint32_t pending_count;
-	CUevent *event_pool[CONTEXT_MAX];
-	uint32_t event_count[CONTEXT_MAX];
+	struct fences fences;
 
 	CUresult deferred; /* first failed post since the last reply */
 	CUresult sticky;   /* first error that ended a context */
 
-	/* images on their way (module.c), the oldest first */
-	struct upload *uploads;
-	uint32_t upload_count;
-	uint64_t upload_bytes;
+	struct uploads uploads;
 
-	/* host functions (callback.c) */
-	struct callbacks {
-		pthread_mutex_t lock;
-		pthread_cond_t done;
-		struct host_func *waiting; /* in the driver's threads, the oldest first */
-		int wake;		   /* eventfd: one more is waiting */
-		bool behind;		   /* the loop's: the app has not been told of some */
-		bool over;
-	} callbacks;
-	uint32_t host_funcs;			   /* issued, not done */
-	struct closing *closings, **closings_tail; /* until none is outstanding (closing.c) */
-	uint32_t issued_behind;			   /* frames issued while one was outstanding */
-	struct stash {				   /* frames kept for later (stash.c) */
-		unsigned char *bytes;
-		size_t at, used, room;
-	} stash, parked;	  /* parked: calls, which keep back nothing */
-	unsigned char *kept_body; /* of the one being served, aligned */
+	struct callbacks callbacks;
+	struct kept kept;
 
 	struct output_text { /* what kernels print, by enum output */
 		int fd;	     /* memfd that stands for stdout, stderr */

@@ -94,7 +94,7 @@ CUresult serve_vcudaHostFunc(struct worker *w, struct request *r)
 		free(f);
 		return status;
 	}
-	w->host_funcs++;
+	w->callbacks.outstanding++;
 	/* Behind a fault it never runs: that has to be noticed even while frames are held. */
 	look = fence_new(w, PENDING_LOOK, object->context);
 	if (look && !fence_stream(w, look, object))
@@ -114,10 +114,10 @@ static void callback_done(struct worker *w, uint64_t ticket)
 		;
 	if (f && !f->done) {
 		f->done = true;
-		if (w->host_funcs && !--w->host_funcs) {
+		if (w->callbacks.outstanding && !--w->callbacks.outstanding) {
 			uint64_t none;
 
-			w->issued_behind = 0;
+			w->kept.issued = 0;
 			/* Nobody looks at it any more: it must not keep the loop awake. */
 			(void)!read(c->wake, &none, sizeof(none));
 		}
@@ -141,7 +141,7 @@ bool callback_poll(struct worker *w)
 	uint64_t count;
 	bool sent = false, room;
 
-	if (w->host_funcs && read(c->wake, &count, sizeof(count)) > 0)
+	if (w->callbacks.outstanding && read(c->wake, &count, sizeof(count)) > 0)
 		c->behind = true;
 	if (!c->behind)
 		return false;

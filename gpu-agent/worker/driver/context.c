@@ -92,9 +92,9 @@ CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	context_forget(w, (uint16_t)req->number);
 	limits_stream_gone(w, &w->legacy[req->number]);
-	free(w->event_pool[req->number]); /* the events go with the context */
-	w->event_pool[req->number] = NULL;
-	w->event_count[req->number] = 0;
+	free(w->fences.event_pool[req->number]); /* the events go with the context */
+	w->fences.event_pool[req->number] = NULL;
+	w->fences.event_count[req->number] = 0;
 	legacy = &w->legacy[req->number];
 	*legacy->link = legacy->next;
 	if (legacy->next)
@@ -124,7 +124,7 @@ CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r)
 	context_forget(w, context);
 	/* Memory that waits to be taken away goes now, and its ticket later: by then something
 	 * else may stand at its address. */
-	for (struct pending *p = w->pending; p; p = p->next)
+	for (struct pending *p = w->fences.first; p; p = p->next)
 		if (p->what == PENDING_UNMAP && p->device == (uint32_t)req->device)
 			p->size = 0;
 	for (uint64_t g = 0; d->used && g < d->window_bytes / d->granularity; g++) {

@@ -143,7 +143,7 @@ CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
 	copy_to(&c, &dst);
 	status = copy_host(w, stream, &c, dst.at, r->payload, NULL);
 	if (!status)
-		status = staging_busy(w, w->frame_range, stream->context, stream->stream);
+		status = staging_busy(w, w->receiver.range, stream->context, stream->stream);
 	return status;
 }
 

@@ -463,7 +463,7 @@ CUresult serve_cuGraphLaunch(struct worker *w, struct request *r)
 	status = w->cuda.cuGraphLaunch(exec->exec, stream->stream);
 	if (status || !exec->host_nodes || captured)
 		return status;
-	w->host_funcs += exec->host_nodes;
+	w->callbacks.outstanding += exec->host_nodes;
 	/* As behind a host function on a stream: callback.c. */
 	look = fence_new(w, PENDING_LOOK, stream->context);
 	if (look && !fence_stream(w, look, stream))

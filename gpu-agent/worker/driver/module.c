@@ -29,7 +29,7 @@ struct upload {
 
 static struct upload **upload_find(struct worker *w, const uint8_t *digest, uint64_t size)
 {
-	struct upload **at = &w->uploads;
+	struct upload **at = &w->uploads.first;
 
 	while (*at && ((*at)->size != size || memcmp((*at)->digest, digest, 32)))
 		at = &(*at)->next;
@@ -43,8 +43,8 @@ static unsigned char *upload_take(struct worker *w, struct upload **at)
 	unsigned char *bytes = upload->bytes;
 
 	*at = upload->next;
-	w->upload_count--;
-	w->upload_bytes -= upload->size;
+	w->uploads.count--;
+	w->uploads.bytes -= upload->size;
 	free(upload);
 	return bytes;
 }
@@ -66,10 +66,10 @@ static struct upload *upload_new(
 	upload->size = size;
 	memcpy(upload->digest, digest, 32);
 	*at = upload;
-	w->upload_count++;
-	w->upload_bytes += size;
-	while (w->upload_count > UPLOADS || w->upload_bytes > UPLOADS_BYTES)
-		free(upload_take(w, &w->uploads));
+	w->uploads.count++;
+	w->uploads.bytes += size;
+	while (w->uploads.count > UPLOADS || w->uploads.bytes > UPLOADS_BYTES)
+		free(upload_take(w, &w->uploads.first));
 	return upload;
 }
 

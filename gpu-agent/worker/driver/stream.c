@@ -24,7 +24,7 @@ static void stream_link(struct worker *w, struct worker_stream *stream)
 
 static void stream_forget(struct worker *w, struct worker_stream *stream)
 {
-	for (struct pending *p = w->pending; p; p = p->next)
+	for (struct pending *p = w->fences.first; p; p = p->next)
 		for (uint32_t i = 0; i < p->event_count; i++)
 			if (p->events[i].stream == stream)
 				p->events[i].stream = NULL;
