@@ -66,7 +66,7 @@ static const char *serve(struct agent *agent, unsigned at)
 	struct session_welcome welcome = {
 		.magic = SESSION_MAGIC,
 		.version = SESSION_VERSION,
-		.features = SESSION_FEATURE_LANES,
+		.features = SESSION_FEATURE_STRIPES,
 		.secret = {1, 2, 3},
 		.reply_port = agent->listening.taken.replies,
 	};
@@ -77,7 +77,7 @@ static const char *serve(struct agent *agent, unsigned at)
 
 	if (wrong)
 		return wrong;
-	if (hello.role > SESSION_LANE || !(listener->roles & TRANSPORT_ROLE(hello.role)))
+	if (hello.role > SESSION_STRIPE || !(listener->roles & TRANSPORT_ROLE(hello.role)))
 		return "a role that is not served there";
 	if (hello.role != SESSION_PROBE && hello.role != SESSION_COMMANDS &&
 		hello.secret[1] != 2)
@@ -87,8 +87,8 @@ static const char *serve(struct agent *agent, unsigned at)
 	if (agent->peer.text[0] && !transport_same(&peer, &agent->peer))
 		return "one client is two peers";
 	agent->peer = peer;
-	if (hello.role == SESSION_LANE)
-		welcome.lane = (uint8_t)++agent->stripes;
+	if (hello.role == SESSION_STRIPE)
+		welcome.stripe = (uint8_t)++agent->stripes;
 	if (stream_write(fd, &welcome, sizeof(welcome)))
 		return "WELCOME";
 	if (hello.role == SESSION_PROBE)
@@ -181,7 +181,7 @@ static struct link *handed_over(
 /* One session with two stripes. */
 static void session(const char *listen, const char *scheme)
 {
-	struct session_hello hello = {.features = SESSION_FEATURE_LANES};
+	struct session_hello hello = {.features = SESSION_FEATURE_STRIPES};
 	struct session_welcome welcome;
 	struct link *link, *agents_link, *stripe, *agents_stripe;
 	const struct transport *transport = transport_named(scheme);
@@ -287,7 +287,7 @@ static void test_any_number_of_connections(void **state)
 	struct error error = {0};
 	struct dial dial = {
 		.connect = five_connect, .transport = &five, .address = path, .error = &error};
-	struct session_hello hello = {.features = SESSION_FEATURE_LANES};
+	struct session_hello hello = {.features = SESSION_FEATURE_STRIPES};
 	struct session_welcome welcome;
 	struct link *link, *agents_link;
 	struct agent agent;
