@@ -2,12 +2,13 @@
 """Functions that are a form of another one, as(TARGET) or as(TARGET(ARGUMENT, …)): hand_NAME, made.
 
 TARGET is a function of the same family, a function of the driver (for the runtime), or one of the
-room's own that its forms.h declares.  An argument is a parameter, null_stream or a constant.
+room's own that its forms.h declares.  An argument is an expression of parameters and null_stream.
 """
 import re
 
 from . import text
 from .api import ApiError, abis, split_top
+from .library import items_of
 
 ROOMS = {"cuda": "driver", "cudart": "runtime"}
 
@@ -44,7 +45,7 @@ def head_of(entry):
     if entry.twin and not entry.streams:
         extra = ["cudaStream_t null_stream" if entry.family == "cudart" else "CUstream null_stream"]
     return text.prototype(entry.result, f"hand_{entry.name}",
-                          [p.declaration for p in entry.params] + extra or ["void"], "\n{\n")
+                          (items_of(entry, entry.has("wide")) + extra) or ["void"], "\n{\n")
 
 
 def unused(entry, args):

@@ -118,6 +118,23 @@ cudaError_t hand_cudaThreadSetCacheConfig(enum cudaFuncCache cacheConfig)
 {
 	return hand_cudaDeviceSetCacheConfig(cacheConfig);
 }
+
+cudaError_t hand_cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device)
+{
+	return runtime_properties(prop, device);
+}
+
+cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
+{
+	return runtime_properties_11(prop, device);
+}
+#endif
+#if VCUDA_ABI == 13
+
+cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
+{
+	return runtime_properties(prop, device);
+}
 #endif
 
 cudaError_t hand_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
@@ -839,6 +856,36 @@ cudaError_t hand_cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, uns
 {
 	return RUNTIME_DRIVER(cuGraphDebugDotPrint((CUgraph)graph, path, flags));
 }
+#if VCUDA_ABI == 12
+
+cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		struct cudaGraphNodeParams *nodeParams)
+{
+	return runtime_graph_add_node(pGraphNode, graph, pDependencies, NULL, numDependencies,
+		nodeParams);
+}
+#endif
+#if VCUDA_ABI == 13
+
+cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
+		size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
+{
+	return runtime_graph_add_node(pGraphNode, graph, pDependencies, dependencyData,
+		numDependencies, nodeParams);
+}
+#endif
+#if VCUDA_ABI == 12
+
+cudaError_t hand_cudaGraphAddNode_v2(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
+		size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
+{
+	return runtime_graph_add_node(pGraphNode, graph, pDependencies, dependencyData,
+		numDependencies, nodeParams);
+}
+#endif
 
 _Static_assert(sizeof(cudaLibrary_t) == sizeof(CUlibrary), "");
 _Static_assert(sizeof(enum cudaJitOption) == sizeof(CUjit_option), "");
@@ -869,6 +916,54 @@ cudaError_t hand_cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fil
 cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
 {
 	return RUNTIME_DRIVER(cuLibraryGetKernelCount(count, (CUlibrary)lib));
+}
+
+cudaError_t hand_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+		cudaStream_t null_stream)
+{
+	return runtime_copy(dst, src, count, kind, null_stream);
+}
+
+cudaError_t hand_cudaMemset(void *devPtr, int value, size_t count, cudaStream_t null_stream)
+{
+	return runtime_fill(devPtr, value, count, runtime_fill_waits(null_stream), null_stream);
+}
+
+cudaError_t hand_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
+		size_t height, cudaStream_t null_stream)
+{
+	return runtime_fill_2d(devPtr, pitch, value, width, height,
+		runtime_fill_waits(null_stream), null_stream);
+}
+
+cudaError_t hand_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value,
+		struct cudaExtent extent, cudaStream_t null_stream)
+{
+	return runtime_fill_3d(pitchedDevPtr, value, extent, runtime_fill_waits(null_stream),
+		null_stream);
+}
+
+cudaError_t hand_cudaMemcpyAsync(void *dst, const void *src, size_t count,
+		enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return runtime_copy_async(dst, src, count, kind, stream);
+}
+
+cudaError_t hand_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream)
+{
+	return runtime_fill(devPtr, value, count, false, stream);
+}
+
+cudaError_t hand_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
+		size_t height, cudaStream_t stream)
+{
+	return runtime_fill_2d(devPtr, pitch, value, width, height, false, stream);
+}
+
+cudaError_t hand_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
+		struct cudaExtent extent, cudaStream_t stream)
+{
+	return runtime_fill_3d(pitchedDevPtr, value, extent, false, stream);
 }
 
 cudaError_t hand_cudaStreamQuery(cudaStream_t stream)
@@ -965,6 +1060,43 @@ cudaError_t hand_cudaStreamIsCapturing(cudaStream_t stream,
 }
 #if VCUDA_ABI == 12
 
+cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
+		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
+{
+	return runtime_capture_info(stream, captureStatus_out, id_out, NULL, NULL, NULL, NULL);
+}
+#endif
+#if VCUDA_ABI == 13
+
+cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
+		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+		const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	return runtime_capture_info(stream, captureStatus_out, id_out, graph_out,
+		dependencies_out, edgeData_out, numDependencies_out);
+}
+#endif
+#if VCUDA_ABI == 12
+
+cudaError_t hand_cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
+		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+		size_t *numDependencies_out)
+{
+	return runtime_capture_info(stream, captureStatus_out, id_out, graph_out,
+		dependencies_out, NULL, numDependencies_out);
+}
+
+cudaError_t hand_cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
+		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
+		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
+		const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	return runtime_capture_info(stream, captureStatus_out, id_out, graph_out,
+		dependencies_out, edgeData_out, numDependencies_out);
+}
+
 _Static_assert(sizeof(cudaGraphNode_t) == sizeof(CUgraphNode), "");
 cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 		cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags)
@@ -1019,6 +1151,22 @@ cudaError_t hand_cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttribute
 {
 	return RUNTIME_DRIVER(cuStreamSetAttribute((CUstream)stream, (CUstreamAttrID)attr,
 		(const CUstreamAttrValue *)param));
+}
+
+cudaError_t hand_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
+		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus,
+		cudaStream_t null_stream)
+{
+	return runtime_entry_point(symbol, funcPtr, CUDART_VERSION, flags, driverStatus,
+		null_stream);
+}
+
+cudaError_t hand_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
+		unsigned int cudaVersion, unsigned long long flags,
+		enum cudaDriverEntryPointQueryResult *driverStatus, cudaStream_t null_stream)
+{
+	return runtime_entry_point(symbol, funcPtr, cudaVersion, flags, driverStatus,
+		null_stream);
 }
 
 cudaError_t hand_cudaProfilerStart(void)

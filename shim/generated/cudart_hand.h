@@ -79,7 +79,12 @@ cudaError_t hand_cudaGetDeviceCount(int *count);
 #if CUDART_VERSION / 1000 == 12
 cudaError_t hand_cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);
 #endif
+#if CUDART_VERSION / 1000 == 12
 cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
+#endif
 cudaError_t hand_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device);
 cudaError_t hand_cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device);
 cudaError_t hand_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool);

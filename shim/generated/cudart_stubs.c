@@ -105,9 +105,13 @@ STUB(cudaGetDeviceCount, hand_cudaGetDeviceCount, (int *count), (count))
 #if VCUDA_ABI == 12
 STUB(cudaGetDeviceProperties_v2, hand_cudaGetDeviceProperties_v2, (struct cudaDeviceProp *prop,
 	int device), (prop, device))
-#endif
 STUB(cudaGetDeviceProperties, hand_cudaGetDeviceProperties, (struct cudaDeviceProp *prop,
 	int device), (prop, device))
+#endif
+#if VCUDA_ABI == 13
+STUB(cudaGetDeviceProperties, hand_cudaGetDeviceProperties, (struct cudaDeviceProp *prop,
+	int device), (prop, device))
+#endif
 STUB(cudaDeviceGetAttribute, hand_cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attr,
 	int device), (value, attr, device))
 STUB(cudaDeviceGetDefaultMemPool, hand_cudaDeviceGetDefaultMemPool, (cudaMemPool_t *memPool,

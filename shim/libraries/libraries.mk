@@ -10,7 +10,8 @@ $$(OBJ)/$(1)$(2)/%.o: %.c | $$(CACHE)/.complete
 	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_CFLAGS) -D_GNU_SOURCE -DVCUDA_ABI=$(2) -I. \
 		-isystem $$(CUDA13)/include -MMD -MP -c $$< -o $$@
 FRONT$(3)_OBJS += $$(patsubst %.c,$$(OBJ)/$(1)$(2)/%.o, \
-	$$(wildcard shim/libraries/$(1)/*.c) $$(LIBRARY_MORE.$(1)) shim/generated/$(1)_stubs.c)
+	$$(wildcard shim/libraries/$(1)/*.c) $$(LIBRARY_MORE.$(1)) \
+	shim/generated/$(1)_stubs.c $$(wildcard shim/generated/$(1)_forms.c))
 FRONT$(3)_NAMES += $(4)
 endef
 

@@ -2,6 +2,7 @@
  *
  * Streams that capture: what is not said in cudart.api.
  */
+#include "shim/runtime/forms.h"
 #include "shim/runtime/runtime.h"
 
 _Static_assert((int)cudaStreamCaptureModeRelaxed == (int)CU_STREAM_CAPTURE_MODE_RELAXED &&
@@ -12,7 +13,7 @@ _Static_assert(
 	(int)cudaStreamCaptureStatusInvalidated == (int)CU_STREAM_CAPTURE_STATUS_INVALIDATED,
 	"capture states");
 
-static cudaError_t capture_info(cudaStream_t stream,
+cudaError_t runtime_capture_info(cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
@@ -34,41 +35,6 @@ static cudaError_t capture_info(cudaStream_t stream,
 		*id_out = id;
 	return cudaSuccess;
 }
-
-#if CUDART_VERSION < 13000
-cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
-	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out)
-{
-	return capture_info(stream, captureStatus_out, id_out, NULL, NULL, NULL, NULL);
-}
-
-cudaError_t hand_cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
-	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
-	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
-	size_t *numDependencies_out)
-{
-	return capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out,
-		NULL, numDependencies_out);
-}
-
-cudaError_t hand_cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
-	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
-	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
-	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
-{
-	return capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out,
-		edgeData_out, numDependencies_out);
-}
-#else
-cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
-	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
-	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
-	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out)
-{
-	return capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out,
-		edgeData_out, numDependencies_out);
-}
-#endif
 
 /* The driver keeps the thread's mode, also before there is a context. */
 cudaError_t hand_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)

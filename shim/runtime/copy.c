@@ -5,6 +5,8 @@
  * waits takes the default stream it belongs to as null_stream: the legacy one or the thread's
  * own.
  */
+#include "shim/runtime/forms.h"
+#include "shim/runtime/forms.h"
 #include "shim/generated/cuda_calls.h"
 #include "shim/runtime/register.h"
 #include "shim/runtime/copy.h"
@@ -19,7 +21,7 @@ CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *copy);
 CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *copy);
 
-static cudaError_t copy_now(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+cudaError_t runtime_copy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
 	cudaStream_t null_stream)
 {
 	bool own = null_stream == cudaStreamPerThread;
@@ -53,7 +55,7 @@ static cudaError_t copy_now(void *dst, const void *src, size_t count, enum cudaM
 	return runtime_status(status);
 }
 
-static cudaError_t copy_async(
+cudaError_t runtime_copy_async(
 	void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	CUdeviceptr to = (CUdeviceptr)dst, from = (CUdeviceptr)src;
@@ -76,18 +78,6 @@ static cudaError_t copy_async(
 	return runtime_status(status);
 }
 
-cudaError_t hand_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
-	cudaStream_t null_stream)
-{
-	return copy_now(dst, src, count, kind, null_stream);
-}
-
-cudaError_t hand_cudaMemcpyAsync(
-	void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-	return copy_async(dst, src, count, kind, stream);
-}
-
 /* ---- Many at once ---- */
 
 /* The attributes are hints about order and place, which copies made one after the other in the
@@ -103,7 +93,8 @@ static cudaError_t copy_batch(void *const *dsts, const void *const *srcs, const 
 	if (!count || !dsts || !srcs || !sizes || !attributes)
 		return cudaErrorInvalidValue;
 	for (size_t i = 0; i < count && !error; i++) {
-		error = copy_async(dsts[i], srcs[i], sizes[i], cudaMemcpyDefault, stream);
+		error = runtime_copy_async(
+			dsts[i], srcs[i], sizes[i], cudaMemcpyDefault, stream);
 		if (error)
 			*failed = i;
 	}
@@ -429,7 +420,7 @@ cudaError_t hand_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t 
 	cudaError_t error =
 		copy_symbol(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
 
-	return error ? error : copy_now(address, src, count, kind, null_stream);
+	return error ? error : runtime_copy(address, src, count, kind, null_stream);
 }
 
 cudaError_t hand_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
@@ -439,7 +430,7 @@ cudaError_t hand_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, si
 	cudaError_t error =
 		copy_symbol(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
 
-	return error ? error : copy_async(address, src, count, kind, stream);
+	return error ? error : runtime_copy_async(address, src, count, kind, stream);
 }
 
 cudaError_t hand_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
@@ -449,7 +440,7 @@ cudaError_t hand_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t coun
 	cudaError_t error =
 		copy_symbol(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
 
-	return error ? error : copy_now(dst, address, count, kind, null_stream);
+	return error ? error : runtime_copy(dst, address, count, kind, null_stream);
 }
 
 cudaError_t hand_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
@@ -459,7 +450,7 @@ cudaError_t hand_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t
 	cudaError_t error =
 		copy_symbol(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
 
-	return error ? error : copy_async(dst, address, count, kind, stream);
+	return error ? error : runtime_copy_async(dst, address, count, kind, stream);
 }
 
 cudaError_t hand_cudaGetSymbolAddress(void **devPtr, const void *symbol)

@@ -2,6 +2,7 @@
  *
  * The driver's functions by name, for programs that link the runtime only.
  */
+#include "shim/runtime/forms.h"
 #include "shim/runtime/runtime.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ _Static_assert(
 	(int)cudaEnablePerThreadDefaultStream == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
 	"flags");
 
-static cudaError_t entry_point(const char *symbol, void **funcPtr, unsigned version,
+cudaError_t runtime_entry_point(const char *symbol, void **funcPtr, unsigned version,
 	unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus,
 	cudaStream_t null_stream)
 {
@@ -41,20 +42,6 @@ static cudaError_t entry_point(const char *symbol, void **funcPtr, unsigned vers
 		return driverStatus ? cudaSuccess : cudaErrorSymbolNotFound;
 	}
 	return runtime_status(status);
-}
-
-cudaError_t hand_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
-	unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus,
-	cudaStream_t null_stream)
-{
-	return entry_point(symbol, funcPtr, CUDART_VERSION, flags, driverStatus, null_stream);
-}
-
-cudaError_t hand_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
-	unsigned int cudaVersion, unsigned long long flags,
-	enum cudaDriverEntryPointQueryResult *driverStatus, cudaStream_t null_stream)
-{
-	return entry_point(symbol, funcPtr, cudaVersion, flags, driverStatus, null_stream);
 }
 
 /* NVIDIA's undocumented tables are not emulated. */

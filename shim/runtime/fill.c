@@ -4,10 +4,12 @@
  * the driver's two, and three dimensions one call per plane where planes have gaps between
  * them.
  */
+#include "shim/runtime/forms.h"
+#include "shim/runtime/forms.h"
+#include "shim/runtime/forms.h"
 #include "shim/runtime/runtime.h"
 
-static cudaError_t fill_1d(
-	void *devPtr, int value, size_t count, bool wait, cudaStream_t stream)
+cudaError_t runtime_fill(void *devPtr, int value, size_t count, bool wait, cudaStream_t stream)
 {
 	CUdeviceptr at = (CUdeviceptr)devPtr;
 	cudaError_t error = runtime_enter();
@@ -28,7 +30,7 @@ static cudaError_t fill_2d(CUdeviceptr at, size_t pitch, int value, size_t width
 			       (CUstream)stream));
 }
 
-static cudaError_t fill_rows(void *devPtr, size_t pitch, int value, size_t width, size_t height,
+cudaError_t runtime_fill_2d(void *devPtr, size_t pitch, int value, size_t width, size_t height,
 	bool wait, cudaStream_t stream)
 {
 	cudaError_t error = runtime_enter();
@@ -42,7 +44,7 @@ static cudaError_t fill_rows(void *devPtr, size_t pitch, int value, size_t width
 	return fill_2d((CUdeviceptr)devPtr, pitch, value, width, height, wait, stream);
 }
 
-static cudaError_t fill_3d(struct cudaPitchedPtr to, int value, struct cudaExtent extent,
+cudaError_t runtime_fill_3d(struct cudaPitchedPtr to, int value, struct cudaExtent extent,
 	bool wait, cudaStream_t stream)
 {
 	CUdeviceptr at = (CUdeviceptr)to.ptr;
@@ -63,45 +65,4 @@ static cudaError_t fill_3d(struct cudaPitchedPtr to, int value, struct cudaExten
 		error = fill_2d(at + z * plane, to.pitch, value, extent.width, extent.height,
 			wait, stream);
 	return error;
-}
-
-/* The waiting forms take the driver's waiting forms, except in the thread's own stream: those
- * exist only under other names and a memset of device memory does not wait anyway. */
-static bool waits(cudaStream_t null_stream)
-{
-	return null_stream != cudaStreamPerThread;
-}
-
-cudaError_t hand_cudaMemset(void *devPtr, int value, size_t count, cudaStream_t null_stream)
-{
-	return fill_1d(devPtr, value, count, waits(null_stream), null_stream);
-}
-
-cudaError_t hand_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream)
-{
-	return fill_1d(devPtr, value, count, false, stream);
-}
-
-cudaError_t hand_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
-	size_t height, cudaStream_t null_stream)
-{
-	return fill_rows(devPtr, pitch, value, width, height, waits(null_stream), null_stream);
-}
-
-cudaError_t hand_cudaMemset2DAsync(
-	void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
-{
-	return fill_rows(devPtr, pitch, value, width, height, false, stream);
-}
-
-cudaError_t hand_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value,
-	struct cudaExtent extent, cudaStream_t null_stream)
-{
-	return fill_3d(pitchedDevPtr, value, extent, waits(null_stream), null_stream);
-}
-
-cudaError_t hand_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
-	struct cudaExtent extent, cudaStream_t stream)
-{
-	return fill_3d(pitchedDevPtr, value, extent, false, stream);
 }

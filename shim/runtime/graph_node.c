@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "shim/runtime/forms.h"
 #include "shim/runtime/copy.h"
 #include "shim/runtime/register.h"
 
@@ -222,7 +223,7 @@ static cudaError_t node_of(CUgraphNodeParams *to, const struct cudaGraphNodePara
 	}
 }
 
-static cudaError_t add_node(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+cudaError_t runtime_graph_add_node(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
 	size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
 {
@@ -235,31 +236,6 @@ static cudaError_t add_node(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		(const CUgraphNode *)pDependencies, (const CUgraphEdgeData *)dependencyData,
 		numDependencies, &params));
 }
-
-#if CUDART_VERSION < 13000
-cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-	const cudaGraphNode_t *pDependencies, size_t numDependencies,
-	struct cudaGraphNodeParams *nodeParams)
-{
-	return add_node(pGraphNode, graph, pDependencies, NULL, numDependencies, nodeParams);
-}
-
-cudaError_t hand_cudaGraphAddNode_v2(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-	const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
-	size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
-{
-	return add_node(
-		pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams);
-}
-#else
-cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-	const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
-	size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
-{
-	return add_node(
-		pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams);
-}
-#endif
 
 cudaError_t hand_cudaGraphNodeSetParams(
 	cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)

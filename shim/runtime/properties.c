@@ -3,6 +3,7 @@
  * cudaDeviceProp: nearly every field is one attribute of the driver, so a table says which. The
  * two ABIs have different structs; the compiler finds the offsets in the headers.
  */
+#include "shim/runtime/forms.h"
 #include "shim/runtime/runtime.h"
 
 #include <string.h>
@@ -143,7 +144,7 @@ static const struct property properties[] = {
 #endif
 };
 
-static cudaError_t fill(struct cudaDeviceProp *prop, int ordinal)
+cudaError_t runtime_properties(struct cudaDeviceProp *prop, int ordinal)
 {
 	CUdevice device;
 	CUuuid uuid;
@@ -183,26 +184,16 @@ static cudaError_t fill(struct cudaDeviceProp *prop, int ordinal)
 }
 
 #if CUDART_VERSION < 13000
-cudaError_t hand_cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device)
-{
-	return fill(prop, device);
-}
-
 /* The form that programs built before CUDA 12 call: the same struct, up to the field that was
  * the last one then. */
-cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
+cudaError_t runtime_properties_11(struct cudaDeviceProp *prop, int device)
 {
 	struct cudaDeviceProp whole;
-	cudaError_t error = prop ? fill(&whole, device) : cudaErrorInvalidValue;
+	cudaError_t error = prop ? runtime_properties(&whole, device) : cudaErrorInvalidValue;
 
 	if (!error)
 		memcpy(prop, &whole, offsetof(struct cudaDeviceProp, hostRegisterSupported));
 	return error;
-}
-#else
-cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
-{
-	return fill(prop, device);
 }
 #endif
 
@@ -223,7 +214,7 @@ cudaError_t hand_cudaChooseDevice(int *device, const struct cudaDeviceProp *prop
 		return error;
 	*device = 0;
 	for (int i = 0; i < count; i++) {
-		error = fill(&has, i);
+		error = runtime_properties(&has, i);
 		if (error)
 			return error;
 		if (has.major * 100 + has.minor >= prop->major * 100 + prop->minor &&

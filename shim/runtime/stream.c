@@ -96,6 +96,3 @@ cudaError_t hand_cudaStreamAddCallback(
 		free(passed);
 	return error;
 }
-
-#if CUDART_VERSION < 13000
-#endif

@@ -2,13 +2,12 @@
  *
  * Vectors and matrices between host and device: strided copies, done by the driver front.
  */
+#include "shim/libraries/cublas/forms.h"
 #include "shim/generated/cublas_hand.h"
 #include "shim/libraries/cublas/cublas.h"
 
-enum direction { TO_DEVICE, TO_HOST };
-
 /* `count` pieces of `bytes`, so many bytes apart on either side. */
-static cublasStatus_t copy(enum direction direction, uint64_t bytes, int64_t count,
+static cublasStatus_t copy(enum cublas_direction direction, uint64_t bytes, int64_t count,
 	const void *from, uint64_t from_pitch, void *to, uint64_t to_pitch, bool async,
 	CUstream stream)
 {
@@ -33,7 +32,7 @@ static cublasStatus_t copy(enum direction direction, uint64_t bytes, int64_t cou
 	return status ? CUBLAS_STATUS_MAPPING_ERROR : CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t vector(enum direction direction, int64_t n, int64_t size,
+cublasStatus_t cublas_copy_vector(enum cublas_direction direction, int64_t n, int64_t size,
 	const void *from, int64_t from_step, void *to, int64_t to_step, bool async,
 	CUstream stream)
 {
@@ -52,9 +51,9 @@ static cublasStatus_t vector(enum direction direction, int64_t n, int64_t size,
 		direction, (uint64_t)size, n, from, from_pitch, to, to_pitch, async, stream);
 }
 
-static cublasStatus_t matrix(enum direction direction, int64_t rows, int64_t cols, int64_t size,
-	const void *from, int64_t from_step, void *to, int64_t to_step, bool async,
-	CUstream stream)
+cublasStatus_t cublas_copy_matrix(enum cublas_direction direction, int64_t rows, int64_t cols,
+	int64_t size, const void *from, int64_t from_step, void *to, int64_t to_step,
+	bool async, CUstream stream)
 {
 	uint64_t bytes, from_pitch, to_pitch;
 
@@ -67,52 +66,4 @@ static cublasStatus_t matrix(enum direction direction, int64_t rows, int64_t col
 	if (!rows || !cols)
 		return CUBLAS_STATUS_SUCCESS;
 	return copy(direction, bytes, cols, from, from_pitch, to, to_pitch, async, stream);
-}
-
-cublasStatus_t hand_cublasSetVector(
-	int64_t n, int64_t elemSize, const void *x, int64_t incx, void *devicePtr, int64_t incy)
-{
-	return vector(TO_DEVICE, n, elemSize, x, incx, devicePtr, incy, false, NULL);
-}
-
-cublasStatus_t hand_cublasGetVector(
-	int64_t n, int64_t elemSize, const void *x, int64_t incx, void *y, int64_t incy)
-{
-	return vector(TO_HOST, n, elemSize, x, incx, y, incy, false, NULL);
-}
-
-cublasStatus_t hand_cublasSetMatrix(int64_t rows, int64_t cols, int64_t elemSize, const void *A,
-	int64_t lda, void *B, int64_t ldb)
-{
-	return matrix(TO_DEVICE, rows, cols, elemSize, A, lda, B, ldb, false, NULL);
-}
-
-cublasStatus_t hand_cublasGetMatrix(int64_t rows, int64_t cols, int64_t elemSize, const void *A,
-	int64_t lda, void *B, int64_t ldb)
-{
-	return matrix(TO_HOST, rows, cols, elemSize, A, lda, B, ldb, false, NULL);
-}
-
-cublasStatus_t hand_cublasSetVectorAsync(int64_t n, int64_t elemSize, const void *hostPtr,
-	int64_t incx, void *devicePtr, int64_t incy, cudaStream_t stream)
-{
-	return vector(TO_DEVICE, n, elemSize, hostPtr, incx, devicePtr, incy, true, stream);
-}
-
-cublasStatus_t hand_cublasGetVectorAsync(int64_t n, int64_t elemSize, const void *devicePtr,
-	int64_t incx, void *hostPtr, int64_t incy, cudaStream_t stream)
-{
-	return vector(TO_HOST, n, elemSize, devicePtr, incx, hostPtr, incy, true, stream);
-}
-
-cublasStatus_t hand_cublasSetMatrixAsync(int64_t rows, int64_t cols, int64_t elemSize,
-	const void *A, int64_t lda, void *B, int64_t ldb, cudaStream_t stream)
-{
-	return matrix(TO_DEVICE, rows, cols, elemSize, A, lda, B, ldb, true, stream);
-}
-
-cublasStatus_t hand_cublasGetMatrixAsync(int64_t rows, int64_t cols, int64_t elemSize,
-	const void *A, int64_t lda, void *B, int64_t ldb, cudaStream_t stream)
-{
-	return matrix(TO_HOST, rows, cols, elemSize, A, lda, B, ldb, true, stream);
 }

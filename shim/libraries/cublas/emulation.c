@@ -3,12 +3,14 @@
  * How a handle emulates wide floats with narrower ones: kept here for the getters, and told to
  * the agent's library when it is set, which says whether it knows such a thing.
  */
+#include "shim/libraries/cublas/forms.h"
 #include "shim/generated/cublas_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/libraries/cublas/cublas.h"
 
-static cublasStatus_t set(cublasHandle_t handle, enum cublas_emulation which, uint64_t value)
+cublasStatus_t cublas_emulation_set(
+	cublasHandle_t handle, enum cublas_emulation which, uint64_t value)
 {
 	struct cublas_handle *h = cublas_find(handle);
 	struct wire_vcudaCublasEmulation body = {.which = which, .value = value};
@@ -38,28 +40,16 @@ static cublasStatus_t get(
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The getter and the setter of a number. */
-#define NUMBER(NAME, TYPE, WHICH)                                                              \
-	cublasStatus_t hand_cublasGet##NAME(cublasHandle_t handle, TYPE *to)                   \
-	{                                                                                      \
-		uint64_t value;                                                                \
-		cublasStatus_t status = get(handle, WHICH, to, &value);                        \
-                                                                                               \
-		if (!status)                                                                   \
-			*to = (TYPE)(int32_t)value;                                            \
-		return status;                                                                 \
-	}                                                                                      \
-	cublasStatus_t hand_cublasSet##NAME(cublasHandle_t handle, TYPE value)                 \
-	{                                                                                      \
-		return set(handle, WHICH, (uint64_t)(int64_t)value);                           \
-	}
-NUMBER(EmulationStrategy, cublasEmulationStrategy_t, CUBLAS_EMULATION_STRATEGY)
-NUMBER(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport,
-	CUBLAS_EMULATION_SPECIAL_VALUES)
-NUMBER(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl,
-	CUBLAS_EMULATION_MANTISSA_CONTROL)
-NUMBER(FixedPointEmulationMaxMantissaBitCount, int, CUBLAS_EMULATION_MAX_BITS)
-NUMBER(FixedPointEmulationMantissaBitOffset, int, CUBLAS_EMULATION_BIT_OFFSET)
+cublasStatus_t cublas_emulation_number(
+	cublasHandle_t handle, enum cublas_emulation which, int *number)
+{
+	uint64_t value;
+	cublasStatus_t status = get(handle, which, number, &value);
+
+	if (!status)
+		*number = (int32_t)value;
+	return status;
+}
 
 cublasStatus_t hand_cublasGetFixedPointEmulationMantissaBitCountPointer(
 	cublasHandle_t handle, int **mantissaBitCount)
@@ -71,10 +61,4 @@ cublasStatus_t hand_cublasGetFixedPointEmulationMantissaBitCountPointer(
 	if (!status)
 		*mantissaBitCount = (int *)(uintptr_t)value;
 	return status;
-}
-
-cublasStatus_t hand_cublasSetFixedPointEmulationMantissaBitCountPointer(
-	cublasHandle_t handle, int *mantissaBitCount)
-{
-	return set(handle, CUBLAS_EMULATION_BIT_COUNT, (uint64_t)(uintptr_t)mantissaBitCount);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "shim/libraries/cublas/forms.h"
 #include "shim/generated/cublas_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -128,7 +129,7 @@ cublasStatus_t hand_cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *stre
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t get(cublasHandle_t handle, int *value, size_t field)
+cublasStatus_t cublas_state_get(cublasHandle_t handle, int *value, size_t field)
 {
 	struct cublas_handle *h = cublas_find(handle);
 
@@ -140,7 +141,7 @@ static cublasStatus_t get(cublasHandle_t handle, int *value, size_t field)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t set(cublasHandle_t handle, int value, size_t field, int largest)
+cublasStatus_t cublas_state_set(cublasHandle_t handle, int value, size_t field, int largest)
 {
 	struct cublas_handle *h = cublas_find(handle);
 
@@ -150,58 +151,6 @@ static cublasStatus_t set(cublasHandle_t handle, int value, size_t field, int la
 		return CUBLAS_STATUS_INVALID_VALUE;
 	*(int *)((char *)&h->state + field) = value;
 	return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t hand_cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode)
-{
-	return get(handle, mode, offsetof(struct cublas_state, pointer_mode));
-}
-
-cublasStatus_t hand_cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode)
-{
-	return set(handle, mode, offsetof(struct cublas_state, pointer_mode),
-		CUBLAS_POINTER_MODE_DEVICE);
-}
-
-cublasStatus_t hand_cublasGetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t *mode)
-{
-	return get(handle, mode, offsetof(struct cublas_state, atomics));
-}
-
-cublasStatus_t hand_cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode)
-{
-	return set(handle, mode, offsetof(struct cublas_state, atomics), 1);
-}
-
-cublasStatus_t hand_cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode)
-{
-	return get(handle, mode, offsetof(struct cublas_state, math));
-}
-
-/* A mode in the low four bits, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION above. */
-cublasStatus_t hand_cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
-{
-	return set(handle, mode, offsetof(struct cublas_state, math), 31);
-}
-
-cublasStatus_t hand_cublasGetSmCountTarget(cublasHandle_t handle, int *smCountTarget)
-{
-	return get(handle, smCountTarget, offsetof(struct cublas_state, sm_count));
-}
-
-cublasStatus_t hand_cublasSetSmCountTarget(cublasHandle_t handle, int smCountTarget)
-{
-	return set(handle, smCountTarget, offsetof(struct cublas_state, sm_count), 1 << 16);
-}
-
-const char *hand_cublasGetStatusName(cublasStatus_t status)
-{
-	return cublas_status_name(status);
-}
-
-const char *hand_cublasGetStatusString(cublasStatus_t status)
-{
-	return cublas_status_text(status);
 }
 
 /* Logging of the library is the agent's own affair: its file names mean nothing there. */

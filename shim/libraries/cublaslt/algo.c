@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "shim/libraries/cublaslt/forms.h"
 #include "shim/generated/cublaslt_hand.h"
 #include "protocol/generated/cublaslt_ops.h"
 #include "shim/libraries/cublaslt/cublaslt.h"
@@ -185,7 +186,7 @@ cublasStatus_t hand_cublasLtMatmulAlgoInit(cublasLtHandle_t lightHandle,
 }
 
 /* Lists may be longer than an answer: they come in slices. */
-static cublasStatus_t attribute(uint16_t op, const cublasLtMatmulAlgo_t *algo, int attr,
+cublasStatus_t cublaslt_algo_attribute(uint16_t op, const cublasLtMatmulAlgo_t *algo, int attr,
 	void *buf, size_t room, size_t *written)
 {
 	struct wire_cublasLtMatmulAlgoCapGetAttribute body = {
@@ -220,22 +221,6 @@ static cublasStatus_t attribute(uint16_t op, const cublasLtMatmulAlgo_t *algo, i
 	if (written)
 		*written = reply.head.written;
 	return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t hand_cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo,
-	cublasLtMatmulAlgoCapAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten)
-{
-	return attribute(OP_cublasLtMatmulAlgoCapGetAttribute, algo, attr, buf, sizeInBytes,
-		sizeWritten);
-}
-
-cublasStatus_t hand_cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
-	cublasLtMatmulAlgoConfigAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten)
-{
-	return attribute(OP_cublasLtMatmulAlgoConfigGetAttribute, algo, attr, buf, sizeInBytes,
-		sizeWritten);
 }
 
 cublasStatus_t hand_cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/libraries/cublaslt/forms.h"
 #include "shim/generated/cublaslt_hand.h"
 #include "shim/libraries/cublaslt/cublaslt.h"
 
@@ -107,11 +108,42 @@ static const struct attribute preference_attributes[] = {
 	{0},
 };
 
+#if VCUDA_ABI == 13
+#define EMULATION(NAME, MEMBER)                                                                \
+	FIELD(CUBLASLT_EMULATION_DESC_##NAME, cublaslt_emulation_desc, content.MEMBER)
+static const struct attribute emulation_attributes[] = {
+	EMULATION(STRATEGY, strategy),
+	EMULATION(SPECIAL_VALUES_SUPPORT, special_values),
+	EMULATION(FIXEDPOINT_MANTISSA_CONTROL, mantissa_control),
+	EMULATION(FIXEDPOINT_MAX_MANTISSA_BIT_COUNT, max_bits),
+	EMULATION(FIXEDPOINT_MANTISSA_BIT_OFFSET, bit_offset),
+	EMULATION(FIXEDPOINT_MANTISSA_BIT_COUNT_POINTER, bit_count),
+	{0},
+};
+#endif
+
+static const struct attribute *attributes_of(enum cublaslt_kind kind)
+{
+	static const struct attribute none[] = {{0}};
+
+	switch (kind) {
+	case CUBLASLT_LAYOUT: return layout_attributes;
+	case CUBLASLT_MATMUL: return matmul_attributes;
+	case CUBLASLT_TRANSFORM: return transform_attributes;
+	case CUBLASLT_PREFERENCE: return preference_attributes;
+#if VCUDA_ABI == 13
+	case CUBLASLT_EMULATION: return emulation_attributes;
+#endif
+	default: return none;
+	}
+}
+
 /* The attribute's place in the descriptor; NULL: no descriptor of that kind, or none of those.
  */
-static void *find(const void *desc, enum cublaslt_kind kind, const struct attribute *attributes,
-	int number, size_t *bytes)
+static void *find(const void *desc, enum cublaslt_kind kind, int number, size_t *bytes)
 {
+	const struct attribute *attributes = attributes_of(kind);
+
 	if (!desc || *(const uint64_t *)desc != kind)
 		return NULL;
 	for (; attributes->bytes; attributes++)
@@ -122,11 +154,11 @@ static void *find(const void *desc, enum cublaslt_kind kind, const struct attrib
 	return NULL;
 }
 
-static cublasStatus_t set(void *desc, enum cublaslt_kind kind,
-	const struct attribute *attributes, int number, const void *from, size_t from_bytes)
+cublasStatus_t cublaslt_attribute_set(
+	void *desc, enum cublaslt_kind kind, int number, const void *from, size_t from_bytes)
 {
 	size_t bytes = 0;
-	void *at = find(desc, kind, attributes, number, &bytes);
+	void *at = find(desc, kind, number, &bytes);
 
 	if (!at || !from || from_bytes != bytes)
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -134,12 +166,11 @@ static cublasStatus_t set(void *desc, enum cublaslt_kind kind,
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t get(const void *desc, enum cublaslt_kind kind,
-	const struct attribute *attributes, int number, void *to, size_t to_bytes,
-	size_t *written)
+cublasStatus_t cublaslt_attribute_get(const void *desc, enum cublaslt_kind kind, int number,
+	void *to, size_t to_bytes, size_t *written)
 {
 	size_t bytes = 0;
-	const void *at = find(desc, kind, attributes, number, &bytes);
+	const void *at = find(desc, kind, number, &bytes);
 
 	if (!at || (to_bytes ? !to || to_bytes != bytes : !written))
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -184,26 +215,6 @@ cublasStatus_t hand_cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout
 		*matLayout, sizeof(**matLayout), type, rows, cols, ld);
 }
 
-cublasStatus_t hand_cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t matLayout)
-{
-	free(matLayout);
-	return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t hand_cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t matLayout,
-	cublasLtMatrixLayoutAttribute_t attr, const void *buf, size_t sizeInBytes)
-{
-	return set(matLayout, CUBLASLT_LAYOUT, layout_attributes, attr, buf, sizeInBytes);
-}
-
-cublasStatus_t hand_cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t matLayout,
-	cublasLtMatrixLayoutAttribute_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten)
-{
-	return get(matLayout, CUBLASLT_LAYOUT, layout_attributes, attr, buf, sizeInBytes,
-		sizeWritten);
-}
-
 const struct cublaslt_layout_desc *cublaslt_layout_of(cublasLtMatrixLayout_t layout)
 {
 	const struct cublaslt_layout_desc *desc = (const void *)layout;
@@ -246,25 +257,6 @@ cublasStatus_t hand_cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *matmulDesc,
 		*matmulDesc, sizeof(**matmulDesc), computeType, scaleType);
 }
 
-cublasStatus_t hand_cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t matmulDesc)
-{
-	free(matmulDesc);
-	return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t hand_cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t matmulDesc,
-	cublasLtMatmulDescAttributes_t attr, const void *buf, size_t sizeInBytes)
-{
-	return set(matmulDesc, CUBLASLT_MATMUL, matmul_attributes, attr, buf, sizeInBytes);
-}
-
-cublasStatus_t hand_cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t matmulDesc,
-	cublasLtMatmulDescAttributes_t attr, void *buf, size_t sizeInBytes, size_t *sizeWritten)
-{
-	return get(matmulDesc, CUBLASLT_MATMUL, matmul_attributes, attr, buf, sizeInBytes,
-		sizeWritten);
-}
-
 const struct cublaslt_matmul_desc *cublaslt_matmul_of(cublasLtMatmulDesc_t matmulDesc)
 {
 	const struct cublaslt_matmul_desc *desc = (const void *)matmulDesc;
@@ -298,30 +290,6 @@ cublasStatus_t hand_cublasLtMatrixTransformDescCreate(
 		return CUBLAS_STATUS_ALLOC_FAILED;
 	return hand_cublasLtMatrixTransformDescInit_internal(
 		*transformDesc, sizeof(**transformDesc), scaleType);
-}
-
-cublasStatus_t hand_cublasLtMatrixTransformDescDestroy(
-	cublasLtMatrixTransformDesc_t transformDesc)
-{
-	free(transformDesc);
-	return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t hand_cublasLtMatrixTransformDescSetAttribute(
-	cublasLtMatrixTransformDesc_t transformDesc,
-	cublasLtMatrixTransformDescAttributes_t attr, const void *buf, size_t sizeInBytes)
-{
-	return set(transformDesc, CUBLASLT_TRANSFORM, transform_attributes, attr, buf,
-		sizeInBytes);
-}
-
-cublasStatus_t hand_cublasLtMatrixTransformDescGetAttribute(
-	cublasLtMatrixTransformDesc_t transformDesc,
-	cublasLtMatrixTransformDescAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten)
-{
-	return get(transformDesc, CUBLASLT_TRANSFORM, transform_attributes, attr, buf,
-		sizeInBytes, sizeWritten);
 }
 
 const struct cublaslt_transform_desc *cublaslt_transform_of(
@@ -358,26 +326,6 @@ cublasStatus_t hand_cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p
 	return hand_cublasLtMatmulPreferenceInit_internal(*pref, sizeof(**pref));
 }
 
-cublasStatus_t hand_cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t pref)
-{
-	free(pref);
-	return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t hand_cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t pref,
-	cublasLtMatmulPreferenceAttributes_t attr, const void *buf, size_t sizeInBytes)
-{
-	return set(pref, CUBLASLT_PREFERENCE, preference_attributes, attr, buf, sizeInBytes);
-}
-
-cublasStatus_t hand_cublasLtMatmulPreferenceGetAttribute(cublasLtMatmulPreference_t pref,
-	cublasLtMatmulPreferenceAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten)
-{
-	return get(pref, CUBLASLT_PREFERENCE, preference_attributes, attr, buf, sizeInBytes,
-		sizeWritten);
-}
-
 const struct cublaslt_preference_desc *cublaslt_preference_of(cublasLtMatmulPreference_t pref)
 {
 	const struct cublaslt_preference_desc *desc = (const void *)pref;
@@ -388,17 +336,6 @@ const struct cublaslt_preference_desc *cublaslt_preference_of(cublasLtMatmulPref
 /* ---- emulation ---- */
 
 #if VCUDA_ABI == 13
-#define EMULATION(NAME, MEMBER)                                                                \
-	FIELD(CUBLASLT_EMULATION_DESC_##NAME, cublaslt_emulation_desc, content.MEMBER)
-static const struct attribute emulation_attributes[] = {
-	EMULATION(STRATEGY, strategy),
-	EMULATION(SPECIAL_VALUES_SUPPORT, special_values),
-	EMULATION(FIXEDPOINT_MANTISSA_CONTROL, mantissa_control),
-	EMULATION(FIXEDPOINT_MAX_MANTISSA_BIT_COUNT, max_bits),
-	EMULATION(FIXEDPOINT_MANTISSA_BIT_OFFSET, bit_offset),
-	EMULATION(FIXEDPOINT_MANTISSA_BIT_COUNT_POINTER, bit_count),
-	{0},
-};
 
 cublasStatus_t hand_cublasLtEmulationDescInit_internal(
 	cublasLtEmulationDesc_t emulationDesc, size_t size)
@@ -424,24 +361,4 @@ cublasStatus_t hand_cublasLtEmulationDescCreate(cublasLtEmulationDesc_t *emulati
 	return hand_cublasLtEmulationDescInit_internal(*emulationDesc, sizeof(**emulationDesc));
 }
 
-cublasStatus_t hand_cublasLtEmulationDescDestroy(cublasLtEmulationDesc_t emulationDesc)
-{
-	free(emulationDesc);
-	return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t hand_cublasLtEmulationDescSetAttribute(cublasLtEmulationDesc_t emulationDesc,
-	cublasLtEmulationDescAttributes_t attr, const void *buf, size_t sizeInBytes)
-{
-	return set(emulationDesc, CUBLASLT_EMULATION, emulation_attributes, attr, buf,
-		sizeInBytes);
-}
-
-cublasStatus_t hand_cublasLtEmulationDescGetAttribute(cublasLtEmulationDesc_t emulationDesc,
-	cublasLtEmulationDescAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten)
-{
-	return get(emulationDesc, CUBLASLT_EMULATION, emulation_attributes, attr, buf,
-		sizeInBytes, sizeWritten);
-}
 #endif

@@ -107,16 +107,6 @@ cublasStatus_t hand_cublasLtGetProperty(libraryPropertyType type, int *value)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-const char *hand_cublasLtGetStatusName(cublasStatus_t status)
-{
-	return cublas_status_name(status);
-}
-
-const char *hand_cublasLtGetStatusString(cublasStatus_t status)
-{
-	return cublas_status_text(status);
-}
-
 /* The library's own cache of heuristics, on the agent; the front's is beside it. */
 cublasStatus_t hand_cublasLtHeuristicsCacheGetCapacity(size_t *capacity)
 {

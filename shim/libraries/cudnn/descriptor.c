@@ -92,28 +92,3 @@ uint32_t cudnn_label_count(cudnnTensorDescriptor_t probabilities, const int *len
 		sum += lengths[i] > 0 ? (uint32_t)lengths[i] : 0;
 	return sum < CUDNN_PLAIN_MAX ? (uint32_t)sum : CUDNN_PLAIN_MAX;
 }
-
-#define CREATE_AND_DESTROY(name, KIND)                                                         \
-	cudnnStatus_t hand_cudnnCreate##name(cudnn##name##_t *made)                            \
-	{                                                                                      \
-		return cudnn_descriptor_new((void **)made, KIND);                              \
-	}                                                                                      \
-	cudnnStatus_t hand_cudnnDestroy##name(cudnn##name##_t gone)                            \
-	{                                                                                      \
-		return cudnn_descriptor_free(gone, KIND);                                      \
-	}
-
-CREATE_AND_DESTROY(TensorDescriptor, CUDNN_KIND_TENSOR)
-CREATE_AND_DESTROY(FilterDescriptor, CUDNN_KIND_FILTER)
-CREATE_AND_DESTROY(ConvolutionDescriptor, CUDNN_KIND_CONVOLUTION)
-CREATE_AND_DESTROY(PoolingDescriptor, CUDNN_KIND_POOLING)
-CREATE_AND_DESTROY(ActivationDescriptor, CUDNN_KIND_ACTIVATION)
-CREATE_AND_DESTROY(LRNDescriptor, CUDNN_KIND_LRN)
-CREATE_AND_DESTROY(SpatialTransformerDescriptor, CUDNN_KIND_SPATIAL)
-CREATE_AND_DESTROY(OpTensorDescriptor, CUDNN_KIND_OP_TENSOR)
-CREATE_AND_DESTROY(ReduceTensorDescriptor, CUDNN_KIND_REDUCE)
-CREATE_AND_DESTROY(CTCLossDescriptor, CUDNN_KIND_CTC)
-CREATE_AND_DESTROY(TensorTransformDescriptor, CUDNN_KIND_TRANSFORM)
-CREATE_AND_DESTROY(DropoutDescriptor, CUDNN_KIND_DROPOUT)
-CREATE_AND_DESTROY(RNNDescriptor, CUDNN_KIND_RNN)
-CREATE_AND_DESTROY(RNNDataDescriptor, CUDNN_KIND_RNN_DATA)

@@ -5,12 +5,13 @@
  */
 #include <string.h>
 
+#include "shim/libraries/cudnn/forms.h"
 #include "shim/generated/cuda_calls.h"
 #include "shim/generated/cudnn_hand.h"
 #include "protocol/generated/cudnn_ops.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
-static cudnnStatus_t keep(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle,
+cudnnStatus_t cudnn_dropout_keep(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle,
 	float dropout, const void *states, size_t bytes, unsigned long long seed)
 {
 	struct cudnn_descriptor *d = cudnn_descriptor_of(dropoutDesc, CUDNN_KIND_DROPOUT);
@@ -37,8 +38,8 @@ cudnnStatus_t hand_cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDes
 {
 	struct cudnn_call call;
 	struct cudnn_reply reply;
-	cudnnStatus_t status =
-		keep(dropoutDesc, handle, dropout, states, stateSizeInBytes, seed);
+	cudnnStatus_t status = cudnn_dropout_keep(
+		dropoutDesc, handle, dropout, states, stateSizeInBytes, seed);
 
 	if (status || !states)
 		return status;
@@ -48,13 +49,6 @@ cudnnStatus_t hand_cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDes
 	if (status) /* not set, then */
 		cudnn_descriptor_of(dropoutDesc, CUDNN_KIND_DROPOUT)->words = 0;
 	return status;
-}
-
-cudnnStatus_t hand_cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc,
-	cudnnHandle_t handle, float dropout, void *states, size_t stateSizeInBytes,
-	unsigned long long seed)
-{
-	return keep(dropoutDesc, handle, dropout, states, stateSizeInBytes, seed);
 }
 
 cudnnStatus_t hand_cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc,

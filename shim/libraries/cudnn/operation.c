@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "shim/libraries/cudnn/forms.h"
 #include "shim/generated/cudnn_hand.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
@@ -200,7 +201,7 @@ cudnnStatus_t hand_cudnnGetReduceTensorDescriptor(
 
 /* --- CTC losses --------------------------------------------------------------------------- */
 
-static cudnnStatus_t set_ctc(cudnnCTCLossDescriptor_t ctc, enum cudnn_ctc_form form,
+cudnnStatus_t cudnn_ctc_set(cudnnCTCLossDescriptor_t ctc, enum cudnn_ctc_form form,
 	cudnnDataType_t type, int normalization, int gradient, int longest)
 {
 	struct cudnn_descriptor *d = cudnn_descriptor_of(ctc, CUDNN_KIND_CTC);
@@ -218,36 +219,7 @@ static cudnnStatus_t set_ctc(cudnnCTCLossDescriptor_t ctc, enum cudnn_ctc_form f
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t hand_cudnnSetCTCLossDescriptor(
-	cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType)
-{
-	return set_ctc(ctcLossDesc, CUDNN_CTC_PLAIN, compType, CUDNN_LOSS_NORMALIZATION_NONE,
-		CUDNN_NOT_PROPAGATE_NAN, 0);
-}
-
-cudnnStatus_t hand_cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctcLossDesc,
-	cudnnDataType_t compType, cudnnLossNormalizationMode_t normMode,
-	cudnnNanPropagation_t gradMode)
-{
-	return set_ctc(ctcLossDesc, CUDNN_CTC_EX, compType, normMode, gradMode, 0);
-}
-
-cudnnStatus_t hand_cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctcLossDesc,
-	cudnnDataType_t compType, cudnnLossNormalizationMode_t normMode,
-	cudnnNanPropagation_t gradMode, int maxLabelLength)
-{
-	return set_ctc(ctcLossDesc, CUDNN_CTC_V8, compType, normMode, gradMode, maxLabelLength);
-}
-
-cudnnStatus_t hand_cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctcLossDesc,
-	cudnnDataType_t compType, cudnnLossNormalizationMode_t normMode,
-	cudnnCTCGradMode_t ctcGradMode, int maxLabelLength)
-{
-	return set_ctc(
-		ctcLossDesc, CUDNN_CTC_V9, compType, normMode, ctcGradMode, maxLabelLength);
-}
-
-static cudnnStatus_t get_ctc(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t *type,
+cudnnStatus_t cudnn_ctc_get(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t *type,
 	int *normalization, int *gradient, int *longest)
 {
 	const struct cudnn_descriptor *d = cudnn_set_of(ctc, CUDNN_KIND_CTC);
@@ -259,33 +231,6 @@ static cudnnStatus_t get_ctc(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t *type
 	get_int(d->word[3], gradient);
 	get_int(d->word[4], longest);
 	return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t hand_cudnnGetCTCLossDescriptor(
-	cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t *compType)
-{
-	return get_ctc(ctcLossDesc, compType, NULL, NULL, NULL);
-}
-
-cudnnStatus_t hand_cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctcLossDesc,
-	cudnnDataType_t *compType, cudnnLossNormalizationMode_t *normMode,
-	cudnnNanPropagation_t *gradMode)
-{
-	return get_ctc(ctcLossDesc, compType, normMode, gradMode, NULL);
-}
-
-cudnnStatus_t hand_cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctcLossDesc,
-	cudnnDataType_t *compType, cudnnLossNormalizationMode_t *normMode,
-	cudnnNanPropagation_t *gradMode, int *maxLabelLength)
-{
-	return get_ctc(ctcLossDesc, compType, normMode, gradMode, maxLabelLength);
-}
-
-cudnnStatus_t hand_cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctcLossDesc,
-	cudnnDataType_t *compType, cudnnLossNormalizationMode_t *normMode,
-	cudnnCTCGradMode_t *ctcGradMode, int *maxLabelLength)
-{
-	return get_ctc(ctcLossDesc, compType, normMode, ctcGradMode, maxLabelLength);
 }
 
 /* --- shapes that are derived -------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/libraries/cudnn/forms.h"
 #include "shim/generated/cuda_calls.h"
 #include "shim/generated/cudnn_hand.h"
 #include "protocol/generated/cudnn_ops.h"
@@ -166,7 +167,7 @@ cudnnStatus_t hand_cudnnGetRNNDescriptor_v6(cudnnHandle_t handle, cudnnRNNDescri
 }
 
 /* Where in struct cudnn_rnn_words. */
-static cudnnStatus_t set_word(cudnnRNNDescriptor_t rnn, size_t at, uint32_t value)
+cudnnStatus_t cudnn_rnn_set(cudnnRNNDescriptor_t rnn, size_t at, uint32_t value)
 {
 	struct cudnn_descriptor *d = cudnn_descriptor_of(rnn, CUDNN_KIND_RNN);
 
@@ -176,7 +177,7 @@ static cudnnStatus_t set_word(cudnnRNNDescriptor_t rnn, size_t at, uint32_t valu
 	return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t get_word(cudnnRNNDescriptor_t rnn, size_t at, void *value)
+cudnnStatus_t cudnn_rnn_get(cudnnRNNDescriptor_t rnn, size_t at, void *value)
 {
 	const struct cudnn_descriptor *d = cudnn_set_of(rnn, CUDNN_KIND_RNN);
 
@@ -186,40 +187,6 @@ static cudnnStatus_t get_word(cudnnRNNDescriptor_t rnn, size_t at, void *value)
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t hand_cudnnSetRNNMatrixMathType(
-	cudnnRNNDescriptor_t rnnDesc, cudnnMathType_t mType)
-{
-	return set_word(rnnDesc, offsetof(struct cudnn_rnn_words, math), (uint32_t)mType);
-}
-
-cudnnStatus_t hand_cudnnGetRNNMatrixMathType(
-	cudnnRNNDescriptor_t rnnDesc, cudnnMathType_t *mType)
-{
-	return get_word(rnnDesc, offsetof(struct cudnn_rnn_words, math), mType);
-}
-
-cudnnStatus_t hand_cudnnSetRNNBiasMode(
-	cudnnRNNDescriptor_t rnnDesc, cudnnRNNBiasMode_t biasMode)
-{
-	return set_word(rnnDesc, offsetof(struct cudnn_rnn_words, bias), (uint32_t)biasMode);
-}
-
-cudnnStatus_t hand_cudnnGetRNNBiasMode(
-	cudnnRNNDescriptor_t rnnDesc, cudnnRNNBiasMode_t *biasMode)
-{
-	return get_word(rnnDesc, offsetof(struct cudnn_rnn_words, bias), biasMode);
-}
-
-cudnnStatus_t hand_cudnnSetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned paddingMode)
-{
-	return set_word(rnnDesc, offsetof(struct cudnn_rnn_words, padding), paddingMode);
-}
-
-cudnnStatus_t hand_cudnnGetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned *paddingMode)
-{
-	return get_word(rnnDesc, offsetof(struct cudnn_rnn_words, padding), paddingMode);
-}
-
 cudnnStatus_t hand_cudnnSetRNNProjectionLayers(cudnnHandle_t handle,
 	cudnnRNNDescriptor_t rnnDesc, const int recProjSize, const int outProjSize)
 {
@@ -227,11 +194,12 @@ cudnnStatus_t hand_cudnnSetRNNProjectionLayers(cudnnHandle_t handle,
 
 	if (!cudnn_find(handle) || recProjSize < 0 || outProjSize < 0)
 		return bad("no handle of cuDNN, or a size below 0");
-	status = set_word(
+	status = cudnn_rnn_set(
 		rnnDesc, offsetof(struct cudnn_rnn_words, projection), (uint32_t)recProjSize);
 	if (!status)
-		status = set_word(rnnDesc, offsetof(struct cudnn_rnn_words, out_projection),
-			(uint32_t)outProjSize);
+		status =
+			cudnn_rnn_set(rnnDesc, offsetof(struct cudnn_rnn_words, out_projection),
+				(uint32_t)outProjSize);
 	return status;
 }
 
@@ -242,9 +210,10 @@ cudnnStatus_t hand_cudnnGetRNNProjectionLayers(cudnnHandle_t handle,
 
 	if (!cudnn_find(handle))
 		return bad("no handle of cuDNN");
-	status = get_word(rnnDesc, offsetof(struct cudnn_rnn_words, projection), recProjSize);
+	status = cudnn_rnn_get(
+		rnnDesc, offsetof(struct cudnn_rnn_words, projection), recProjSize);
 	if (!status)
-		status = get_word(
+		status = cudnn_rnn_get(
 			rnnDesc, offsetof(struct cudnn_rnn_words, out_projection), outProjSize);
 	return status;
 }
@@ -263,13 +232,6 @@ cudnnStatus_t hand_cudnnRNNSetClip_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClip
 	memcpy(words.right, &rclip, sizeof(rclip));
 	store(d, &words);
 	return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t hand_cudnnRNNSetClip_v9(
-	cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode, double lclip, double rclip)
-{
-	return hand_cudnnRNNSetClip_v8(
-		rnnDesc, clipMode, CUDNN_NOT_PROPAGATE_NAN, lclip, rclip);
 }
 
 cudnnStatus_t hand_cudnnRNNSetClip(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
@@ -301,12 +263,6 @@ cudnnStatus_t hand_cudnnRNNGetClip_v8(cudnnRNNDescriptor_t rnnDesc,
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t hand_cudnnRNNGetClip_v9(cudnnRNNDescriptor_t rnnDesc,
-	cudnnRNNClipMode_t *clipMode, double *lclip, double *rclip)
-{
-	return hand_cudnnRNNGetClip_v8(rnnDesc, clipMode, NULL, lclip, rclip);
-}
-
 cudnnStatus_t hand_cudnnRNNGetClip(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 	cudnnRNNClipMode_t *clipMode, cudnnNanPropagation_t *clipNanOpt, double *lclip,
 	double *rclip)
@@ -322,7 +278,8 @@ cudnnStatus_t hand_cudnnBuildRNNDynamic(
 {
 	if (!cudnn_find(handle) || miniBatch <= 0)
 		return bad("no handle of cuDNN, or no minibatch");
-	return set_word(rnnDesc, offsetof(struct cudnn_rnn_words, built), (uint32_t)miniBatch);
+	return cudnn_rnn_set(
+		rnnDesc, offsetof(struct cudnn_rnn_words, built), (uint32_t)miniBatch);
 }
 
 /* --- sequences ---------------------------------------------------------------------------- */
@@ -428,7 +385,7 @@ cudnnStatus_t hand_cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescrip
 	return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t layer(uint16_t op, cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
+cudnnStatus_t cudnn_rnn_layer(uint16_t op, cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 	int pseudoLayer, cudnnTensorDescriptor_t xDesc, cudnnFilterDescriptor_t wDesc,
 	const void *w, int linLayerID, cudnnFilterDescriptor_t desc, void **address)
 {
@@ -446,22 +403,4 @@ static cudnnStatus_t layer(uint16_t op, cudnnHandle_t handle, cudnnRNNDescriptor
 		return call.status;
 	place(&reply.out[0], &reply.out[2], w, desc, CUDNN_KIND_FILTER, address);
 	return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t hand_cudnnGetRNNLinLayerMatrixParams(cudnnHandle_t handle,
-	const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
-	const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc, const void *w,
-	const int linLayerID, cudnnFilterDescriptor_t linLayerMatDesc, void **linLayerMat)
-{
-	return layer(OP_cudnnGetRNNLinLayerMatrixParams, handle, rnnDesc, pseudoLayer, xDesc,
-		wDesc, w, linLayerID, linLayerMatDesc, linLayerMat);
-}
-
-cudnnStatus_t hand_cudnnGetRNNLinLayerBiasParams(cudnnHandle_t handle,
-	const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
-	const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc, const void *w,
-	const int linLayerID, cudnnFilterDescriptor_t linLayerBiasDesc, void **linLayerBias)
-{
-	return layer(OP_cudnnGetRNNLinLayerBiasParams, handle, rnnDesc, pseudoLayer, xDesc,
-		wDesc, w, linLayerID, linLayerBiasDesc, linLayerBias);
 }

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "shim/libraries/cudnn/forms.h"
 #include "shim/generated/cudnn_hand.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
@@ -15,7 +16,7 @@ static cudnnStatus_t bad(const char *text)
 }
 
 /* A tensor's words: type, format or CUDNN_BY_STRIDES, n, dims, strides. */
-static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type,
+cudnnStatus_t cudnn_tensor_set(cudnnTensorDescriptor_t tensor, cudnnDataType_t type,
 	uint32_t format, int n, const int *dims, const int *strides)
 {
 	struct cudnn_descriptor *d = cudnn_descriptor_of(tensor, CUDNN_KIND_TENSOR);
@@ -63,12 +64,6 @@ static cudnnStatus_t packed(cudnnTensorFormat_t format, int n, const int *dims, 
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t hand_cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc,
-	cudnnDataType_t dataType, int nbDims, const int dimA[], const int strideA[])
-{
-	return set_tensor(tensorDesc, dataType, CUDNN_BY_STRIDES, nbDims, dimA, strideA);
-}
-
 cudnnStatus_t hand_cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc,
 	cudnnTensorFormat_t format, cudnnDataType_t dataType, int nbDims, const int dimA[])
 {
@@ -80,7 +75,7 @@ cudnnStatus_t hand_cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDe
 	status = packed(format, nbDims, dimA, strides);
 	if (status)
 		return status;
-	return set_tensor(tensorDesc, dataType, (uint32_t)format, nbDims, dimA, strides);
+	return cudnn_tensor_set(tensorDesc, dataType, (uint32_t)format, nbDims, dimA, strides);
 }
 
 cudnnStatus_t hand_cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc,
@@ -98,7 +93,7 @@ cudnnStatus_t hand_cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDe
 	const int dims[] = {n, c, h, w};
 	const int strides[] = {nStride, cStride, hStride, wStride};
 
-	return set_tensor(tensorDesc, dataType, CUDNN_BY_STRIDES, 4, dims, strides);
+	return cudnn_tensor_set(tensorDesc, dataType, CUDNN_BY_STRIDES, 4, dims, strides);
 }
 
 cudnnStatus_t hand_cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensorDesc,

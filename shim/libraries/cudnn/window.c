@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "shim/libraries/cudnn/forms.h"
 #include "shim/generated/cudnn_hand.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
@@ -17,8 +18,6 @@ static cudnnStatus_t bad(const char *text)
 
 /* --- convolution: mode, compute type, math type, groups, reorder, n, pads, strides, dilations
  */
-
-enum { MODE, COMPUTE, MATH, GROUPS, REORDER, COUNT, ARRAYS };
 
 static struct cudnn_descriptor *convolution_of(const void *descriptor)
 {
@@ -41,15 +40,15 @@ cudnnStatus_t hand_cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t 
 	for (int i = 0; i < arrayLength; i++)
 		if (padA[i] < 0 || filterStrideA[i] <= 0 || dilationA[i] <= 0)
 			return bad("a pad below 0, or a stride or dilation below 1");
-	if (!d->word[GROUPS]) /* what has setters of its own stays */
-		d->word[GROUPS] = 1;
-	d->word[MODE] = (uint32_t)mode;
-	d->word[COMPUTE] = (uint32_t)computeType;
-	d->word[COUNT] = n;
-	memcpy(d->word + ARRAYS, padA, n * 4);
-	memcpy(d->word + ARRAYS + n, filterStrideA, n * 4);
-	memcpy(d->word + ARRAYS + 2 * n, dilationA, n * 4);
-	d->words = (uint16_t)(ARRAYS + 3 * n);
+	if (!d->word[CONVOLUTION_GROUPS]) /* what has setters of its own stays */
+		d->word[CONVOLUTION_GROUPS] = 1;
+	d->word[CONVOLUTION_MODE] = (uint32_t)mode;
+	d->word[CONVOLUTION_COMPUTE] = (uint32_t)computeType;
+	d->word[CONVOLUTION_COUNT] = n;
+	memcpy(d->word + CONVOLUTION_ARRAYS, padA, n * 4);
+	memcpy(d->word + CONVOLUTION_ARRAYS + n, filterStrideA, n * 4);
+	memcpy(d->word + CONVOLUTION_ARRAYS + 2 * n, dilationA, n * 4);
+	d->words = (uint16_t)(CONVOLUTION_ARRAYS + 3 * n);
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -75,16 +74,16 @@ cudnnStatus_t hand_cudnnGetConvolutionNdDescriptor(const cudnnConvolutionDescrip
 
 	if (!d || !d->words || arrayLengthRequested < 0)
 		return bad("no convolution descriptor that was set");
-	n = d->word[COUNT];
+	n = d->word[CONVOLUTION_COUNT];
 	if (arrayLength)
 		*arrayLength = (int)n;
 	if (mode)
-		*mode = (int)d->word[MODE];
+		*mode = (int)d->word[CONVOLUTION_MODE];
 	if (computeType)
-		*computeType = (int)d->word[COMPUTE];
+		*computeType = (int)d->word[CONVOLUTION_COMPUTE];
 	for (uint32_t a = 0; a < 3; a++)
 		for (uint32_t i = 0; to[a] && i < n && i < (uint32_t)arrayLengthRequested; i++)
-			to[a][i] = (int)d->word[ARRAYS + a * n + i];
+			to[a][i] = (int)d->word[CONVOLUTION_ARRAYS + a * n + i];
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -95,16 +94,16 @@ cudnnStatus_t hand_cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescrip
 	const struct cudnn_descriptor *d = convolution_of(convDesc);
 	int *const to[] = {pad_h, pad_w, u, v, dilation_h, dilation_w};
 
-	if (!d || !d->words || d->word[COUNT] != 2)
+	if (!d || !d->words || d->word[CONVOLUTION_COUNT] != 2)
 		return bad("no convolution descriptor in two dimensions");
 	for (int i = 0; i < 6; i++)
 		if (to[i])
-			*to[i] = (int)d->word[ARRAYS + i];
+			*to[i] = (int)d->word[CONVOLUTION_ARRAYS + i];
 	return hand_cudnnGetConvolutionNdDescriptor(
 		convDesc, 0, NULL, NULL, NULL, NULL, mode, computeType);
 }
 
-static cudnnStatus_t set_word(const void *descriptor, unsigned at, int value, int least)
+cudnnStatus_t cudnn_convolution_set(const void *descriptor, unsigned at, int value, int least)
 {
 	struct cudnn_descriptor *d = convolution_of(descriptor);
 
@@ -114,7 +113,7 @@ static cudnnStatus_t set_word(const void *descriptor, unsigned at, int value, in
 	return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t get_word(const void *descriptor, unsigned at, int *value)
+cudnnStatus_t cudnn_convolution_get(const void *descriptor, unsigned at, int *value)
 {
 	const struct cudnn_descriptor *d = convolution_of(descriptor);
 
@@ -122,42 +121,6 @@ static cudnnStatus_t get_word(const void *descriptor, unsigned at, int *value)
 		return bad("no convolution descriptor, or nowhere to put the value");
 	*value = (int)d->word[at];
 	return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t hand_cudnnSetConvolutionMathType(
-	cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t mathType)
-{
-	return set_word(convDesc, MATH, mathType, 0);
-}
-
-cudnnStatus_t hand_cudnnGetConvolutionMathType(
-	cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t *mathType)
-{
-	return get_word(convDesc, MATH, mathType);
-}
-
-cudnnStatus_t hand_cudnnSetConvolutionGroupCount(
-	cudnnConvolutionDescriptor_t convDesc, int groupCount)
-{
-	return set_word(convDesc, GROUPS, groupCount, 1);
-}
-
-cudnnStatus_t hand_cudnnGetConvolutionGroupCount(
-	cudnnConvolutionDescriptor_t convDesc, int *groupCount)
-{
-	return get_word(convDesc, GROUPS, groupCount);
-}
-
-cudnnStatus_t hand_cudnnSetConvolutionReorderType(
-	cudnnConvolutionDescriptor_t convDesc, cudnnReorderType_t reorderType)
-{
-	return set_word(convDesc, REORDER, reorderType, 0);
-}
-
-cudnnStatus_t hand_cudnnGetConvolutionReorderType(
-	cudnnConvolutionDescriptor_t convDesc, cudnnReorderType_t *reorderType)
-{
-	return get_word(convDesc, REORDER, reorderType);
 }
 
 cudnnStatus_t hand_cudnnGetConvolutionNdForwardOutputDim(
@@ -172,15 +135,16 @@ cudnnStatus_t hand_cudnnGetConvolutionNdForwardOutputDim(
 
 	if (!d || !d->words || !x || !w || !tensorOuputDimA)
 		return bad("a descriptor that was never set");
-	n = d->word[COUNT];
+	n = d->word[CONVOLUTION_COUNT];
 	if (x->word[2] != n + 2 || w->word[2] != n + 2 || nbDims != (int)n + 2 ||
-		(uint64_t)w->word[4] * d->word[GROUPS] != x->word[4])
+		(uint64_t)w->word[4] * d->word[CONVOLUTION_GROUPS] != x->word[4])
 		return bad("shapes that do not go together");
 	tensorOuputDimA[0] = (int)x->word[3];
 	tensorOuputDimA[1] = (int)w->word[3];
 	for (uint32_t i = 0; i < n; i++) {
-		int64_t pad = d->word[ARRAYS + i], stride = d->word[ARRAYS + n + i];
-		int64_t dilation = d->word[ARRAYS + 2 * n + i];
+		int64_t pad = d->word[CONVOLUTION_ARRAYS + i],
+			stride = d->word[CONVOLUTION_ARRAYS + n + i];
+		int64_t dilation = d->word[CONVOLUTION_ARRAYS + 2 * n + i];
 		int64_t window = ((int64_t)w->word[5 + i] - 1) * dilation + 1;
 		int64_t room = (int64_t)x->word[5 + i] + 2 * pad - window;
 
