@@ -72,7 +72,7 @@ def request_fields(api, entry):
     for p in entry.params:
         if p.mark in ("scalar", "result", "inout"):
             rest.append(Field(p.name, "uint64_t", 8 * words(p), 8, f"[{words(p)}]",
-                              f"{p.mark}, {p.size} bytes"))
+                              p.mark))
         elif p.mark == "device":
             rest.append(Field(p.name, "uint64_t", 8, 8))
     return key, rest
@@ -104,15 +104,24 @@ def ops_header(api, family):
 def wire_header(api, family):
     out = text.head(
         f"Bodies and replies of {family}.api's frames: the handle's state, what the call is learned\n"
-        "by, then scalars and device addresses.  KEY_NAME: where the second part ends.",
+        "by, then scalars and device addresses.  KEY_NAME: where the second part ends.  A call whose\n"
+        "fields are another's shares its structs.",
         f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_WIRE_H",
         ["<stdint.h>", "", f'"protocol/libraries/{family}.h"'])
+    first = {}
     for e in crossing(api, family):
         if by_hand(e):
             continue
         key, rest = request_fields(api, e)
-        out += f"\n/* {e.verb} {e.op} */\n"
         state = Field("state", f"struct {family}_state", 32, 8)
+        layout = struct("", [state] + key + rest) + struct("", reply_fields(e))
+        model = first.setdefault((layout, key_bytes(e, key)), e.name)
+        if model != e.name:
+            out += f"#define wire_{e.name} wire_{model}\n"
+            out += f"#define wire_{e.name}_reply wire_{model}_reply\n" if reply_fields(e) else ""
+            out += f"#define KEY_{e.name} KEY_{model}\n"
+            continue
+        out += f"\n/* {e.verb} {e.op} */\n"
         out += struct(f"wire_{e.name}", [state] + key + rest)
         out += f"#define KEY_{e.name} {key_bytes(e, key)}u\n"
         if reply_fields(e):

@@ -69,6 +69,8 @@ def structs():
             fields = re.findall(r"^\t((?:struct )?\w+) (\w+)(?:\[(\d+)\])?;(?:\s*/\*(.*?)\*/)?",
                                 body, re.M)
             found[name] = ([(t, f, int(n or 0), c) for t, f, n, c in fields], int(size))
+        for name, model in re.findall(r"#define wire_(\w+) wire_(\w+)", read(path)):
+            found[name] = found[model]
     return found
 
 
