@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cudnn_ops.h"
 

@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	b.segments.at[0] = &b.own;
 	b.segments.arena = b.segments.arena_size = ARENA;
 	memset(&b.page, 0, sizeof(b.page));
-	if (b.bytes && !ring_init(&b.ring, &b.page, b.bytes, SIZE, &b.segments))
+	if (b.bytes && !ring_consumer_init(&b.ring, &b.page, b.bytes, SIZE, &b.segments))
 		run(&b, data, n);
 	ring_fini(&b.ring);
 	free(b.bytes);
