@@ -160,8 +160,11 @@ int transport_listen(
 	if (strlen(addresses) >= sizeof(copy))
 		return error_set(error, ENAMETOOLONG, "listen");
 	strcpy(copy, addresses);
-	while (!ret && (address = strsep(&rest, ",")))
-		ret = listen_one(address + strspn(address, " "), listening, error);
+	while (!ret && (address = strsep(&rest, ","))) {
+		address += strspn(address, " ");
+		address[strcspn(address, " ")] = 0;
+		ret = listen_one(address, listening, error);
+	}
 	if (ret < 0)
 		transport_unlisten(listening);
 	return ret;

@@ -15,7 +15,8 @@ static int http_host(const char *addresses, char host[256], struct error *error)
 	char first[256];
 	int ret;
 
-	snprintf(first, sizeof(first), "%.*s", (int)strcspn(addresses, ","), addresses);
+	addresses += strspn(addresses, " ");
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(addresses, ", "), addresses);
 	if (!strstr(first, "://")) { /* a host; "": every address */
 		memcpy(host, first, sizeof(first));
 		return 0;

@@ -363,11 +363,11 @@ static void test_descriptions(void **state)
 static void test_several_addresses(void **state)
 {
 	struct transport_listening listening = {0};
-	char several[100];
+	char several[sizeof(path) + 40];
 	struct error error;
 
 	(void)state;
-	snprintf(several, sizeof(several), "127.0.0.1, %s", path);
+	snprintf(several, sizeof(several), " 127.0.0.1 , %s ", path);
 	assert_int_equal(transport_listen(several, &listening, &error), 0);
 	assert_int_equal(listening.count, 3);
 	assert_string_equal(listening.at[2].transport, "unix");
