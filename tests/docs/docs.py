@@ -8,9 +8,9 @@
 In every document a relative link leads to a file, and its anchor to a heading; and a name in
 backticks that begins with a folder of the repository, or ends like a source file, is there.  In
 docs/ARCHITECTURE.md, CONTRIBUTING.md and the README of a room every path in backticks must be
-there, and every `function()` must stand in a source file.  A test function in parentheses behind
-its file stands in that file.  No comment of a C file names a C file that is gone.  Each room of
-tools/layers.py has a README.
+there, and every `function()` and `NAME_LIKE_THIS` must stand in a source file.  A test function
+in parentheses behind its file stands in that file.  No comment of a C file names a C file that is
+gone.  Each room of tools/layers.py has a README.
 """
 import fnmatch
 import os
@@ -32,6 +32,8 @@ FOREIGN = ("cuda.h", "nvml.h", "cublas_v2.h", "cublasLt.h", "cudnn.h", "cuda_run
 SLASHED = re.compile(r"[\w.*{}-][\w./*{},-]*/[\w./*{},-]*")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 SINGLE = re.compile(r"[\w*-]+(\.[\w-]+)+")
+PLACEHOLDER = re.compile(r"[a-z]_[A-Z]{4,}$")  # serve_NAME
+NAME = re.compile(r"^[A-Za-z]+_\w+$")
 FUNCTION = re.compile(r"(\w+)\(\)")
 
 
@@ -78,8 +80,8 @@ def anchors(text):
 class Documents:
     """TEXTS: {path of a document: its text}; FILES: every path of the repository."""
 
-    def __init__(self, texts, files, functions=(), sources=None):
-        self.texts, self.files, self.functions = texts, set(files), set(functions)
+    def __init__(self, texts, files, words=(), sources=None):
+        self.texts, self.files, self.words = texts, set(files), set(words)
         self.sources = sources or {}
         self.folders = {folder for path in files for folder in parents(path)}
         self.tops = {path.split("/")[0] for path in files if "/" in path}
@@ -129,9 +131,9 @@ class Documents:
                 if not any(fnmatch.fnmatch(known, name) for known in self.names):
                     self.fault(document, number, f"no file has the name {name}")
         if strict:
-            for name in FUNCTION.findall(text):
-                if name not in self.functions:
-                    self.fault(document, number, f"no source file has {name}()")
+            for name in FUNCTION.findall(text) + NAME.findall(text):
+                if name not in self.words and not PLACEHOLDER.search(name):
+                    self.fault(document, number, f"no source file has {name}")
 
     def path(self, document, number, text, strict):
         if text.startswith(MADE) or not (strict or text.split("/")[0] in self.tops):
@@ -204,7 +206,9 @@ def self_test():
         ("docs/A.md", "`tests/NAME.c` `shim/*/NAME.c` `*/engine/ring.c`", None),
         ("docs/ARCHITECTURE.md", "`agent/worker`", "agent/worker"),
         ("docs/ARCHITECTURE.md", "`shim/engine/ring.c:12` `put()`", None),
-        ("docs/ARCHITECTURE.md", "`gone()`", "gone()"),
+        ("docs/ARCHITECTURE.md", "`gone()`", "gone"),
+        ("docs/ARCHITECTURE.md", "`GONE_NAME` `put`", "GONE_NAME"),
+        ("docs/ARCHITECTURE.md", "`serve_NAME` `put`", None),
         ("docs/A.md", "`tests/a.c` (`is_here`, `is_he…`)", None),
         ("docs/A.md", "`tests/a.c` (`is_here`, `gone`)", "no test gone"),
     )
@@ -239,11 +243,13 @@ def main():
              if path and os.path.lexists(os.path.join(TOP, path))]
     code = {path: read(path) for path in files
             if path.endswith((".c", ".h")) and path.split("/")[0] in ROOMS}
-    functions = {name for text in code.values() for name in re.findall(r"(\w+)\(", text)}
+    words = {word for path in files if path.startswith("deploy/helm/") or path.endswith(".api")
+             for word in re.findall(r"\w+", read(path))}
+    words.update(word for text in code.values() for word in re.findall(r"\w+", text))
     texts = {path: read(path) for path in files if path.endswith(".md")}
     tests = {path: read(path) for path in files
              if path.startswith("tests/") and path.endswith((".c", ".py"))}
-    documents = Documents(texts, files, functions, tests)
+    documents = Documents(texts, files, words, tests)
     for document in sorted(texts):
         documents.check(document)
     for path in sorted(code):
