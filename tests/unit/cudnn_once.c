@@ -12,7 +12,9 @@
 
 #include <cmocka.h>
 
+#include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/libraries/cudnn_found.h"
 
