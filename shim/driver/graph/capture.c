@@ -17,16 +17,13 @@
 #include "shim/engine/session.h"
 #include "shim/engine/lock.h"
 
-_Atomic uint32_t capture_open;
-pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(capture, capture_lock, LOCK_CAPTURE);
-static struct capture *captures;
-static uint64_t last_id;
+struct captures captures = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(capture, captures.lock, LOCK_CAPTURE);
 static _Thread_local uint8_t thread_mode __attribute__((tls_model("initial-exec")));
 
 static struct capture *capture_find(uint64_t id)
 {
-	struct capture *c = captures;
+	struct capture *c = captures.first;
 
 	while (c && c->id != id)
 		c = c->next;
@@ -72,7 +69,7 @@ CUresult capture_use(const struct context *context, const struct stream *stream)
 	CUresult status = CUDA_SUCCESS;
 	struct capture *c;
 
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	if (stream && stream->handle) {
 		c = capture_of(stream);
 		if (c && c->invalid)
@@ -84,7 +81,7 @@ CUresult capture_use(const struct context *context, const struct stream *stream)
 			status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 		}
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	return status;
 }
 
@@ -95,11 +92,11 @@ struct graph *capture_graph(uint64_t stream)
 
 	if (!capture_any())
 		return NULL;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	c = capture_of_number(stream);
 	if (c)
 		graph = c->graph;
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	return graph;
 }
 
@@ -110,13 +107,13 @@ CUresult capture_refuse(uint64_t stream)
 
 	if (!capture_any())
 		return CUDA_SUCCESS;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	c = capture_of_number(stream);
 	if (c) {
 		c->invalid = true;
 		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	return status;
 }
 
@@ -126,13 +123,13 @@ CUresult capture_refuse_context(const struct context *context)
 
 	if (!capture_any())
 		return CUDA_SUCCESS;
-	pthread_mutex_lock(&capture_lock);
-	for (struct capture *c = captures; c; c = c->next)
+	pthread_mutex_lock(&captures.lock);
+	for (struct capture *c = captures.first; c; c = c->next)
 		if (c->context == context) {
 			c->invalid = true;
 			status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 		}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	return status;
 }
 
@@ -142,8 +139,8 @@ CUresult capture_unsafe_slow(void)
 
 	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_SUCCESS;
-	pthread_mutex_lock(&capture_lock);
-	for (struct capture *c = captures; c; c = c->next) {
+	pthread_mutex_lock(&captures.lock);
+	for (struct capture *c = captures.first; c; c = c->next) {
 		bool own = pthread_equal(c->thread, pthread_self());
 
 		if (own ? c->mode == CU_STREAM_CAPTURE_MODE_RELAXED
@@ -153,7 +150,7 @@ CUresult capture_unsafe_slow(void)
 		c->invalid = true;
 		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	return status;
 }
 
@@ -166,7 +163,7 @@ bool capture_record(struct event *event, uint64_t stream, bool external)
 	uint64_t id = 0;
 
 	if (capture_any()) {
-		pthread_mutex_lock(&capture_lock);
+		pthread_mutex_lock(&captures.lock);
 		c = capture_of_number(stream);
 		if (c && external) {
 			part = part_new(PART_RECORD);
@@ -180,7 +177,7 @@ bool capture_record(struct event *event, uint64_t stream, bool external)
 		} else if (c) {
 			id = c->id;
 		}
-		pthread_mutex_unlock(&capture_lock);
+		pthread_mutex_unlock(&captures.lock);
 		if (c && external)
 			return true;
 	}
@@ -203,7 +200,7 @@ CUresult capture_wait(struct event *event, uint64_t number, bool external)
 
 	if (!id && !capture_any())
 		return CUDA_SUCCESS;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	theirs = id ? capture_find(id) : NULL;
 	ours = capture_of(stream);
 	if (ours && external) {
@@ -226,7 +223,7 @@ CUresult capture_wait(struct event *event, uint64_t number, bool external)
 	} else {
 		capture_join(theirs, stream);
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	return status;
 }
 
@@ -237,11 +234,11 @@ CUresult capture_event(struct event *event)
 
 	if (!id)
 		return CUDA_SUCCESS;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	c = capture_find(id);
 	if (c)
 		c->invalid = true;
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	return CUDA_ERROR_CAPTURED_EVENT;
 }
 
@@ -259,13 +256,13 @@ static void capture_leave(void *object, void *argument)
 /* With the lock held. Its streams are free again, and the graph is the caller's. */
 static void capture_close(struct capture *c)
 {
-	struct capture **at = &captures;
+	struct capture **at = &captures.first;
 
 	handle_each(KIND_CUstream, capture_leave, c);
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;
-	atomic_fetch_sub(&capture_open, 1);
+	atomic_fetch_sub(&captures.open, 1);
 	c->graph->capturing = false;
 	free(c->tail);
 	free(c->edges);
@@ -279,7 +276,7 @@ void capture_stream_gone(struct stream *stream)
 
 	if (!capture_any())
 		return;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	c = capture_of(stream);
 	if (c && c->origin == stream) {
 		graph = c->existing ? NULL : c->graph;
@@ -287,7 +284,7 @@ void capture_stream_gone(struct stream *stream)
 	} else if (c) {
 		c->invalid = true;
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	if (graph)
 		graph_free(graph);
 }
@@ -298,8 +295,8 @@ void capture_reset(struct context *context)
 
 	if (!capture_any())
 		return;
-	pthread_mutex_lock(&capture_lock);
-	for (struct capture *c = captures, *next; c; c = next) {
+	pthread_mutex_lock(&captures.lock);
+	for (struct capture *c = captures.first, *next; c; c = next) {
 		next = c->next;
 		if (c->context != context)
 			continue;
@@ -308,7 +305,7 @@ void capture_reset(struct context *context)
 		if (graph)
 			graph_free(graph);
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 }
 
 /* ---- the calls ---- */
@@ -359,21 +356,21 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 	c->mode = mode;
 	c->thread = pthread_self();
 	c->existing = existing != NULL;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	if (capture_of(stream) || c->graph->capturing) {
-		pthread_mutex_unlock(&capture_lock);
+		pthread_mutex_unlock(&captures.lock);
 		if (!existing)
 			graph_free(c->graph);
 		free(c);
 		return CUDA_ERROR_ILLEGAL_STATE;
 	}
-	c->id = ++last_id;
+	c->id = ++captures.last_id;
 	c->graph->capturing = true;
-	c->next = captures;
-	captures = c;
+	c->next = captures.first;
+	captures.first = c;
 	stream->capture = c->id;
-	atomic_fetch_add(&capture_open, 1);
-	pthread_mutex_unlock(&capture_lock);
+	atomic_fetch_add(&captures.open, 1);
+	pthread_mutex_unlock(&captures.lock);
 
 	body = shim_begin(&call, OP_vcudaCaptureBegin, sizeof(*body));
 	body->stream = number;
@@ -385,9 +382,9 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 	if (status) {
 		struct graph *graph = existing ? NULL : c->graph;
 
-		pthread_mutex_lock(&capture_lock);
+		pthread_mutex_lock(&captures.lock);
 		capture_close(c);
-		pthread_mutex_unlock(&capture_lock);
+		pthread_mutex_unlock(&captures.lock);
 		if (graph)
 			graph_free(graph);
 	}
@@ -448,11 +445,11 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	if (status)
 		return status;
 	stream = number ? shim_object_of(number, KIND_CUstream) : NULL;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	c = capture_of(stream);
 	status = capture_may_end(c, stream);
 	if (status && status != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
-		pthread_mutex_unlock(&capture_lock);
+		pthread_mutex_unlock(&captures.lock);
 		return status;
 	}
 	fault = status;
@@ -461,7 +458,7 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	if (!fault && c->invalid)
 		fault = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	capture_close(c);
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 
 	body = shim_begin(&call, OP_vcudaCaptureEnd, sizeof(*body));
 	body->stream = number;

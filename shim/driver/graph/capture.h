@@ -9,6 +9,7 @@
 #define VCUDA_SHIM_DRIVER_GRAPH_CAPTURE_H
 
 #include <cuda.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,12 +18,18 @@
 
 struct graph;
 
-/* Captures that are open. 0, as almost always: none of what follows need be asked. */
-extern _Atomic uint32_t capture_open;
+struct capture;
+extern struct captures {
+	pthread_mutex_t lock;
+	/* 0, as almost always: none of what follows need be asked. */
+	_Atomic uint32_t open;
+	struct capture *first;
+	uint64_t last_id;
+} captures;
 static inline bool capture_any(void)
 {
 	return __builtin_expect(
-		atomic_load_explicit(&capture_open, memory_order_acquire) != 0, 0);
+		atomic_load_explicit(&captures.open, memory_order_acquire) != 0, 0);
 }
 
 /* Before work on a stream (NULL or its handle 0: the context's legacy one): INVALIDATED where

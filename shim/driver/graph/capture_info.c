@@ -24,14 +24,14 @@ CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captu
 	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
 	if (!capture_any())
 		return CUDA_SUCCESS;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	c = capture_of_number(number);
 	if (c)
 		*captureStatus = c->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
 					    : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	else if (!number && capture_around_legacy(context_current()))
 		status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	return status;
 }
 
@@ -95,13 +95,13 @@ CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
 	if (status || *captureStatus_out != CU_STREAM_CAPTURE_STATUS_ACTIVE)
 		return status;
 	stream_plain(hStream, &number);
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&captures.lock);
 	c = capture_of_number(number);
 	if (c && id_out)
 		*id_out = c->id;
 	if (c && graph_out)
 		*graph_out = (CUgraph)(uintptr_t)c->graph->handle;
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&captures.lock);
 	if (!c || (!dependencies_out && !numDependencies_out))
 		return CUDA_SUCCESS;
 	status = capture_tail(c, number, &total);

@@ -26,8 +26,6 @@ struct capture {
 	CUgraphEdgeData *edges;
 };
 
-extern pthread_mutex_t capture_lock;
-
 /* With the lock held. The capture that the stream of that number is part of; NULL: none. */
 struct capture *capture_of_number(uint64_t number);
 /* The capture of a stream that the context's legacy stream waits for; NULL: none. */
