@@ -18,15 +18,16 @@ __thread struct runtime_thread runtime_thread
 _Atomic uint32_t runtime_generation;
 _Atomic signed char runtime_counting = -1;
 
-static _Atomic bool ready; /* cuInit has succeeded */
-
-/* Primary contexts retained by us, by ordinal. Written under the lock. */
-static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(primary, primary_lock, LOCK_PRIMARY);
-static _Atomic(CUcontext) primary[RUNTIME_DEVICES];
-/* The device was reset behind a fault: that succeeds, and there is no device for this process
- * any more (seen on an H200 with driver 580). */
-static _Atomic bool reset_behind_fault;
+static struct {
+	_Atomic bool ready; /* cuInit has succeeded */
+	pthread_mutex_t lock;
+	/* Contexts retained by us, by ordinal. Written under the lock. */
+	_Atomic(CUcontext) contexts[RUNTIME_DEVICES];
+	/* The device was reset behind a fault: that succeeds, and there is no device for this
+	 * process any more (seen on an H200 with driver 580). */
+	_Atomic bool reset_behind_fault;
+} primary = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(primary, primary.lock, LOCK_PRIMARY);
 
 /* The driver front counts for both fronts; another driver (the software GPU linked directly)
  * does not have this. */
@@ -108,12 +109,12 @@ cudaError_t runtime_init(void)
 {
 	CUresult status;
 
-	if (likely(atomic_load_explicit(&ready, memory_order_acquire)))
+	if (likely(atomic_load_explicit(&primary.ready, memory_order_acquire)))
 		return cudaSuccess;
 
 	status = cuInit(0);
 	if (status == CUDA_SUCCESS)
-		atomic_store(&ready, true);
+		atomic_store(&primary.ready, true);
 	return runtime_status(status);
 }
 
@@ -136,18 +137,18 @@ cudaError_t runtime_primary(int ordinal, CUcontext *context)
 	if (error)
 		return error;
 
-	*context = atomic_load(&primary[ordinal]);
+	*context = atomic_load(&primary.contexts[ordinal]);
 	if (*context)
 		return cudaSuccess;
 
-	pthread_mutex_lock(&primary_lock);
-	*context = atomic_load(&primary[ordinal]);
+	pthread_mutex_lock(&primary.lock);
+	*context = atomic_load(&primary.contexts[ordinal]);
 	if (!*context) {
 		error = runtime_status(cuDevicePrimaryCtxRetain(context, device));
 		if (!error)
-			atomic_store(&primary[ordinal], *context);
+			atomic_store(&primary.contexts[ordinal], *context);
 	}
-	pthread_mutex_unlock(&primary_lock);
+	pthread_mutex_unlock(&primary.lock);
 	return error;
 }
 
@@ -158,7 +159,7 @@ cudaError_t runtime_bind(int ordinal)
 	CUcontext context;
 	cudaError_t error;
 
-	if (unlikely(atomic_load(&reset_behind_fault)))
+	if (unlikely(atomic_load(&primary.reset_behind_fault)))
 		return cudaErrorDevicesUnavailable;
 	error = runtime_primary(ordinal, &context);
 	if (error)
@@ -222,7 +223,7 @@ cudaError_t runtime_enter_slow(void)
 	thread->generation = generation;
 	thread->device = ordinal;
 	thread->primary =
-		ordinal < RUNTIME_DEVICES && current == atomic_load(&primary[ordinal]);
+		ordinal < RUNTIME_DEVICES && current == atomic_load(&primary.contexts[ordinal]);
 	return cudaSuccess;
 }
 
@@ -254,11 +255,11 @@ cudaError_t runtime_reset(void)
 	if (error)
 		return error;
 
-	pthread_mutex_lock(&primary_lock);
-	context = atomic_exchange(&primary[ordinal], NULL);
+	pthread_mutex_lock(&primary.lock);
+	context = atomic_exchange(&primary.contexts[ordinal], NULL);
 	error = runtime_status(cuDevicePrimaryCtxReset(device));
 	if (runtime_sticky(error)) {
-		atomic_store(&reset_behind_fault, true);
+		atomic_store(&primary.reset_behind_fault, true);
 		error = cudaSuccess;
 	}
 	/* Our reference goes as well; a driver that dropped it with the reset says no, which is
@@ -266,7 +267,7 @@ cudaError_t runtime_reset(void)
 	if (context)
 		(void)cuDevicePrimaryCtxRelease(device);
 	atomic_fetch_add(&runtime_generation, 1);
-	pthread_mutex_unlock(&primary_lock);
+	pthread_mutex_unlock(&primary.lock);
 
 	if (thread->primary)
 		(void)cuCtxSetCurrent(NULL);
