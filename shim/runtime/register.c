@@ -31,19 +31,19 @@ struct binary {
 
 struct table register_table;
 
-/* The binaries that are registered. A library whose registration was run once more by the
- * loader guard unregisters twice with the same handle. */
-static struct table binary_table;
-
-/* Guards changes of the table, the free list and the binaries' symbol lists. Taken before a
- * binary's own lock, never after. */
-static pthread_mutex_t register_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(register, register_lock, LOCK_REGISTER);
-static struct symbol *free_symbols;
+static struct {
+	/* Guards changes of the table, the free list and the binaries' symbol lists. */
+	pthread_mutex_t lock;
+	/* The binaries that are registered. A library whose registration was run once more by
+	 * the loader guard unregisters twice with the same handle. */
+	struct table binaries;
+	struct symbol *free_symbols;
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(registry, registry.lock, LOCK_REGISTER);
 
 static struct symbol *symbol_new(void)
 {
-	struct symbol *symbol = free_symbols;
+	struct symbol *symbol = registry.free_symbols;
 
 	if (!symbol) {
 		symbol = calloc(SYMBOL_BLOCK, sizeof(*symbol));
@@ -52,7 +52,7 @@ static struct symbol *symbol_new(void)
 		for (int i = 0; i < SYMBOL_BLOCK - 1; i++)
 			symbol[i].next = &symbol[i + 1];
 	}
-	free_symbols = symbol->next;
+	registry.free_symbols = symbol->next;
 	return symbol;
 }
 
@@ -67,8 +67,8 @@ static void symbol_free(struct symbol *symbol)
 	}
 	table_remove(&register_table, symbol->host, symbol);
 	atomic_store(&symbol->kernel, NULL);
-	symbol->next = free_symbols;
-	free_symbols = symbol;
+	symbol->next = registry.free_symbols;
+	registry.free_symbols = symbol;
 }
 
 static bool symbol_add(
@@ -77,7 +77,7 @@ static bool symbol_add(
 	struct symbol *symbol;
 	bool added = false;
 
-	pthread_mutex_lock(&register_lock);
+	pthread_mutex_lock(&registry.lock);
 	symbol = symbol_new();
 	if (symbol) {
 		symbol->host = host;
@@ -90,11 +90,11 @@ static bool symbol_add(
 			symbol->next = binary->symbols;
 			binary->symbols = symbol;
 		} else if (!added) {
-			symbol->next = free_symbols;
-			free_symbols = symbol;
+			symbol->next = registry.free_symbols;
+			registry.free_symbols = symbol;
 		}
 	}
-	pthread_mutex_unlock(&register_lock);
+	pthread_mutex_unlock(&registry.lock);
 	return added;
 }
 
@@ -230,11 +230,11 @@ void register_forget(const void *handle)
 {
 	struct symbol *symbol;
 
-	pthread_mutex_lock(&register_lock);
+	pthread_mutex_lock(&registry.lock);
 	symbol = table_find(&register_table, handle);
 	if (symbol && !symbol->binary)
 		symbol_free(symbol);
-	pthread_mutex_unlock(&register_lock);
+	pthread_mutex_unlock(&registry.lock);
 }
 
 /* ---- The entry points that nvcc's and clang's code calls ---- */
@@ -250,12 +250,12 @@ void **hand___cudaRegisterFatBinary(void *fatCubin)
 		binary->data = wrapper->data;
 	pthread_mutex_init(&binary->lock, NULL);
 	lock_order_rank(&binary->lock, LOCK_BINARY, "binary->lock");
-	pthread_mutex_lock(&register_lock);
-	if (!table_add(&binary_table, binary, binary)) {
+	pthread_mutex_lock(&registry.lock);
+	if (!table_add(&registry.binaries, binary, binary)) {
 		free(binary);
 		binary = NULL;
 	}
-	pthread_mutex_unlock(&register_lock);
+	pthread_mutex_unlock(&registry.lock);
 	return (void **)binary;
 }
 
@@ -270,17 +270,17 @@ void hand___cudaUnregisterFatBinary(void **fatCubinHandle)
 	struct symbol *symbol, *next;
 	CUlibrary library;
 
-	pthread_mutex_lock(&register_lock);
-	if (!table_find(&binary_table, binary)) {
-		pthread_mutex_unlock(&register_lock);
+	pthread_mutex_lock(&registry.lock);
+	if (!table_find(&registry.binaries, binary)) {
+		pthread_mutex_unlock(&registry.lock);
 		return;
 	}
-	table_remove(&binary_table, binary, binary);
+	table_remove(&registry.binaries, binary, binary);
 	for (symbol = binary->symbols; symbol; symbol = next) {
 		next = symbol->next;
 		symbol_free(symbol);
 	}
-	pthread_mutex_unlock(&register_lock);
+	pthread_mutex_unlock(&registry.lock);
 
 	library = atomic_load(&binary->library);
 	if (library)
