@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Atomic unsigned references;
-/* Content without a GPU: nvmlInitWithFlags(NVML_INIT_FLAG_NO_GPUS). */
-static _Atomic bool without;
-
-static char slots[OPEN_DEVICES];
+static struct {
+	_Atomic unsigned references;
+	/* Content without a GPU: nvmlInitWithFlags(NVML_INIT_FLAG_NO_GPUS). */
+	_Atomic bool without;
+	char slots[OPEN_DEVICES]; /* their addresses are the handles */
+} nvml;
 
 /* How a failure of the session is told. */
 static nvmlReturn_t front_status(CUresult status)
@@ -52,12 +53,12 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 	/* Nothing is configured: a machine without a GPU. An error would make PyTorch warn,
 	 * which says nothing on a machine that has no NVML at all. */
 	if (status == CUDA_ERROR_NO_DEVICE)
-		atomic_store(&without, true);
+		atomic_store(&nvml.without, true);
 	else if (status)
 		return front_status(status);
 	else
-		atomic_store(&without, false);
-	atomic_fetch_add(&references, 1);
+		atomic_store(&nvml.without, false);
+	atomic_fetch_add(&nvml.references, 1);
 	return NVML_SUCCESS;
 }
 
@@ -73,34 +74,34 @@ nvmlReturn_t nvmlInit(void)
 
 nvmlReturn_t nvmlShutdown(void)
 {
-	unsigned count = atomic_load(&references);
+	unsigned count = atomic_load(&nvml.references);
 
 	do
 		if (!count)
 			return NVML_ERROR_UNINITIALIZED;
-	while (!atomic_compare_exchange_weak(&references, &count, count - 1));
+	while (!atomic_compare_exchange_weak(&nvml.references, &count, count - 1));
 	return NVML_SUCCESS;
 }
 
 nvmlReturn_t front_enter(void)
 {
-	return atomic_load(&references) ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+	return atomic_load(&nvml.references) ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
 unsigned front_count(void)
 {
-	return atomic_load(&without) ? 0 : vcuda_nvml_info()->device_count;
+	return atomic_load(&nvml.without) ? 0 : vcuda_nvml_info()->device_count;
 }
 
 nvmlDevice_t front_handle(unsigned index)
 {
-	return (nvmlDevice_t)(void *)&slots[index];
+	return (nvmlDevice_t)(void *)&nvml.slots[index];
 }
 
 nvmlReturn_t front_device(
 	nvmlDevice_t handle, const struct open_device **device, unsigned *index)
 {
-	uintptr_t at = (uintptr_t)handle - (uintptr_t)slots;
+	uintptr_t at = (uintptr_t)handle - (uintptr_t)nvml.slots;
 	nvmlReturn_t status = front_enter();
 
 	if (status)
