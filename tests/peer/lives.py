@@ -529,7 +529,7 @@ class Starts(unittest.TestCase):
         resource_limit = 32 << 20
         try:
             import resource
-            wait_for(lambda: sidecar.descriptors() > 8, message="prepared")
+            wait_for(lambda: sidecar.reserved() > 128 << 20, message="prepared")
             resource.prlimit(sidecar.process.pid, resource.RLIMIT_FSIZE,
                              (resource_limit, resource_limit))
             # The prepared segment was made before the limit; the next one cannot be.

@@ -342,6 +342,17 @@ class Sidecar:
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.process.pid))
 
+    def reserved(self):
+        """Bytes of its shared memory that are reserved to the last one, and not only named."""
+        total = 0
+        for name in os.listdir("/proc/%d/fd" % self.process.pid):
+            path = "/proc/%d/fd/%s" % (self.process.pid, name)
+            with contextlib.suppress(OSError):
+                memory = os.stat(path)
+                if os.readlink(path).startswith("/memfd:") and memory.st_blocks * 512 >= memory.st_size:
+                    total += memory.st_size
+        return total
+
     def settled(self):
         """How many it has once it has begun: the same number for a tenth of a second."""
         last, same = -1, 0
