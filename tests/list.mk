@@ -14,13 +14,15 @@ TEST_LIST :=
 define test_rule
 TEST_LIST += $(1)=$(2)
 .PHONY: run-$(1)
+build-tests: $(filter-out | dist,$(3))
 run-$(1): $(3)
 	$$(call say,TEST,$(1))
 	$$(Q)$(4)
 endef
 add_test = $(eval $(call test_rule,$(strip $(1)),$(strip $(2)),$(3),$(4)))
 
-.PHONY: list-tests check-tests
+.PHONY: list-tests check-tests build-tests
+build-tests: ## every test program, and run none of them: what a change of a name must not break
 list-tests: ## every test, one line each: its name for `make run-NAME`, and what it shows
 	@tests/list.py $(TEST_LIST)
 

@@ -25,6 +25,7 @@ test-cublas: all $(CUBLAS_TESTS) ## cuBLAS through the whole stack, on the softw
 # library_tests(FAMILY): each of its tests alone, for the other libraries' .mk too.
 define library_rules
 TEST_LIST += $(1)-*=tests/cublas/run.py,--family,$(1),--list
+build-tests: $(1)-programs
 run-$(1)-%: all $(1)-programs
 	$$(Q)timeout 120 tests/cublas/run.py --build $$(BUILD) --family $(1) --only $$*
 endef

@@ -34,6 +34,7 @@ STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/13/stripped $(ad
 stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products \
 	$(BUILD)/cublas/13/products
 test: test-stack
+build-tests: stack-programs
 test-stack: all stack-programs ## kills, crowds, bad input, ways in, faults: real processes
 	$(Q)BUILD=$(BUILD) timeout 300 tests/stack/run.py
 
