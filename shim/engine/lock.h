@@ -32,10 +32,11 @@ static inline void lock_order_release(const void *lock)
 }
 #endif
 
-/* Beside a lock that lasts as long as the process; ID is a name of its own in the file. */
+/* Beside a lock that lasts as long as the process; ID is a name of its own in the file.  The
+ * rank is known before a program registers its kernels, which its own constructors do. */
 #ifdef VCUDA_LOCK_ORDER
 #define LOCK_RANK(id, lock, rank)                                                              \
-	__attribute__((constructor)) static void rank_of_##id(void)                            \
+	__attribute__((constructor(101))) static void rank_of_##id(void)                       \
 	{                                                                                      \
 		lock_order_rank(&(lock), rank, #id);                                           \
 	}                                                                                      \

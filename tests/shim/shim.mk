@@ -35,6 +35,16 @@ $(LOCK_PROGRAMS): $(BUILD)/tests/shim/locks_%: $(OBJ)/tests/shim/%.o \
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LOCK_ORDER_LD) -ldl
 
+# Programs with the runtime front in them too.
+LOCK_CUDA := $(addprefix $(BUILD)/tests/shim/locks_,threads streams async-memory graph-capture \
+	host-functions)
+$(LOCK_CUDA): $(BUILD)/tests/shim/locks_%: tests/programs/%.cu \
+		$(call objects,$(SHIM_TEST_RUNTIME_SRCS) $(SHIM_TEST_SRCS)) $(LOCK_ORDER_OBJ) | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart none -Xcompiler -pthread -Itests/programs $^ -o $@ \
+		$(LOCK_ORDER_LD:-Wl$(comma)%=-Xlinker %) -ldl
+
 $(BUILD)/tests/shim_locks: $(OBJ)/tests/shim/locks/wrong.o $(LOCK_ORDER_OBJ)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
@@ -42,8 +52,11 @@ $(BUILD)/tests/shim_locks: $(OBJ)/tests/shim/locks/wrong.o $(LOCK_ORDER_OBJ)
 
 .PHONY: test-locks
 test: test-locks
-test-locks: run-locks_check $(LOCK_PROGRAMS:$(BUILD)/tests/shim/%=run-%) ## the shim takes its locks in their order
+test-locks: run-locks_check $(patsubst $(BUILD)/tests/shim/%,run-%,$(LOCK_PROGRAMS) $(LOCK_CUDA)) ## the shim takes its locks in their order
 $(call add_test,locks_check,tests/shim/locks/wrong.c,$(BUILD)/tests/shim_locks,timeout 60 $$<)
 $(foreach program,$(LOCK_PROGRAMS),$(call add_test,$(notdir $(program)), \
 	tests/shim/$(patsubst locks_%,%,$(notdir $(program))).c,all $(program), \
+	timeout 60 $(BIN)/vcuda run --software -- $(program)))
+$(foreach program,$(LOCK_CUDA),$(call add_test,$(notdir $(program)), \
+	tests/programs/$(patsubst locks_%,%,$(notdir $(program))).cu,all $(program), \
 	timeout 60 $(BIN)/vcuda run --software -- $(program)))
