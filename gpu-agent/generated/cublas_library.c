@@ -20,8 +20,10 @@ static const struct {
 #include "gpu-agent/generated/cublas_library.inc"
 };
 
-int cublas_library_open(struct cublas_library *l, const char *library, struct error *error)
+int cublas_library_open(void *table, const char *library, struct error *error)
 {
+	struct cublas_library *l = table;
+
 	memset(l, 0, sizeof(*l));
 	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!l->library)

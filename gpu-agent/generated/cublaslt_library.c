@@ -20,8 +20,10 @@ static const struct {
 #include "gpu-agent/generated/cublaslt_library.inc"
 };
 
-int cublaslt_library_open(struct cublaslt_library *l, const char *library, struct error *error)
+int cublaslt_library_open(void *table, const char *library, struct error *error)
 {
+	struct cublaslt_library *l = table;
+
 	memset(l, 0, sizeof(*l));
 	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!l->library)

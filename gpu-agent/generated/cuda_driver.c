@@ -21,8 +21,10 @@ static const struct {
 #include "gpu-agent/generated/cuda_driver.inc"
 };
 
-int cuda_driver_open(struct cuda_driver *l, const char *library, struct error *error)
+int cuda_driver_open(void *table, const char *library, struct error *error)
 {
+	struct cuda_driver *l = table;
+
 	memset(l, 0, sizeof(*l));
 	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!l->library)

@@ -24,8 +24,8 @@ struct cuda_driver {
 };
 #pragma GCC diagnostic pop
 
-/* Opens LIBRARY with dlopen and fills in what it exports; a function that it lacks is
- * NULL.  0, or -errno with *error naming the library or the symbol that is missing. */
-int cuda_driver_open(struct cuda_driver *l, const char *library, struct error *error);
+/* Opens LIBRARY with dlopen and fills in what it exports, into the struct above; a function
+ * that it lacks is NULL.  0, or -errno with *error naming the library or what is missing. */
+int cuda_driver_open(void *table, const char *library, struct error *error);
 
 #endif

@@ -20,8 +20,10 @@ static const struct {
 #include "gpu-agent/generated/cudnn_library.inc"
 };
 
-int cudnn_library_open(struct cudnn_library *l, const char *library, struct error *error)
+int cudnn_library_open(void *table, const char *library, struct error *error)
 {
+	struct cudnn_library *l = table;
+
 	memset(l, 0, sizeof(*l));
 	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!l->library)

@@ -8,6 +8,7 @@
 #define VCUDA_AGENT_GENERATED_CUDNN_LIBRARY_H
 
 #include "common/error.h"
+#include "gpu-agent/probe/library.h"
 #include "gpu-agent/worker/worker.h"
 #include "protocol/generated/cudnn_api.h"
 
@@ -18,9 +19,18 @@ struct cudnn_library {
 #undef FUNCTION
 };
 
-/* Opens LIBRARY with dlopen and fills in what it exports; a function that it lacks is
- * NULL.  0, or -errno with *error naming the library. */
-int cudnn_library_open(struct cudnn_library *l, const char *library, struct error *error);
+/* Opens LIBRARY with dlopen and fills in what it exports, into the struct above; a function
+ * that it lacks is NULL.  0, or -errno with *error naming the library or what is missing. */
+int cudnn_library_open(void *table, const char *library, struct error *error);
+
+/* The one for a program that uses MAJOR, opened when it is first asked for (library_once);
+ * NULL: there is none. */
+static inline const struct cudnn_library *cudnn_library_of(const struct agent_config *config,
+		uint32_t major)
+{
+	return library_once(config, LIBRARY_CUDNN, major, cudnn_library_open,
+		sizeof(struct cudnn_library));
+}
 
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cudnn_serve_find(uint16_t op);

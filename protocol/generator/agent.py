@@ -19,8 +19,8 @@ def offered(api):
             if e.name not in renamed and not e.has("old") and e.declared()]
 
 
-OPENED = "/* Opens LIBRARY with dlopen and fills in what it exports; a function that it lacks is\n" \
-         " * NULL.  0, or -errno with *error naming the library{what}. */\n"
+OPENED = "/* Opens LIBRARY with dlopen and fills in what it exports, into the struct above; a function\n" \
+         " * that it lacks is NULL.  0, or -errno with *error naming the library or what is missing. */\n"
 
 
 def members(list_name):
@@ -34,11 +34,13 @@ def opener(struct, list_name, needed, is_none):
     out = "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
     out += f"#define FUNCTION(name) {{#name, offsetof(struct {struct}, name)}},\n"
     out += f"#include {text.includes(list_name)[0]}\n}};\n\n"
-    out += text.prototype("int", f"{struct}_open", [f"struct {struct} *l", "const char *library",
+    out += text.prototype("int", f"{struct}_open", ["void *table", "const char *library",
                                                     "struct error *error"], "")
     lacks = text.wrap("\tif (", [f"!l->{n}" for n in needed], ") {", "\t    ", " ||")
     return out + f"""
 {{
+	struct {struct} *l = table;
+
 	memset(l, 0, sizeof(*l));
 	l->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!l->library)
@@ -59,6 +61,21 @@ def opener(struct, list_name, needed, is_none):
 """
 
 
+def library_opened(family):
+    """The declaration of what opens a library, and the one that is opened."""
+    out = OPENED
+    out += text.prototype("int", f"{family}_library_open", ["void *table", "const char *library",
+                                                           "struct error *error"]) + "\n\n"
+    out += "/* The one for a program that uses MAJOR, opened when it is first asked for (library_once);\n"
+    out += " * NULL: there is none. */\n"
+    out += text.prototype(f"static inline const struct {family}_library *", f"{family}_library_of",
+                          ["const struct agent_config *config", "uint32_t major"], "\n{\n")
+    out += text.wrap("\treturn library_once(", ["config", f"LIBRARY_{family.upper()}", "major",
+                                               f"{family}_library_open",
+                                               f"sizeof(struct {family}_library)"], ");")
+    return out + "\n}\n\n"
+
+
 def driver_header(api):
     out = text.head(
         "The driver's functions by name, NVIDIA's or the software GPU's, opened at run time.",
@@ -68,9 +85,9 @@ def driver_header(api):
     out += "struct cuda_driver {\n\tvoid *library;\n"
     out += "#define VERSION(name, parameters) CUresult(*name) parameters;\n"
     out += members("cuda_driver.inc") + "#undef VERSION\n};\n#pragma GCC diagnostic pop\n\n"
-    out += OPENED.format(what=" or the symbol that is missing")
-    out += text.prototype("int", "cuda_driver_open", ["struct cuda_driver *l",
-                                                      "const char *library", "struct error *error"])
+    out += OPENED
+    out += text.prototype("int", "cuda_driver_open", ["void *table", "const char *library",
+                                                      "struct error *error"])
     return out + "\n\n#endif\n"
 
 

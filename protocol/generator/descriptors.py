@@ -4,7 +4,7 @@ sequence of items (protocol/libraries/cudnn_body.h) that both ends read in the o
 here: stubs for each major, prototypes, the agent's function table and what calls it.
 """
 from . import text
-from .agent import OPENED, functions_list, library_flags, members, opener
+from .agent import functions_list, library_flags, library_opened, members, opener
 from .api import ApiError, abis
 from .shim import version_map
 
@@ -160,12 +160,9 @@ def offered(api):
 def library_header(api):
     out = text.head(f"The agent's lib{F}, opened at run time: its functions by name.",
                     f"VCUDA_AGENT_GENERATED_{F.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/worker/worker.h"'] + text.includes(f"{F}_api.h"))
+                    ['"common/error.h"', '"gpu-agent/probe/library.h"', '"gpu-agent/worker/worker.h"'] + text.includes(f"{F}_api.h"))
     out += f"\nstruct {F}_library {{\n\tvoid *library;\n" + members(f"{F}_library.inc")
-    out += "};\n\n" + OPENED.format(what="")
-    out += text.prototype("int", f"{F}_library_open",
-                          [f"struct {F}_library *l", "const char *library",
-                           "struct error *error"]) + "\n\n"
+    out += "};\n\n" + library_opened(F)
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{F}_serve_find(uint16_t op);\n\n"
     out += f"struct {F}_frame;\n"

@@ -12,7 +12,7 @@ and no opcode sends another's frame.
 import re
 
 from . import text
-from .agent import OPENED, functions_list, library_flags, members, opener
+from .agent import functions_list, library_flags, library_opened, members, opener
 from .api import ApiError, abis
 from .shim import version_map, wide_exported
 from .wire import C_TYPE, Field, crossing, struct
@@ -295,13 +295,10 @@ def offered(api, family):
 def library_header(api, family):
     out = text.head(f"The agent's {stem(api, family)}, opened at run time: its functions by name.",
                     f"VCUDA_AGENT_GENERATED_{family.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/worker/worker.h"'] +
+                    ['"common/error.h"', '"gpu-agent/probe/library.h"', '"gpu-agent/worker/worker.h"'] +
                     text.includes(f"{family}_api.h"))
     out += f"\nstruct {family}_library {{\n\tvoid *library;\n" + members(f"{family}_library.inc")
-    out += "};\n\n" + OPENED.format(what="")
-    out += text.prototype("int", f"{family}_library_open",
-                          [f"struct {family}_library *l", "const char *library",
-                           "struct error *error"]) + "\n\n"
+    out += "};\n\n" + library_opened(family)
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
     hand = [e for e in crossing(api, family) if by_hand(e)]

@@ -131,8 +131,10 @@ static size_t version(void)
 	return 90000;
 }
 
-int cudnn_library_open(struct cudnn_library *l, const char *library, struct error *error)
+int cudnn_library_open(void *functions, const char *library, struct error *error)
 {
+	struct cudnn_library *l = functions;
+
 	(void)library, (void)error;
 	memset(l, 0, sizeof(*l));
 #define TOY(name, function) l->name = (__typeof__(l->name))(void (*)(void))(function)

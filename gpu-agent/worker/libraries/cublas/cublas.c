@@ -39,20 +39,9 @@ CUresult cublas_result(cublasStatus_t status)
 	}
 }
 
-static int cublas_open(void *library, const char *path, struct error *error)
-{
-	return cublas_library_open(library, path, error);
-}
-
-static const struct cublas_library *cublas_library_of(const struct worker *w, uint32_t major)
-{
-	return library_once(
-		w->config, LIBRARY_CUBLAS, major, cublas_open, sizeof(struct cublas_library));
-}
-
 void cublas_warm(const struct worker *w, uint32_t major)
 {
-	cublas_library_of(w, major);
+	cublas_library_of(w->config, major);
 }
 
 CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r)
@@ -66,7 +55,7 @@ CUresult serve_vcudaCublasOpen(struct worker *w, struct request *r)
 
 	if (!library_serves(LIBRARY_CUBLAS, req->major))
 		return CUDA_ERROR_INVALID_VALUE;
-	library = cublas_library_of(w, req->major);
+	library = cublas_library_of(w->config, req->major);
 	if (!library) {
 		answer->status = CUBLAS_STATUS_NOT_INITIALIZED;
 		return CUDA_SUCCESS;

@@ -23,21 +23,9 @@ static struct {
 	cublasLtHandle_t handle;
 } handles[LIBRARY_MAJORS][CONTEXT_MAX];
 
-static int cublaslt_open(void *library, const char *path, struct error *error)
-{
-	return cublaslt_library_open(library, path, error);
-}
-
-static const struct cublaslt_library *cublaslt_library_of(
-	const struct worker *w, uint32_t major)
-{
-	return library_once(w->config, LIBRARY_CUBLASLT, major, cublaslt_open,
-		sizeof(struct cublaslt_library));
-}
-
 void cublaslt_warm(const struct worker *w, uint32_t major)
 {
-	cublaslt_library_of(w, major);
+	cublaslt_library_of(w->config, major);
 }
 
 /* The library and its handle in the frame's context; NULL, and the request is refused, where
@@ -45,7 +33,7 @@ void cublaslt_warm(const struct worker *w, uint32_t major)
 static const struct cublaslt_library *cublaslt_use(
 	struct worker *w, struct request *r, uint32_t major, cublasLtHandle_t *handle)
 {
-	const struct cublaslt_library *l = cublaslt_library_of(w, major);
+	const struct cublaslt_library *l = cublaslt_library_of(w->config, major);
 	uint16_t number = r->header.context;
 	uint32_t at = major - library_family(LIBRARY_CUBLASLT)->oldest;
 	cublasStatus_t status;
@@ -387,7 +375,7 @@ CUresult serve_cublasLtGetVersion(struct worker *w, struct request *r)
 
 	if (!library_serves(LIBRARY_CUBLASLT, (uint32_t)req->major))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!cublaslt_library_of(w, (uint32_t)req->major)) {
+	if (!cublaslt_library_of(w->config, (uint32_t)req->major)) {
 		answer->status = CUBLAS_STATUS_NOT_INITIALIZED;
 		return CUDA_SUCCESS;
 	}

@@ -36,17 +36,11 @@ cudnnStatus_t cudnn_nine(const struct cudnn_served *served, cudnnStatus_t status
 	return served->major == 8 ? cudnn_status_from_8(status) : status;
 }
 
-static int cudnn_open(void *library, const char *path, struct error *error)
-{
-	return cudnn_library_open(library, path, error);
-}
-
 /* *found: which major it is, not what its file is called. */
-static const struct cudnn_library *cudnn_library_of(
+static const struct cudnn_library *cudnn_find(
 	const struct worker *w, uint32_t major, uint32_t *found)
 {
-	const struct cudnn_library *library =
-		library_once(w->config, LIBRARY_CUDNN, major, cudnn_open, sizeof(*library));
+	const struct cudnn_library *library = cudnn_library_of(w->config, major);
 
 	if (library)
 		*found = library->cudnnGetVersion() < 10000 ? 8 : 9;
@@ -57,7 +51,7 @@ void cudnn_prepare(const struct worker *w, uint32_t major, CUcontext context)
 {
 	uint32_t found;
 
-	cudnn_warm(cudnn_library_of(w, major, &found), context);
+	cudnn_warm(cudnn_find(w, major, &found), context);
 }
 
 CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r)
@@ -69,7 +63,7 @@ CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r)
 
 	if (!library_serves(LIBRARY_CUDNN, req->major))
 		return CUDA_ERROR_INVALID_VALUE;
-	library = cudnn_library_of(w, req->major, &found);
+	library = cudnn_find(w, req->major, &found);
 	if (!library) {
 		answer->status = CUDNN_STATUS_NOT_INITIALIZED;
 		return CUDA_SUCCESS;
@@ -92,7 +86,7 @@ CUresult serve_vcudaCudnnOpen(struct worker *w, struct request *r)
 	served = calloc(1, sizeof(*served));
 	if (!served)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	served->library = cudnn_library_of(w, req->major, &served->major);
+	served->library = cudnn_find(w, req->major, &served->major);
 	if (!served->library) {
 		free(served);
 		answer->status = CUDNN_STATUS_NOT_INITIALIZED;
