@@ -26,6 +26,7 @@ endif
 
 -include softgpu/blas/blas.mk
 -include softgpu/dnn/dnn.mk
+-include softgpu/rand/rand.mk
 
 ##### Tests #####
 
