@@ -11,10 +11,12 @@ import argparse
 import os
 import sys
 
-from generator import (agent, api, descriptors, docs, forms, libraries, library, procs, runtime, shim,
+from generator import (agent, api, descriptors, docs, forms, libraries, library, plain, procs, runtime, shim,
                        text, wire)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# Who makes the files of a library, by its form.
+FORMS = {"state": library, "plain": plain, "content": descriptors}
 # Types first; then what the libraries stand on; then each library that is there.
 FIRST = ("types.api", "vcuda.api", "cuda.api", "cudart.api")
 
@@ -54,8 +56,7 @@ def outputs(description):
     out.update(shim.maps(description))
     out.update(runtime.files(description))
     for family, one in description.libraries.items():
-        made_by = descriptors if one.form == "content" else library
-        out.update(made_by.files(description, family))
+        out.update(FORMS[one.form].files(description, family))
     out.update(libraries.files(description))
     out.update(forms.files(description))
     out = {text.place(name): content for name, content in out.items()}

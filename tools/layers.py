@@ -29,13 +29,15 @@ ALLOWED = {
     "shim/nvml": "common shim/driver",
     "shim/runtime": "shim/engine",
     "shim/loader": "",
-    "shim/libraries/common": "shim/engine",
+    "shim/libraries/common": "protocol/libraries shim/engine",
     "shim/libraries/cublas":
         "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
     "shim/libraries/cublaslt":
         "protocol/wire protocol/libraries protocol/generated shim/libraries/common",
     "shim/libraries/cudnn":
         "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
+    "shim/libraries/curand":
+        "protocol/wire protocol/libraries protocol/generated shim/libraries/common",
     "shim/libraries/unserved": "",
 
     # What sees frames and no call: the pod's sidecar.
@@ -63,10 +65,17 @@ ALLOWED = {
     "gpu-agent/worker/libraries/cudnn":
         "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/probe",
 
+    "gpu-agent/worker/libraries/common":
+        "common protocol/libraries gpu-agent gpu-agent/worker gpu-agent/probe",
+    "gpu-agent/worker/libraries/curand":
+        "common protocol/generated gpu-agent/worker gpu-agent/worker/libraries/common"
+        " gpu-agent/probe",
+
     # The table of all serve functions, for the worker's loop.
     "gpu-agent/generated/cuda_serve.c":
         "protocol/generated gpu-agent/worker gpu-agent/worker/libraries/cublas"
-        " gpu-agent/worker/libraries/cublaslt gpu-agent/worker/libraries/cudnn",
+        " gpu-agent/worker/libraries/cublaslt gpu-agent/worker/libraries/cudnn"
+        " gpu-agent/worker/libraries/curand",
 
     "softgpu/ptx": "",
     "softgpu/ptx/parse": "softgpu/ptx",

@@ -25,7 +25,6 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(TOP, "shim", "libraries", "unserved")
 LISTS = {  # list: (library, what its names look like, packages)
     "cufft": ("libcufft", "_*cufft", ("nvidia-cufft-cu12", "nvidia-cufft")),
-    "curand": ("libcurand", "curand", ("nvidia-curand-cu12", "nvidia-curand")),
     "cusparse": ("libcusparse", "cusparse", ("nvidia-cusparse-cu12", "nvidia-cusparse")),
     "cusparselt": ("libcusparseLt", "cusparseLt", ("nvidia-cusparselt-cu12",
                                                    "nvidia-cusparselt-cu13")),

@@ -14,6 +14,7 @@
 #include "gpu-agent/generated/cublaslt_library.h"
 #include "gpu-agent/generated/cuda_driver.h"
 #include "gpu-agent/generated/cudnn_library.h"
+#include "gpu-agent/generated/curand_library.h"
 #include "gpu-agent/generated/serve_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -890,6 +891,8 @@ const struct serve_entry *serve_find(uint16_t op)
 		return cublaslt_serve_find(op);
 	if (op >= 2100 && op <= 2499)
 		return cudnn_serve_find(op);
+	if (op >= 2500 && op <= 2599)
+		return curand_serve_find(op);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
-         "scalar", "result", "info", "each", "ints", "perf")
+         "scalar", "result", "info", "each", "ints", "perf", "fills", "varying")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
+           "keeps", "on_host", "sets_stream",
            "as", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
            "overtakes", "aside", "stages")
 
@@ -161,7 +162,7 @@ def closing(text, at):
 
 def parse_param(text, number):
     mark, size = "", ""
-    match = re.match(r"out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf)\b(?!\s*[,)])", text)
+    match = re.match(r"out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf|fills|varying)\b(?!\s*[,)])", text)
     if match and match.group(0) in MARKS:
         mark = match.group(0)
         text = text[match.end():].strip()

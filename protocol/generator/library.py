@@ -22,17 +22,20 @@ def by_hand(entry):
     return entry.hand("shim") and entry.hand("agent")
 
 
-def files(api, family):
-    return {
-        f"{family}_ops.h": ops_header(api, family),
+def files(api, family, common=False):
+    """{file: text}; COMMON: only those that a library has whatever its form."""
+    out = {} if common else {
         f"{family}_wire.h": wire_header(api, family),
+        f"{family}_stubs.c": stubs(api, family),
+        f"{family}_serve.c": serve_source(api, family),
+    }
+    return {**out,
+        f"{family}_ops.h": ops_header(api, family),
         f"{family}_api.h": api_header(api, family),
         f"{family}_hand.h": hand_header(api, family),
-        f"{family}_stubs.c": stubs(api, family),
         f"{family}_library.h": library_header(api, family),
         f"{family}_library.c": library_source(api, family),
         f"{family}_library.inc": functions_list(offered(api, family), stem(api, family)),
-        f"{family}_serve.c": serve_source(api, family),
         **{f"{stem(api, family)}{major}.map": exports(api, family, major)
            for major in api.libraries[family].majors},
     }
@@ -145,7 +148,7 @@ def hand_header(api, family):
                     f"VCUDA_SHIM_GENERATED_{family.upper()}_HAND_H",
                     [f'"protocol/libraries/{family}.h"'])
     for e in api.of(family):
-        if e.verb == "local" or e.hand("shim"):
+        if (e.verb == "local" or e.hand("shim")) and not e.has("sets_stream"):
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
     return out + "\n\n#endif\n"
 
@@ -380,8 +383,12 @@ def serve_source(api, family):
         out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
                          [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply, library_flags(e),
                           f"{half}_{e.name}", f'"{e.name}"'], "},", "\t\t") + "\n"
-    out += "};\n\n"
-    out += text.prototype("const struct serve_entry *", f"{family}_serve_find", ["uint16_t op"], "")
+    return out + "};\n\n" + finder(family, first)
+
+
+def finder(family, first):
+    """FAMILY_serve_find, over `entries`."""
+    out = text.prototype("const struct serve_entry *", f"{family}_serve_find", ["uint16_t op"], "")
     return out + f"""
 {{
 	unsigned at = (unsigned)op - {first}u;

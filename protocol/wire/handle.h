@@ -30,6 +30,7 @@ enum handle_kind {
 	KIND_cublasLtHandle = 17,
 	KIND_cudnnHandle = 20,
 	KIND_cudnnPlan = 21,
+	KIND_curandGenerator = 22,
 	KIND_LAST
 };
 

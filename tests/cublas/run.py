@@ -3,7 +3,7 @@
 """The programs of one library through the whole stack on the software GPU, for both ABIs; what a
 call in steady state costs in round trips; and that everything that PyTorch imports is served.
 
-    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn] [--only NAME | --list]
+    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn|curand] [--only NAME | --list]
 """
 import argparse
 import json
@@ -24,6 +24,8 @@ FEW, MANY = 20, 120
 FAMILIES = {
     "cublas": ({"gemm": 0, "gemm_ex": 0, "state": 0, "dot_device": 0, "dot_host": 1}, "products"),
     "cublaslt": ({"linear": 0, "refused": 0, "transform": 0}, "matmul"),
+    "curand": ({"bits": 0, "normal": 0, "poisson": 0, "sobol": 0, "reseed": 0, "stream": 0,
+                "make": 1, "host": 2}, "numbers"),
     "cudnn": ({"descriptors": 0, "softmax": 0, "execute": 0, "plan": 0,
                # The graph with what its heuristics find, the plan, its first execution.
                "shape": 3}, "backend"),
@@ -96,13 +98,15 @@ def tests(build, family):
     want, whole = FAMILIES[family]
     both = ABIS.get(family, (12, 13))
     names = sorted(f[:-2] for f in os.listdir(os.path.join(TOP, "tests", family))
-                   if f.endswith(".c") and f != "steady.c")
+                   if f.endswith(".c") and f not in ("steady.c", "record.c"))
     rows = [(f"{abi}-{name}", shows(family, name), program, (build, family, abi, name))
             for name in names for abi in both]
     rows += [("strict", f"{whole} with every call answered, nothing learned or remembered",
               without_shortcuts, (build, family, whole))]
     rows += [(f"cost-{t}", f"round trips of one {t}: {n}", round_trips, (build, family, t, n))
              for t, n in want.items()]
+    if not os.path.exists(os.path.join(TOP, "tests", family, f"pytorch-{both[0]}.txt")):
+        return rows
     rows += [(f"{abi}-imports", f"every name that PyTorch imports of lib{family} is served",
               imports, (build, family, abi)) for abi in both]
     return rows

@@ -6,7 +6,7 @@ CURAND_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/curand/$(abi)/,$(CURAND
 CURAND_INCLUDE := $(CACHE)/pip-12.9/nvidia/curand/include
 
 define curand_test
-$$(BUILD)/curand/$(1)/%: tests/curand/%.c $$(OBJ)/link/libcurand.so.10
+$$(BUILD)/curand/$(1)/%: tests/curand/%.c tests/curand/check.h $$(OBJ)/link/libcurand.so.10
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
@@ -16,8 +16,14 @@ $$(BUILD)/curand/$(1)/%: tests/curand/%.c $$(OBJ)/link/libcurand.so.10
 endef
 $(foreach abi,12 13,$(eval $(call curand_test,$(abi))))
 
-.PHONY: curand-programs
+.PHONY: test-curand curand-programs
 curand-programs: $(CURAND_TESTS)
-
-# By hand, on a machine with a GPU: tests/gpu/curand.sh.
-$(call add_test,curand-record,tests/curand/record.c,curand-programs,tests/gpu/curand.sh)
+test: test-curand
+test-curand: all $(CURAND_TESTS) ## cuRAND through the whole stack, on the software GPU
+	$(Q)timeout 240 tests/curand/run.py --build $(BUILD)
+	$(Q)timeout 120 tests/cublas/run.py --build $(BUILD) --family curand
+TEST_LIST += curand-*=tests/curand/run.py,--list
+run-curand-12-% run-curand-13-%: all curand-programs
+run-curand-12-device run-curand-12-host run-curand-13-device run-curand-13-host: run-curand-%:
+	$(Q)timeout 120 tests/curand/run.py --build $(BUILD) --only $*
+$(call library_tests,curand)

@@ -113,7 +113,7 @@ def value(name, field, kind, comment):
     if lower in ("lda", "ldb", "ldc", "ldd", "m", "n", "k"):
         return 4
     if lower == "major":
-        return 9 if "Cudnn" in name else 13
+        return 9 if "Cudnn" in name else 10 if name.startswith("curand") else 13
     if lower == "count" or lower.endswith("_bytes"):
         return 0
     return 1
@@ -136,6 +136,8 @@ def pack(name, values=None, runs=None, state=None):
         elif kind == "struct cublas_state":
             head += state or struct.pack("<QQIIIi", handle("cublasHandle"), handle("CUstream"),
                                          0, 0, 0, 0)
+        elif kind == "struct library_state":
+            head += struct.pack("<QQIIII", handle("curandGenerator"), handle("CUstream"), 101, 0, 0, 0)
         elif kind.startswith("struct "):
             head += bytes(max(0, size - len(head)))
         else:
@@ -213,6 +215,8 @@ def before(name):
         return out
     if name.startswith("cublas") or "Cublas" in name:
         out += say("vcudaCublasOpen", {"handle": handle("cublasHandle"), "major": 13}, kind=CALL)
+    if name.startswith("curand") and not name.startswith("curandCreateGenerator"):
+        out += say("curandCreateGenerator", {"major": 10, "rng_type": 101}, kind=CALL)
     if name.startswith("cudnn") or "Cudnn" in name:
         out += say("vcudaCudnnOpen", {"handle": handle("cudnnHandle"), "major": 9}, kind=CALL)
     return out

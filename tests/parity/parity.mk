@@ -7,8 +7,7 @@ test-parity: ## the descriptions against NVIDIA's headers and libraries
 PARITY := $(BUILD)/tests/parity
 PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
 	$(patsubst %,shim/generated/%.c,cuda_calls cuda_stubs) shim/driver/procs.c \
-	$(patsubst %,gpu-agent/generated/%.c,cuda_driver cuda_serve cublas_serve cublas_library \
-		cublaslt_serve cublaslt_library cudnn_serve cudnn_library))
+	$(wildcard gpu-agent/generated/*.c))
 
 PARITY_LIBS := $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB)
 
@@ -24,7 +23,7 @@ $(PARITY)/hand.c: $(PARITY_OBJS) tests/parity/parity.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)nm $(PARITY_OBJS) | awk '$$2 ~ /[TDRB]/ {has[$$3]} $$1 == "U" {wants[$$2]} \
 		END {for (name in wants) if (!(name in has)) print name}' | sort | \
-		grep -E '^(hand|serve|run|cublas|cublaslt|cudnn)_' | \
+		grep -E '^(hand|serve|run|cublas|cublaslt|cudnn|plain)_' | \
 		sed 's/.*/void &(void);\nvoid &(void)\n{\n\t__builtin_trap();\n}/' > $@
 
 $(PARITY)/generated: $(PARITY_OBJS) $(PARITY)/hand.c

@@ -148,6 +148,17 @@ def plain(kind):
     return re.sub(r"\b(__half|__nv_bfloat16)\b", "void", kind)
 
 
+def rand(description, cache):
+    """Differences between curand.api and NVIDIA's header and library of CUDA 12.9."""
+    folder = os.path.join(cache, "pip-12.9", "nvidia", "curand")
+    text = re.sub(r"\bCURANDAPI\b", " ", header.raw(os.path.join(folder, "include", "curand.h")))
+    theirs = header.prototypes(text, "curand")
+    ours = {e.name: e for e in description.of("curand")}
+    exported = header.exported(os.path.join(folder, "lib", "libcurand.so.10"))
+    return names(set(ours), {n for n in exported if n.startswith("curand")}, "libcurand.so.10") + \
+        prototypes(ours, theirs, "curand.h")
+
+
 def blas(description, cache):
     """Differences between cublas.api and what tools/fetch_headers.py has put into CACHE."""
     out = []
@@ -327,6 +338,7 @@ def main():
                 ours[what] = [f"cannot be compared: no {error.filename} (make deps)"]
             else:
                 print(f"skip - {what}: no {error.filename} (make deps)")
+    ours["curand.api against curand.h and libcurand"] = rand(description, cache)
     for what, differences in {**as_is, **ours}.items():
         print(f"{'not ok' if differences else 'ok'} - {what}")
         for line in differences:

@@ -3,8 +3,14 @@
 program is told where one is missing.  Stand-ins are the software GPU's, under NVIDIA's names."""
 import os
 import shutil
+import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "protocol"))
+import generate  # noqa: E402
 from stack import BUILD, LIB, Agent, App, Sidecar, folder, wait_for
+
+# A line for each major of each library that is described.
+LINES = sum(len(one.majors) for one in generate.load().libraries.values())
 
 
 def standing_in(path, *names):
@@ -26,7 +32,7 @@ def agent_with(path, text):
 
     def looked():
         text = agent.http("/readyz?verbose")
-        return text if text.count("] libcu") == 6 else None
+        return text if text.count("] libcu") == LINES else None
     return agent, wait_for(looked, 10, "the agent has looked for its libraries")
 
 

@@ -12,7 +12,6 @@ struct cufile_error {
 };
 int cufftGetVersion(int *version);
 int cufftPlan1d(int *plan, int nx, int type, int batch);
-int curandCreateGenerator(void **generator, int type);
 int cusparseCreate(void **handle);
 const char *cusparseGetErrorString(int status);
 int cusparseLtInit(void *handle);
@@ -47,7 +46,6 @@ int main(void)
 	/* With more calls than one, each library is named once. */
 	check("cufftPlan1d", cufftPlan1d(&number, 8, 0, 1), 16);
 	check("cufftPlan1d again", cufftPlan1d(&number, 8, 0, 1), 16);
-	check("curandCreateGenerator", curandCreateGenerator(&handle, 100), 203);
 	check("cusparseCreate", cusparseCreate(&handle), 10);
 	check("cusparseGetErrorString names it",
 		!!strstr(cusparseGetErrorString(10), "libcusparse.so.12"), 1);

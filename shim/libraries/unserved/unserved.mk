@@ -2,7 +2,7 @@
 # assembly, as parts of libvcuda-12.so (those that only CUDA 12 has) and libvcuda-13.so.
 
 UNSERVED12 := libcufft.so.11 libcusolver.so.11 libcusolverMg.so.11
-UNSERVED13 := libcufft.so.12 libcusolver.so.12 libcusolverMg.so.12 libcurand.so.10 \
+UNSERVED13 := libcufft.so.12 libcusolver.so.12 libcusolverMg.so.12 \
 	libcusparse.so.12 libcusparseLt.so.0 libnccl.so.2 libnvshmem_host.so.3 libcufile.so.0
 
 UNSERVED_DIR := $(OBJ)/unserved

@@ -21,7 +21,6 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = {  # library: status, its name, a `value`, how a version becomes one number
     "libcufft": (16, "CUFFT_NOT_SUPPORTED", -1, (1000, 100, 1)),
-    "libcurand": (203, "CURAND_STATUS_INITIALIZATION_FAILED", -1, (1000, 100, 1)),
     "libcusparse": (10, "CUSPARSE_STATUS_NOT_SUPPORTED", -1, (1000, 100, 1)),
     "libcusparseLt": (10, "CUSPARSE_STATUS_NOT_SUPPORTED", -1, (1000, 100, 1)),
     "libcusolver": (9, "CUSOLVER_STATUS_NOT_SUPPORTED", -1, (1000, 100, 1)),
@@ -86,7 +85,7 @@ class Library:
             return (f"cmpl $2, %edi\n\tja {self.tail('status')}\n\tleaq .Lversion(%rip), %rax\n"
                     "\tmovl %edi, %edi\n\tmovl (%rax,%rdi,4), %eax\n\tmovl %eax, (%rsi)\n"
                     "\txorl %eax, %eax\n\tret")
-        if re.fullmatch(r"(cufft|curand|cusolver|p?nccl|cuFile)GetVersion", name):
+        if re.fullmatch(r"(cufft|cusolver|p?nccl|cuFile)GetVersion", name):
             return f"movl ${self.number()}, (%rdi)\n\txorl %eax, %eax\n\tret"
         if re.fullmatch(r"cusparse(Lt)?GetVersion", name):
             return f"movl ${self.number()}, (%rsi)\n\txorl %eax, %eax\n\tret"
