@@ -380,7 +380,7 @@ CUresult hand_cuCtxGetFlags(unsigned int *flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*flags = context->primary ? atomic_load(&devices[context->device].primary_flags)
+	*flags = context->primary ? atomic_load(&devices.at[context->device].primary_flags)
 				  : context->flags;
 	return CUDA_SUCCESS;
 }
@@ -394,7 +394,7 @@ CUresult hand_cuCtxSetFlags(unsigned int flags)
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (context->primary)
-		atomic_store(&devices[context->device].primary_flags, flags);
+		atomic_store(&devices.at[context->device].primary_flags, flags);
 	else
 		context->flags = flags;
 	return CUDA_SUCCESS;
@@ -431,9 +431,9 @@ CUresult hand_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPrior
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (leastPriority)
-		*leastPriority = devices[context->device].open.stream_priority_least;
+		*leastPriority = devices.at[context->device].open.stream_priority_least;
 	if (greatestPriority)
-		*greatestPriority = devices[context->device].open.stream_priority_greatest;
+		*greatestPriority = devices.at[context->device].open.stream_priority_greatest;
 	return CUDA_SUCCESS;
 }
 

@@ -42,12 +42,16 @@ struct device {
 	_Atomic unsigned primary_flags;
 };
 
-/* What the session has, in the agent's order: NVML shows it. Filled when the process joins. */
-extern struct open_info device_info;
-extern struct open_device device_all[OPEN_DEVICES];
-/* What CUDA shows of it, by CUdevice (visible.h). Filled at cuInit, never changed after. */
-extern struct device devices[OPEN_DEVICES];
-extern int device_count;
+extern struct devices {
+	/* What the session has, in the agent's order: NVML shows it. Filled when the process
+	 * joins. */
+	struct open_info info;
+	struct open_device all[OPEN_DEVICES];
+	/* What CUDA shows of it, by CUdevice (visible.h). Filled at cuInit, never changed
+	 * after. */
+	struct device at[OPEN_DEVICES];
+	int count;
+} devices;
 
 /* The device; NULL: no such. */
 struct device *device_of(CUdevice device);
@@ -58,7 +62,7 @@ CUresult device_show(void);
 /* A device as frames name it, and back (0 where it is not visible). */
 static inline int device_wire(int device)
 {
-	return devices[device].number;
+	return devices.at[device].number;
 }
 int device_from_wire(int number);
 

@@ -400,7 +400,7 @@ static struct context *copy_owner(const struct shape *s)
 		!memory_in_window(s->src_side == SIDE_DEVICE ? s->src : s->dst, &device) ||
 		device == current->device)
 		return NULL;
-	owner = &devices[device].primary;
+	owner = &devices.at[device].primary;
 	return atomic_load(&owner->retained) ? owner : NULL;
 }
 

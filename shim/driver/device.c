@@ -13,40 +13,37 @@
 #include "shim/engine/session.h"
 #include "shim/driver/visible.h"
 
-struct open_info device_info;
-struct open_device device_all[OPEN_DEVICES];
-struct device devices[OPEN_DEVICES];
-int device_count;
+struct devices devices;
 
 struct device *device_of(CUdevice device)
 {
-	return device >= 0 && device < device_count ? &devices[device] : NULL;
+	return device >= 0 && device < devices.count ? &devices.at[device] : NULL;
 }
 
 bool device_fill(const void *answer, size_t bytes)
 {
 	const unsigned char *at = answer;
 
-	if (bytes < sizeof(device_info))
+	if (bytes < sizeof(devices.info))
 		return false;
-	memcpy(&device_info, at, sizeof(device_info));
-	at += sizeof(device_info);
-	bytes -= sizeof(device_info);
-	if (device_info.version != OPEN_VERSION ||
-		device_info.device_bytes != sizeof(struct open_device) ||
-		!device_info.device_count || device_info.device_count > OPEN_DEVICES ||
-		bytes < device_info.device_count * sizeof(struct open_device))
+	memcpy(&devices.info, at, sizeof(devices.info));
+	at += sizeof(devices.info);
+	bytes -= sizeof(devices.info);
+	if (devices.info.version != OPEN_VERSION ||
+		devices.info.device_bytes != sizeof(struct open_device) ||
+		!devices.info.device_count || devices.info.device_count > OPEN_DEVICES ||
+		bytes < devices.info.device_count * sizeof(struct open_device))
 		return false;
-	for (int i = 0; i < (int)device_info.device_count; i++) {
-		struct open_device *open = &device_all[i];
+	for (int i = 0; i < (int)devices.info.device_count; i++) {
+		struct open_device *open = &devices.all[i];
 
 		memcpy(open, at + (size_t)i * sizeof(*open), sizeof(*open));
 		open->name[sizeof(open->name) - 1] = 0;
 		open->pci_bus_id[sizeof(open->pci_bus_id) - 1] = 0;
 		for (int j = 0; j < i; j++)
-			if (device_all[j].window < open->window + open->window_bytes &&
+			if (devices.all[j].window < open->window + open->window_bytes &&
 				open->window <
-					device_all[j].window + device_all[j].window_bytes)
+					devices.all[j].window + devices.all[j].window_bytes)
 				return false;
 	}
 	return true;
@@ -58,26 +55,27 @@ CUresult device_show(void)
 	const char *order = secure_getenv("CUDA_DEVICE_ORDER");
 	int chosen[OPEN_DEVICES], count;
 
-	count = visible_choose(order, list, device_all, (int)device_info.device_count, chosen);
+	count = visible_choose(
+		order, list, devices.all, (int)devices.info.device_count, chosen);
 	if (count <= 0) {
 		session_debug("CUDA_VISIBLE_DEVICES=%s%s%s leaves none of %u GPUs",
 			list ? list : "(not set)", order ? " CUDA_DEVICE_ORDER=" : "",
-			order ? order : "", device_info.device_count);
+			order ? order : "", devices.info.device_count);
 		return count < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
 	}
 	for (int i = 0; i < count; i++) {
-		devices[i].number = chosen[i];
-		devices[i].open = device_all[chosen[i]];
-		devices[i].primary_flags = devices[i].open.primary_flags;
+		devices.at[i].number = chosen[i];
+		devices.at[i].open = devices.all[chosen[i]];
+		devices.at[i].primary_flags = devices.at[i].open.primary_flags;
 	}
-	device_count = count;
+	devices.count = count;
 	return CUDA_SUCCESS;
 }
 
 int device_from_wire(int number)
 {
-	for (int i = 0; i < device_count; i++)
-		if (devices[i].number == number)
+	for (int i = 0; i < devices.count; i++)
+		if (devices.at[i].number == number)
 			return i;
 	return 0;
 }
@@ -148,11 +146,11 @@ CUresult hand_cuDriverGetVersion(int *driverVersion)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Allowed before cuInit; the answer is the agent's, so this may be what attaches, where
 	 * NVML has not. Where no device is visible there is a driver all the same. */
-	if (!device_info.device_count)
+	if (!devices.info.device_count)
 		status = hand_cuInit(0);
-	if (device_info.device_count)
+	if (devices.info.device_count)
 		status = CUDA_SUCCESS;
-	*driverVersion = status ? 0 : (int)device_info.driver_version;
+	*driverVersion = status ? 0 : (int)devices.info.driver_version;
 	return status;
 }
 
@@ -170,7 +168,7 @@ CUresult hand_cuDeviceGetCount(int *count)
 {
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	*count = device_count;
+	*count = devices.count;
 	return CUDA_SUCCESS;
 }
 
@@ -341,8 +339,8 @@ CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 		if (sscanf(pciBusId, "%x:%x.%x", &want[1], &want[2], &want[3]) < 2)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	for (int i = 0; i < device_count; i++) {
-		if (sscanf(devices[i].open.pci_bus_id, "%x:%x:%x.%x", &domain, &bus, &slot,
+	for (int i = 0; i < devices.count; i++) {
+		if (sscanf(devices.at[i].open.pci_bus_id, "%x:%x:%x.%x", &domain, &bus, &slot,
 			    &function) != 4)
 			continue;
 		if (domain == want[0] && bus == want[1] && slot == want[2] &&

@@ -33,7 +33,7 @@ static CUresult launch_check(const struct launch *l)
 {
 	const struct function_info *info = &l->function->info;
 	const int *limits =
-		devices[module_context(l->function->module)->device].open.attributes;
+		devices.at[module_context(l->function->module)->device].open.attributes;
 	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
 
 	for (int i = 0; i < 3; i++)
@@ -60,7 +60,7 @@ static CUresult launch_check(const struct launch *l)
 static CUresult launch_check_cooperative(const struct launch *l)
 {
 	const int *limits =
-		devices[module_context(l->function->module)->device].open.attributes;
+		devices.at[module_context(l->function->module)->device].open.attributes;
 	uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
 	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
 	int resident;

@@ -14,12 +14,12 @@
 
 const struct open_info *vcuda_nvml_info(void)
 {
-	return &device_info;
+	return &devices.info;
 }
 
 const struct open_device *vcuda_nvml_device(unsigned index)
 {
-	return index < device_info.device_count ? &device_all[index] : NULL;
+	return index < devices.info.device_count ? &devices.all[index] : NULL;
 }
 
 bool vcuda_nvml_cuda_used(void)

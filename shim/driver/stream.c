@@ -268,7 +268,7 @@ CUresult hand_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	/* Out of range is clamped, as CUDA does. Greatest is the lower number. */
-	open = &devices[context->device].open;
+	open = &devices.at[context->device].open;
 	if (priority > open->stream_priority_least)
 		priority = open->stream_priority_least;
 	if (priority < open->stream_priority_greatest)

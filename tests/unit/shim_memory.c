@@ -150,8 +150,7 @@ bool callback_outstanding(void)
 }
 
 unsigned shim_perf = ~0u;
-struct device devices[OPEN_DEVICES];
-int device_count = 1;
+struct devices devices = {.count = 1};
 _Thread_local struct thread thread_self;
 
 /* ---- tests ---- */
@@ -159,10 +158,10 @@ _Thread_local struct thread thread_self;
 static int start(void **state)
 {
 	(void)state;
-	devices[0].open.window = WINDOW;
-	devices[0].open.window_bytes = GRANULES * GRANULE;
-	devices[0].open.granularity = GRANULE;
-	devices[0].open.lease = lease = LEASE;
+	devices.at[0].open.window = WINDOW;
+	devices.at[0].open.window_bytes = GRANULES * GRANULE;
+	devices.at[0].open.granularity = GRANULE;
+	devices.at[0].open.lease = lease = LEASE;
 	return !memory_open();
 }
 

@@ -94,7 +94,7 @@ CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	if (status)
 		return status;
 	memcpy(handle.magic, memory_magic, sizeof(handle.magic));
-	memcpy(handle.uuid, devices[range.device].open.uuid, sizeof(handle.uuid));
+	memcpy(handle.uuid, devices.at[range.device].open.uuid, sizeof(handle.uuid));
 	memcpy(pHandle, &handle, sizeof(handle));
 	return CUDA_SUCCESS;
 }
@@ -143,7 +143,7 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (memcmp(memory.uuid, devices[context->device].open.uuid, sizeof(memory.uuid)))
+	if (memcmp(memory.uuid, devices.at[context->device].open.uuid, sizeof(memory.uuid)))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&shared.lock);
 	status = open_memory(&memory, context->device, &base);

@@ -124,8 +124,8 @@ static bool window_open(struct window *w, const struct open_device *open)
 
 bool memory_open(void)
 {
-	for (int i = 0; i < device_count; i++)
-		if (!window_open(&heap.windows[i], &devices[i].open))
+	for (int i = 0; i < devices.count; i++)
+		if (!window_open(&heap.windows[i], &devices.at[i].open))
 			return false;
 	return true;
 }
@@ -474,7 +474,7 @@ static uint32_t slab_start(const struct block *block, uint64_t address)
 
 static struct window *window_of(CUdeviceptr address)
 {
-	for (int i = 0; i < device_count; i++)
+	for (int i = 0; i < devices.count; i++)
 		if (address - heap.windows[i].base < heap.windows[i].bytes)
 			return &heap.windows[i];
 	return NULL;

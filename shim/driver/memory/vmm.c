@@ -169,7 +169,7 @@ CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignmen
 
 	if (!ptr || flags || alignment & (alignment - 1))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (alignment > devices[device].open.granularity)
+	if (alignment > devices.at[device].open.granularity)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* The window decides which device's memory fits there: the current one's. */
 	memory_in_window(addr, &device);
@@ -202,7 +202,7 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (status)
 		return status;
-	if (!size || size % devices[prop->location.id].open.granularity)
+	if (!size || size % devices.at[prop->location.id].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	m = calloc(1, sizeof(*m));
 	if (!m)
@@ -286,7 +286,7 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		return CUDA_ERROR_NOT_SUPPORTED; /* as natively */
 	if (flags || !size || ptr + size < ptr || !memory_find(ptr, &range) ||
 		!range.reserved || ptr + size > range.base + range.bytes ||
-		(ptr | size) % devices[range.device].open.granularity)
+		(ptr | size) % devices.at[range.device].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm.lock);
 	m = memory_of(handle);
@@ -376,7 +376,7 @@ CUresult hand_cuMemGetAllocationGranularity(size_t *granularity,
 	if (!granularity || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!status)
-		*granularity = devices[prop->location.id].open.granularity;
+		*granularity = devices.at[prop->location.id].open.granularity;
 	return status;
 }
 

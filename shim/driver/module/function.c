@@ -28,7 +28,7 @@ CUresult function_set(struct function *function, int attribute, int value)
 
 	switch (attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		limit = devices[module_context(function->module)->device].open.attributes
+		limit = devices.at[module_context(function->module)->device].open.attributes
 				[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN];
 		limit -= function->info.attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
 		if (value < 0 || value > limit)

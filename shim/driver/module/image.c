@@ -35,7 +35,7 @@ static CUresult image_copy(struct image *out, uint32_t kind, const void *bytes, 
 /* A container of the one entry that the device would run. */
 static CUresult image_fatbin(const void *data, size_t bytes, int device, struct image *out)
 {
-	const struct open_device *open = &devices[device].open;
+	const struct open_device *open = &devices.at[device].open;
 	struct fatbin_target target = {
 		.major = open->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR],
 		.minor = open->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR],

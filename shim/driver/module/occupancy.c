@@ -24,7 +24,7 @@ CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *b
 	status = function_find(func, &function);
 	if (status)
 		return status;
-	device = devices[context->device].open.attributes;
+	device = devices.at[context->device].open.attributes;
 	warp = device[CU_DEVICE_ATTRIBUTE_WARP_SIZE];
 	limit = device[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK];
 	if (function->info.attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] < limit)
