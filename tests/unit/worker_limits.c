@@ -5,11 +5,11 @@
  */
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/wire/graph.h"
+#include "tests/unit/worker_image.h"
 #include "tests/unit/worker_peer.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <openssl/sha.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -292,53 +292,7 @@ static const char *printing(void)
 
 static void launch_printing(struct peer *p)
 {
-	const char *ptx = printing();
-	uint32_t size = (uint32_t)strlen(ptx) + 1;
-	struct {
-		struct wire_vcudaModuleData data;
-		uint8_t digest[32];
-	} data = {.data = {.digest = {sizeof(data.data), 32}, .size = size}};
-	struct {
-		struct wire_vcudaModuleLoad load;
-		uint8_t digest[32];
-	} load = {.load = {.module = handle_make(1, KIND_CUmodule, 1),
-			  .digest = {sizeof(load.load), 32},
-			  .size = size,
-			  .kind = IMAGE_PTX,
-			  .jit = {sizeof(load.load), 0}}};
-	struct {
-		struct wire_vcudaFunctionGet get;
-		char name[8];
-	} get = {.get = {.module = load.load.module,
-			 .function = handle_make(1, KIND_CUfunction, 2),
-			 .name = {sizeof(get.get), 5}},
-		.name = "many"};
-	struct wire_vcudaLaunch launch = {.function = get.get.function,
-		.gridX = 1,
-		.gridY = 1,
-		.gridZ = 1,
-		.blockX = 1,
-		.blockY = 1,
-		.blockZ = 1};
-	struct frame_header h;
-	bool lost;
-
-	SHA256((const void *)ptx, size, data.digest);
-	memcpy(load.digest, data.digest, 32);
-	h = post_header(p, OP_vcudaModuleData, sizeof(data));
-	h.length += size;
-	peer_send(p, &h, &data);
-	assert_int_equal(send(p->commands, ptx, size, MSG_NOSIGNAL), size);
-	h = call_header(p, OP_vcudaModuleLoad, sizeof(load));
-	peer_send(p, &h, &load);
-	assert_int_equal(peer_reply(p, &h, &lost), 0);
-	assert_int_equal(h.status, CUDA_SUCCESS);
-	h = call_header(p, OP_vcudaFunctionGet, sizeof(get));
-	peer_send(p, &h, &get);
-	assert_int_equal(peer_reply(p, &h, &lost), 0);
-	assert_int_equal(h.status, CUDA_SUCCESS);
-	h = post_header(p, OP_vcudaLaunch, sizeof(launch));
-	peer_send(p, &h, &launch);
+	image_launch(p, printing(), "many");
 }
 
 /* Memory of the files that stand for the worker's stdout and stderr. Who is not root cannot see

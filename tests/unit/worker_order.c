@@ -3,9 +3,9 @@
  * What the worker does in which order, where a host function holds the stream up, a context
  * goes, or the client does not read: nothing overtakes, nothing is lost, nobody waits for ever.
  */
+#include "tests/unit/worker_image.h"
 #include "tests/unit/worker_peer.h"
 
-#include <openssl/sha.h>
 #include <time.h>
 
 #define WINDOW 0x200000000000ull
@@ -192,49 +192,7 @@ static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
 
 static void load_and_launch(struct peer *p)
 {
-	struct {
-		struct wire_vcudaModuleData data;
-		uint8_t digest[32];
-	} data = {.data = {.digest = {sizeof(data.data), 32}, .size = sizeof(ptx)}};
-	struct {
-		struct wire_vcudaModuleLoad load;
-		uint8_t digest[32];
-	} load = {.load = {.module = handle_make(1, KIND_CUmodule, 1),
-			  .digest = {sizeof(load.load), 32},
-			  .size = sizeof(ptx),
-			  .kind = IMAGE_PTX,
-			  .jit = {sizeof(load.load), 0}}};
-	struct {
-		struct wire_vcudaFunctionGet get;
-		char name[8];
-	} get = {.get = {.module = load.load.module,
-			 .function = handle_make(1, KIND_CUfunction, 2),
-			 .name = {sizeof(get.get), 5}},
-		.name = "late"};
-	struct wire_vcudaLaunch launch = {.function = get.get.function,
-		.gridX = 1,
-		.gridY = 1,
-		.gridZ = 1,
-		.blockX = 1,
-		.blockY = 1,
-		.blockZ = 1};
-	struct frame_header h;
-	bool lost;
-
-	SHA256((const void *)ptx, sizeof(ptx), data.digest);
-	memcpy(load.digest, data.digest, 32);
-	h = post_header(p, OP_vcudaModuleData, sizeof(data), sizeof(ptx));
-	peer_send(p, &h, &data);
-	send_all(p, ptx, sizeof(ptx));
-	h = call_header(p, OP_vcudaModuleLoad, sizeof(load));
-	peer_send(p, &h, &load);
-	assert_int_equal(peer_reply(p, &h, &lost), 0);
-	assert_int_equal(h.status, CUDA_SUCCESS);
-	h = call_header(p, OP_vcudaFunctionGet, sizeof(get));
-	peer_send(p, &h, &get);
-	assert_int_equal(peer_reply(p, &h, &lost), 0);
-	assert_int_equal(h.status, CUDA_SUCCESS);
-	post(p, OP_vcudaLaunch, &launch, sizeof(launch));
+	image_launch(p, ptx, "late");
 }
 
 /* The driver drops it, and no word of it comes: what is behind must be answered all the same.
