@@ -178,9 +178,9 @@ def request_lines(api, entry):
         if not p.mark:
             wire = kind_of(api, entry, p).wire
             cast = f"({C_TYPE[wire]})" if wire == "enum" else ""
-            init.append(f".{p.name} = {cast}{p.name},")
+            init.append(f".{p.name} = {cast}{p.name}")
         elif p.mark == "device":
-            init.append(f".{p.name} = (uint64_t)(uintptr_t){p.name},")
+            init.append(f".{p.name} = (uint64_t)(uintptr_t){p.name}")
         elif p.mark in ("scalar", "inout", "result"):
             lines.append(f"{f}_{p.mark}(&call, body.{p.name}, {p.name}, {p.size});"
                          if p.mark != "result" else
@@ -195,7 +195,7 @@ def stub(api, entry):
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
     out += f"\tstruct {f}_call call;\n"
     out += f"\tstruct wire_{entry.name} body = {{\n"
-    out += "".join(f"\t\t{i}\n" for i in init) + "\t};\n"
+    out += (text.wrap("\t\t", init, ",", "\t\t") + "\n" if init else "") + "\t};\n"
     out += f"\tstruct wire_{entry.name}_reply reply;\n" if reply else ""
     out += f"\t{entry.result} status;\n" if reply else ""
     out += f"\n\t{f}_begin(&call, CALL_{entry.name}, {handle}, &body.state);\n"

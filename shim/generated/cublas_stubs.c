@@ -154,12 +154,8 @@ STUB_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void
 {
 	struct cublas_call call;
 	struct wire_cublasNrm2Ex body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
-		.resultType = (uint32_t)resultType,
-		.executionType = (uint32_t)executionType,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+		.resultType = (uint32_t)resultType, .executionType = (uint32_t)executionType,
 	};
 	struct wire_cublasNrm2Ex_reply reply;
 	cublasStatus_t status;
@@ -178,9 +174,7 @@ STUB_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const fl
 {
 	struct cublas_call call;
 	struct wire_cublasSnrm2_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasSnrm2_v2_reply reply;
 	cublasStatus_t status;
@@ -199,9 +193,7 @@ STUB_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const do
 {
 	struct cublas_call call;
 	struct wire_cublasDnrm2_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasDnrm2_v2_reply reply;
 	cublasStatus_t status;
@@ -220,9 +212,7 @@ STUB_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const c
 {
 	struct cublas_call call;
 	struct wire_cublasScnrm2_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasScnrm2_v2_reply reply;
 	cublasStatus_t status;
@@ -241,9 +231,7 @@ STUB_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasDznrm2_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasDznrm2_v2_reply reply;
 	cublasStatus_t status;
@@ -263,15 +251,9 @@ STUB_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void 
 {
 	struct cublas_call call;
 	struct wire_cublasDotEx body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.yType = (uint32_t)yType,
-		.incy = incy,
-		.resultType = (uint32_t)resultType,
-		.executionType = (uint32_t)executionType,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
+		.resultType = (uint32_t)resultType, .executionType = (uint32_t)executionType,
 	};
 	struct wire_cublasDotEx_reply reply;
 	cublasStatus_t status;
@@ -291,15 +273,9 @@ STUB_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void
 {
 	struct cublas_call call;
 	struct wire_cublasDotcEx body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.yType = (uint32_t)yType,
-		.incy = incy,
-		.resultType = (uint32_t)resultType,
-		.executionType = (uint32_t)executionType,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
+		.resultType = (uint32_t)resultType, .executionType = (uint32_t)executionType,
 	};
 	struct wire_cublasDotcEx_reply reply;
 	cublasStatus_t status;
@@ -318,10 +294,7 @@ STUB_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const flo
 {
 	struct cublas_call call;
 	struct wire_cublasSdot_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 	struct wire_cublasSdot_v2_reply reply;
@@ -341,10 +314,7 @@ STUB_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const dou
 {
 	struct cublas_call call;
 	struct wire_cublasDdot_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 	struct wire_cublasDdot_v2_reply reply;
@@ -364,10 +334,7 @@ STUB_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cu
 {
 	struct cublas_call call;
 	struct wire_cublasCdotu_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 	struct wire_cublasCdotu_v2_reply reply;
@@ -387,10 +354,7 @@ STUB_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cu
 {
 	struct cublas_call call;
 	struct wire_cublasCdotc_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 	struct wire_cublasCdotc_v2_reply reply;
@@ -411,10 +375,7 @@ STUB_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZdotu_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 	struct wire_cublasZdotu_v2_reply reply;
@@ -435,10 +396,7 @@ STUB_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZdotc_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 	struct wire_cublasZdotc_v2_reply reply;
@@ -459,11 +417,8 @@ STUB_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void
 {
 	struct cublas_call call;
 	struct wire_cublasScalEx body = {
-		.n = n,
-		.alphaType = (uint32_t)alphaType,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
+		.n = n, .alphaType = (uint32_t)alphaType, .x = (uint64_t)(uintptr_t)x,
+		.xType = (uint32_t)xType, .incx = incx,
 		.executionType = (uint32_t)executionType,
 	};
 
@@ -479,9 +434,7 @@ STUB_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const fl
 {
 	struct cublas_call call;
 	struct wire_cublasSscal_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasSscal_v2, handle, &body.state);
@@ -496,9 +449,7 @@ STUB_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const do
 {
 	struct cublas_call call;
 	struct wire_cublasDscal_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasDscal_v2, handle, &body.state);
@@ -513,9 +464,7 @@ STUB_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cu
 {
 	struct cublas_call call;
 	struct wire_cublasCscal_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasCscal_v2, handle, &body.state);
@@ -530,9 +479,7 @@ STUB_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const f
 {
 	struct cublas_call call;
 	struct wire_cublasCsscal_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasCsscal_v2, handle, &body.state);
@@ -547,9 +494,7 @@ STUB_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZscal_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasZscal_v2, handle, &body.state);
@@ -564,9 +509,7 @@ STUB_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const d
 {
 	struct cublas_call call;
 	struct wire_cublasZdscal_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasZdscal_v2, handle, &body.state);
@@ -582,14 +525,9 @@ STUB_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void
 {
 	struct cublas_call call;
 	struct wire_cublasAxpyEx body = {
-		.n = n,
-		.alphaType = (uint32_t)alphaType,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.yType = (uint32_t)yType,
-		.incy = incy,
+		.n = n, .alphaType = (uint32_t)alphaType, .x = (uint64_t)(uintptr_t)x,
+		.xType = (uint32_t)xType, .incx = incx, .y = (uint64_t)(uintptr_t)y,
+		.yType = (uint32_t)yType, .incy = incy,
 		.executiontype = (uint32_t)executiontype,
 	};
 
@@ -605,10 +543,7 @@ STUB_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const fl
 {
 	struct cublas_call call;
 	struct wire_cublasSaxpy_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -624,10 +559,7 @@ STUB_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const do
 {
 	struct cublas_call call;
 	struct wire_cublasDaxpy_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -643,10 +575,7 @@ STUB_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cu
 {
 	struct cublas_call call;
 	struct wire_cublasCaxpy_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -663,10 +592,7 @@ STUB_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZaxpy_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -682,13 +608,8 @@ STUB_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void
 {
 	struct cublas_call call;
 	struct wire_cublasCopyEx body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.yType = (uint32_t)yType,
-		.incy = incy,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasCopyEx, handle, &body.state);
@@ -702,10 +623,7 @@ STUB_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const fl
 {
 	struct cublas_call call;
 	struct wire_cublasScopy_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -720,10 +638,7 @@ STUB_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const do
 {
 	struct cublas_call call;
 	struct wire_cublasDcopy_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -738,10 +653,7 @@ STUB_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cu
 {
 	struct cublas_call call;
 	struct wire_cublasCcopy_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -756,10 +668,7 @@ STUB_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZcopy_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -774,10 +683,7 @@ STUB_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x
 {
 	struct cublas_call call;
 	struct wire_cublasSswap_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -792,10 +698,7 @@ STUB_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *
 {
 	struct cublas_call call;
 	struct wire_cublasDswap_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -810,10 +713,7 @@ STUB_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComple
 {
 	struct cublas_call call;
 	struct wire_cublasCswap_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -828,10 +728,7 @@ STUB_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDouble
 {
 	struct cublas_call call;
 	struct wire_cublasZswap_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -846,13 +743,8 @@ STUB_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 {
 	struct cublas_call call;
 	struct wire_cublasSwapEx body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.yType = (uint32_t)yType,
-		.incy = incy,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasSwapEx, handle, &body.state);
@@ -866,9 +758,7 @@ STUB_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const f
 {
 	struct cublas_call call;
 	struct wire_cublasIsamax_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasIsamax_v2_reply reply;
 	cublasStatus_t status;
@@ -904,9 +794,7 @@ STUB_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const d
 {
 	struct cublas_call call;
 	struct wire_cublasIdamax_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasIdamax_v2_reply reply;
 	cublasStatus_t status;
@@ -942,9 +830,7 @@ STUB_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const c
 {
 	struct cublas_call call;
 	struct wire_cublasIcamax_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasIcamax_v2_reply reply;
 	cublasStatus_t status;
@@ -980,9 +866,7 @@ STUB_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasIzamax_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasIzamax_v2_reply reply;
 	cublasStatus_t status;
@@ -1018,10 +902,7 @@ STUB_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const voi
 {
 	struct cublas_call call;
 	struct wire_cublasIamaxEx body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
 	};
 	struct wire_cublasIamaxEx_reply reply;
 	cublasStatus_t status;
@@ -1057,9 +938,7 @@ STUB_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const f
 {
 	struct cublas_call call;
 	struct wire_cublasIsamin_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasIsamin_v2_reply reply;
 	cublasStatus_t status;
@@ -1095,9 +974,7 @@ STUB_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const d
 {
 	struct cublas_call call;
 	struct wire_cublasIdamin_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasIdamin_v2_reply reply;
 	cublasStatus_t status;
@@ -1133,9 +1010,7 @@ STUB_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const c
 {
 	struct cublas_call call;
 	struct wire_cublasIcamin_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasIcamin_v2_reply reply;
 	cublasStatus_t status;
@@ -1171,9 +1046,7 @@ STUB_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasIzamin_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasIzamin_v2_reply reply;
 	cublasStatus_t status;
@@ -1209,10 +1082,7 @@ STUB_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const voi
 {
 	struct cublas_call call;
 	struct wire_cublasIaminEx body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
 	};
 	struct wire_cublasIaminEx_reply reply;
 	cublasStatus_t status;
@@ -1249,12 +1119,8 @@ STUB_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void
 {
 	struct cublas_call call;
 	struct wire_cublasAsumEx body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
-		.resultType = (uint32_t)resultType,
-		.executiontype = (uint32_t)executiontype,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+		.resultType = (uint32_t)resultType, .executiontype = (uint32_t)executiontype,
 	};
 	struct wire_cublasAsumEx_reply reply;
 	cublasStatus_t status;
@@ -1273,9 +1139,7 @@ STUB_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const fl
 {
 	struct cublas_call call;
 	struct wire_cublasSasum_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasSasum_v2_reply reply;
 	cublasStatus_t status;
@@ -1294,9 +1158,7 @@ STUB_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const do
 {
 	struct cublas_call call;
 	struct wire_cublasDasum_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasDasum_v2_reply reply;
 	cublasStatus_t status;
@@ -1315,9 +1177,7 @@ STUB_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const c
 {
 	struct cublas_call call;
 	struct wire_cublasScasum_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasScasum_v2_reply reply;
 	cublasStatus_t status;
@@ -1336,9 +1196,7 @@ STUB_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasDzasum_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 	struct wire_cublasDzasum_v2_reply reply;
 	cublasStatus_t status;
@@ -1357,10 +1215,7 @@ STUB_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x,
 {
 	struct cublas_call call;
 	struct wire_cublasSrot_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -1377,10 +1232,7 @@ STUB_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x
 {
 	struct cublas_call call;
 	struct wire_cublasDrot_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -1397,10 +1249,7 @@ STUB_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex
 {
 	struct cublas_call call;
 	struct wire_cublasCrot_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -1417,10 +1266,7 @@ STUB_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComple
 {
 	struct cublas_call call;
 	struct wire_cublasCsrot_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -1438,10 +1284,7 @@ STUB_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleC
 {
 	struct cublas_call call;
 	struct wire_cublasZrot_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -1458,10 +1301,7 @@ STUB_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDouble
 {
 	struct cublas_call call;
 	struct wire_cublasZdrot_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -1479,15 +1319,9 @@ STUB_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 {
 	struct cublas_call call;
 	struct wire_cublasRotEx body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.yType = (uint32_t)yType,
-		.incy = incy,
-		.csType = (uint32_t)csType,
-		.executiontype = (uint32_t)executiontype,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
+		.csType = (uint32_t)csType, .executiontype = (uint32_t)executiontype,
 	};
 
 	cublas_begin(&call, CALL_cublasRotEx, handle, &body.state);
@@ -1600,8 +1434,7 @@ STUB_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
 {
 	struct cublas_call call;
 	struct wire_cublasRotgEx body = {
-		.abType = (uint32_t)abType,
-		.csType = (uint32_t)csType,
+		.abType = (uint32_t)abType, .csType = (uint32_t)csType,
 		.executiontype = (uint32_t)executiontype,
 	};
 	struct wire_cublasRotgEx_reply reply;
@@ -1627,10 +1460,7 @@ STUB_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x
 {
 	struct cublas_call call;
 	struct wire_cublasSrotm_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -1646,10 +1476,7 @@ STUB_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *
 {
 	struct cublas_call call;
 	struct wire_cublasDrotm_v2 body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -1666,15 +1493,9 @@ STUB_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 {
 	struct cublas_call call;
 	struct wire_cublasRotmEx body = {
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.yType = (uint32_t)yType,
-		.incy = incy,
-		.paramType = (uint32_t)paramType,
-		.executiontype = (uint32_t)executiontype,
+		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
+		.paramType = (uint32_t)paramType, .executiontype = (uint32_t)executiontype,
 	};
 
 	cublas_begin(&call, CALL_cublasRotmEx, handle, &body.state);
@@ -1741,12 +1562,9 @@ STUB_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDa
 {
 	struct cublas_call call;
 	struct wire_cublasRotmgEx body = {
-		.d1Type = (uint32_t)d1Type,
-		.d2Type = (uint32_t)d2Type,
-		.x1Type = (uint32_t)x1Type,
-		.y1Type = (uint32_t)y1Type,
-		.paramType = (uint32_t)paramType,
-		.executiontype = (uint32_t)executiontype,
+		.d1Type = (uint32_t)d1Type, .d2Type = (uint32_t)d2Type,
+		.x1Type = (uint32_t)x1Type, .y1Type = (uint32_t)y1Type,
+		.paramType = (uint32_t)paramType, .executiontype = (uint32_t)executiontype,
 	};
 	struct wire_cublasRotmgEx_reply reply;
 	cublasStatus_t status;
@@ -1773,15 +1591,9 @@ STUB_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasSgemv_v2 body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasSgemv_v2, handle, &body.state);
@@ -1798,15 +1610,9 @@ STUB_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasDgemv_v2 body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasDgemv_v2, handle, &body.state);
@@ -1823,15 +1629,9 @@ STUB_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasCgemv_v2 body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasCgemv_v2, handle, &body.state);
@@ -1849,15 +1649,9 @@ STUB_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasZgemv_v2 body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasZgemv_v2, handle, &body.state);
@@ -1874,17 +1668,9 @@ STUB_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasSgbmv_v2 body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.kl = kl,
-		.ku = ku,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+		.trans = (uint32_t)trans, .m = m, .n = n, .kl = kl, .ku = ku,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
+		.incx = incx, .y = (uint64_t)(uintptr_t)y, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasSgbmv_v2, handle, &body.state);
@@ -1901,17 +1687,9 @@ STUB_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasDgbmv_v2 body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.kl = kl,
-		.ku = ku,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+		.trans = (uint32_t)trans, .m = m, .n = n, .kl = kl, .ku = ku,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
+		.incx = incx, .y = (uint64_t)(uintptr_t)y, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasDgbmv_v2, handle, &body.state);
@@ -1928,17 +1706,9 @@ STUB_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasCgbmv_v2 body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.kl = kl,
-		.ku = ku,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+		.trans = (uint32_t)trans, .m = m, .n = n, .kl = kl, .ku = ku,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
+		.incx = incx, .y = (uint64_t)(uintptr_t)y, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasCgbmv_v2, handle, &body.state);
@@ -1956,17 +1726,9 @@ STUB_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasZgbmv_v2 body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.kl = kl,
-		.ku = ku,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+		.trans = (uint32_t)trans, .m = m, .n = n, .kl = kl, .ku = ku,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
+		.incx = incx, .y = (uint64_t)(uintptr_t)y, .incy = incy,
 	};
 
 	cublas_begin(&call, CALL_cublasZgbmv_v2, handle, &body.state);
@@ -1983,13 +1745,8 @@ STUB_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasStrmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2005,13 +1762,8 @@ STUB_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDtrmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2027,13 +1779,8 @@ STUB_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCtrmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2049,13 +1796,8 @@ STUB_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZtrmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2071,15 +1813,9 @@ STUB_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasStbmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasStbmv_v2, handle, &body.state);
@@ -2094,15 +1830,9 @@ STUB_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDtbmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasDtbmv_v2, handle, &body.state);
@@ -2117,15 +1847,9 @@ STUB_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCtbmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasCtbmv_v2, handle, &body.state);
@@ -2140,15 +1864,9 @@ STUB_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZtbmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasZtbmv_v2, handle, &body.state);
@@ -2163,12 +1881,8 @@ STUB_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasStpmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2184,12 +1898,8 @@ STUB_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDtpmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2205,12 +1915,8 @@ STUB_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCtpmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2226,12 +1932,8 @@ STUB_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZtpmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2247,13 +1949,8 @@ STUB_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasStrsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2269,13 +1966,8 @@ STUB_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDtrsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2291,13 +1983,8 @@ STUB_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCtrsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2313,13 +2000,8 @@ STUB_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZtrsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2335,12 +2017,8 @@ STUB_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasStpsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2356,12 +2034,8 @@ STUB_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDtpsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2377,12 +2051,8 @@ STUB_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCtpsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2398,12 +2068,8 @@ STUB_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZtpsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
 		.incx = incx,
 	};
 
@@ -2419,15 +2085,9 @@ STUB_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasStbsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasStbsv_v2, handle, &body.state);
@@ -2442,15 +2102,9 @@ STUB_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDtbsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasDtbsv_v2, handle, &body.state);
@@ -2465,15 +2119,9 @@ STUB_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCtbsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasCtbsv_v2, handle, &body.state);
@@ -2488,15 +2136,9 @@ STUB_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZtbsv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
+		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx,
 	};
 
 	cublas_begin(&call, CALL_cublasZtbsv_v2, handle, &body.state);
@@ -2511,13 +2153,8 @@ STUB_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasSsymv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2535,13 +2172,8 @@ STUB_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDsymv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2559,13 +2191,8 @@ STUB_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCsymv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2584,13 +2211,8 @@ STUB_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZsymv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2608,13 +2230,8 @@ STUB_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasChemv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2633,13 +2250,8 @@ STUB_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZhemv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2657,14 +2269,8 @@ STUB_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasSsbmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2682,14 +2288,8 @@ STUB_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDsbmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2707,14 +2307,8 @@ STUB_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasChbmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2733,14 +2327,8 @@ STUB_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZhbmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2758,12 +2346,8 @@ STUB_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasSspmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2781,12 +2365,8 @@ STUB_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDspmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2804,12 +2384,8 @@ STUB_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasChpmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2828,12 +2404,8 @@ STUB_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZhpmv_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
+		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
 		.incy = incy,
 	};
 
@@ -2851,13 +2423,8 @@ STUB_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasSger_v2 body = {
-		.m = m,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -2874,13 +2441,8 @@ STUB_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasDger_v2 body = {
-		.m = m,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -2897,13 +2459,8 @@ STUB_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasCgeru_v2 body = {
-		.m = m,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -2920,13 +2477,8 @@ STUB_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasCgerc_v2 body = {
-		.m = m,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -2943,13 +2495,8 @@ STUB_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZgeru_v2 body = {
-		.m = m,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -2966,13 +2513,8 @@ STUB_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZgerc_v2 body = {
-		.m = m,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -2988,12 +2530,8 @@ STUB_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasSsyr_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasSsyr_v2, handle, &body.state);
@@ -3008,12 +2546,8 @@ STUB_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasDsyr_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasDsyr_v2, handle, &body.state);
@@ -3028,12 +2562,8 @@ STUB_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasCsyr_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasCsyr_v2, handle, &body.state);
@@ -3049,12 +2579,8 @@ STUB_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasZsyr_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasZsyr_v2, handle, &body.state);
@@ -3069,12 +2595,8 @@ STUB_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasCher_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasCher_v2, handle, &body.state);
@@ -3090,12 +2612,8 @@ STUB_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasZher_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasZher_v2, handle, &body.state);
@@ -3110,10 +2628,7 @@ STUB_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasSspr_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 		.AP = (uint64_t)(uintptr_t)AP,
 	};
 
@@ -3129,10 +2644,7 @@ STUB_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasDspr_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 		.AP = (uint64_t)(uintptr_t)AP,
 	};
 
@@ -3148,10 +2660,7 @@ STUB_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasChpr_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 		.AP = (uint64_t)(uintptr_t)AP,
 	};
 
@@ -3167,10 +2676,7 @@ STUB_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasZhpr_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
 		.AP = (uint64_t)(uintptr_t)AP,
 	};
 
@@ -3187,13 +2693,8 @@ STUB_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasSsyr2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -3210,13 +2711,8 @@ STUB_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDsyr2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -3233,13 +2729,8 @@ STUB_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCsyr2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -3256,13 +2747,8 @@ STUB_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZsyr2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -3279,13 +2765,8 @@ STUB_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCher2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -3302,13 +2783,8 @@ STUB_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZher2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.A = (uint64_t)(uintptr_t)A,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
 		.lda = lda,
 	};
 
@@ -3325,13 +2801,8 @@ STUB_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasSspr2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.AP = (uint64_t)(uintptr_t)AP,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .AP = (uint64_t)(uintptr_t)AP,
 	};
 
 	cublas_begin(&call, CALL_cublasSspr2_v2, handle, &body.state);
@@ -3347,13 +2818,8 @@ STUB_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDspr2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.AP = (uint64_t)(uintptr_t)AP,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .AP = (uint64_t)(uintptr_t)AP,
 	};
 
 	cublas_begin(&call, CALL_cublasDspr2_v2, handle, &body.state);
@@ -3369,13 +2835,8 @@ STUB_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasChpr2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.AP = (uint64_t)(uintptr_t)AP,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .AP = (uint64_t)(uintptr_t)AP,
 	};
 
 	cublas_begin(&call, CALL_cublasChpr2_v2, handle, &body.state);
@@ -3391,13 +2852,8 @@ STUB_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZhpr2_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.AP = (uint64_t)(uintptr_t)AP,
+		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.y = (uint64_t)(uintptr_t)y, .incy = incy, .AP = (uint64_t)(uintptr_t)AP,
 	};
 
 	cublas_begin(&call, CALL_cublasZhpr2_v2, handle, &body.state);
@@ -3414,16 +2870,9 @@ STUB_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasSgemvBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.xarray = (uint64_t)(uintptr_t)xarray,
-		.incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray,
-		.incy = incy,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
+		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
+		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasSgemvBatched, handle, &body.state);
@@ -3441,16 +2890,9 @@ STUB_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasDgemvBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.xarray = (uint64_t)(uintptr_t)xarray,
-		.incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray,
-		.incy = incy,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
+		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
+		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasDgemvBatched, handle, &body.state);
@@ -3468,16 +2910,9 @@ STUB_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasCgemvBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.xarray = (uint64_t)(uintptr_t)xarray,
-		.incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray,
-		.incy = incy,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
+		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
+		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasCgemvBatched, handle, &body.state);
@@ -3496,16 +2931,9 @@ STUB_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasZgemvBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.xarray = (uint64_t)(uintptr_t)xarray,
-		.incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray,
-		.incy = incy,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
+		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
+		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasZgemvBatched, handle, &body.state);
@@ -3523,16 +2951,9 @@ STUB_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOpe
 {
 	struct cublas_call call;
 	struct wire_cublasHSHgemvBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.xarray = (uint64_t)(uintptr_t)xarray,
-		.incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray,
-		.incy = incy,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
+		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
+		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasHSHgemvBatched, handle, &body.state);
@@ -3550,16 +2971,9 @@ STUB_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOpe
 {
 	struct cublas_call call;
 	struct wire_cublasHSSgemvBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.xarray = (uint64_t)(uintptr_t)xarray,
-		.incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray,
-		.incy = incy,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
+		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
+		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasHSSgemvBatched, handle, &body.state);
@@ -3577,16 +2991,9 @@ STUB_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOpe
 {
 	struct cublas_call call;
 	struct wire_cublasTSTgemvBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.xarray = (uint64_t)(uintptr_t)xarray,
-		.incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray,
-		.incy = incy,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
+		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
+		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasTSTgemvBatched, handle, &body.state);
@@ -3604,16 +3011,9 @@ STUB_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOpe
 {
 	struct cublas_call call;
 	struct wire_cublasTSSgemvBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.xarray = (uint64_t)(uintptr_t)xarray,
-		.incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray,
-		.incy = incy,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
+		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
+		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasTSSgemvBatched, handle, &body.state);
@@ -3631,19 +3031,10 @@ STUB_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasSgemvStridedBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.stridex = stridex,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.stridey = stridey,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+		.stridey = stridey, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasSgemvStridedBatched, handle, &body.state);
@@ -3662,19 +3053,10 @@ STUB_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasDgemvStridedBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.stridex = stridex,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.stridey = stridey,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+		.stridey = stridey, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasDgemvStridedBatched, handle, &body.state);
@@ -3693,19 +3075,10 @@ STUB_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasCgemvStridedBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.stridex = stridex,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.stridey = stridey,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+		.stridey = stridey, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasCgemvStridedBatched, handle, &body.state);
@@ -3725,19 +3098,10 @@ STUB_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasZgemvStridedBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.stridex = stridex,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.stridey = stridey,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+		.stridey = stridey, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasZgemvStridedBatched, handle, &body.state);
@@ -3755,19 +3119,10 @@ STUB_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasHSHgemvStridedBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.stridex = stridex,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.stridey = stridey,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+		.stridey = stridey, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasHSHgemvStridedBatched, handle, &body.state);
@@ -3785,19 +3140,10 @@ STUB_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasHSSgemvStridedBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.stridex = stridex,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.stridey = stridey,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+		.stridey = stridey, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasHSSgemvStridedBatched, handle, &body.state);
@@ -3815,19 +3161,10 @@ STUB_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasTSTgemvStridedBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.stridex = stridex,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.stridey = stridey,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+		.stridey = stridey, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasTSTgemvStridedBatched, handle, &body.state);
@@ -3845,19 +3182,10 @@ STUB_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasTSSgemvStridedBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.stridex = stridex,
-		.y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
-		.stridey = stridey,
-		.batchCount = batchCount,
+		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
+		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+		.stridey = stridey, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasTSSgemvStridedBatched, handle, &body.state);
@@ -3875,17 +3203,9 @@ STUB_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasSgemm_v2 body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasSgemm_v2, handle, &body.state);
@@ -3903,17 +3223,9 @@ STUB_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasDgemm_v2 body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasDgemm_v2, handle, &body.state);
@@ -3931,17 +3243,9 @@ STUB_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasCgemm_v2 body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCgemm_v2, handle, &body.state);
@@ -3959,17 +3263,9 @@ STUB_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_
 {
 	struct cublas_call call;
 	struct wire_cublasCgemm3m body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCgemm3m, handle, &body.state);
@@ -3987,20 +3283,10 @@ STUB_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperatio
 {
 	struct cublas_call call;
 	struct wire_cublasCgemm3mEx body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.Btype = (uint32_t)Btype,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype, .ldb = ldb,
+		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCgemm3mEx, handle, &body.state);
@@ -4018,17 +3304,9 @@ STUB_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation
 {
 	struct cublas_call call;
 	struct wire_cublasZgemm_v2 body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasZgemm_v2, handle, &body.state);
@@ -4046,17 +3324,9 @@ STUB_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_
 {
 	struct cublas_call call;
 	struct wire_cublasZgemm3m body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasZgemm3m, handle, &body.state);
@@ -4073,17 +3343,9 @@ STUB_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t 
 {
 	struct cublas_call call;
 	struct wire_cublasHgemm body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasHgemm, handle, &body.state);
@@ -4101,20 +3363,10 @@ STUB_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_
 {
 	struct cublas_call call;
 	struct wire_cublasSgemmEx body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.Btype = (uint32_t)Btype,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype, .ldb = ldb,
+		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasSgemmEx, handle, &body.state);
@@ -4133,22 +3385,11 @@ STUB_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t
 {
 	struct cublas_call call;
 	struct wire_cublasGemmEx body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.Btype = (uint32_t)Btype,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
-		.computeType = (uint32_t)computeType,
-		.algo = (uint32_t)algo,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype, .ldb = ldb,
+		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
+		.computeType = (uint32_t)computeType, .algo = (uint32_t)algo,
 	};
 
 	cublas_begin(&call, CALL_cublasGemmEx, handle, &body.state);
@@ -4166,20 +3407,10 @@ STUB_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_
 {
 	struct cublas_call call;
 	struct wire_cublasCgemmEx body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.Btype = (uint32_t)Btype,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype, .ldb = ldb,
+		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCgemmEx, handle, &body.state);
@@ -4196,13 +3427,8 @@ STUB_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasSsyrk_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -4220,13 +3446,8 @@ STUB_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDsyrk_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -4244,13 +3465,8 @@ STUB_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCsyrk_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -4269,13 +3485,8 @@ STUB_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZsyrk_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -4294,16 +3505,9 @@ STUB_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasCsyrkEx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
+		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCsyrkEx, handle, &body.state);
@@ -4321,16 +3525,9 @@ STUB_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode
 {
 	struct cublas_call call;
 	struct wire_cublasCsyrk3mEx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
+		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCsyrk3mEx, handle, &body.state);
@@ -4347,13 +3544,8 @@ STUB_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCherk_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -4372,13 +3564,8 @@ STUB_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZherk_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -4397,16 +3584,9 @@ STUB_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t
 {
 	struct cublas_call call;
 	struct wire_cublasCherkEx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
+		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCherkEx, handle, &body.state);
@@ -4424,16 +3604,9 @@ STUB_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode
 {
 	struct cublas_call call;
 	struct wire_cublasCherk3mEx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
+		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCherk3mEx, handle, &body.state);
@@ -4450,16 +3623,9 @@ STUB_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode
 {
 	struct cublas_call call;
 	struct wire_cublasSsyr2k_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasSsyr2k_v2, handle, &body.state);
@@ -4476,16 +3642,9 @@ STUB_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode
 {
 	struct cublas_call call;
 	struct wire_cublasDsyr2k_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasDsyr2k_v2, handle, &body.state);
@@ -4503,16 +3662,9 @@ STUB_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode
 {
 	struct cublas_call call;
 	struct wire_cublasCsyr2k_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCsyr2k_v2, handle, &body.state);
@@ -4530,16 +3682,9 @@ STUB_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode
 {
 	struct cublas_call call;
 	struct wire_cublasZsyr2k_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasZsyr2k_v2, handle, &body.state);
@@ -4557,16 +3702,9 @@ STUB_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode
 {
 	struct cublas_call call;
 	struct wire_cublasCher2k_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCher2k_v2, handle, &body.state);
@@ -4584,16 +3722,9 @@ STUB_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode
 {
 	struct cublas_call call;
 	struct wire_cublasZher2k_v2 body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasZher2k_v2, handle, &body.state);
@@ -4610,16 +3741,9 @@ STUB_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasSsyrkx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasSsyrkx, handle, &body.state);
@@ -4636,16 +3760,9 @@ STUB_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasDsyrkx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasDsyrkx, handle, &body.state);
@@ -4663,16 +3780,9 @@ STUB_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasCsyrkx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCsyrkx, handle, &body.state);
@@ -4690,16 +3800,9 @@ STUB_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasZsyrkx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasZsyrkx, handle, &body.state);
@@ -4717,16 +3820,9 @@ STUB_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasCherkx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCherkx, handle, &body.state);
@@ -4744,16 +3840,9 @@ STUB_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasZherkx body = {
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasZherkx, handle, &body.state);
@@ -4770,16 +3859,9 @@ STUB_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasSsymm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasSsymm_v2, handle, &body.state);
@@ -4796,16 +3878,9 @@ STUB_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDsymm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasDsymm_v2, handle, &body.state);
@@ -4823,16 +3898,9 @@ STUB_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCsymm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCsymm_v2, handle, &body.state);
@@ -4850,16 +3918,9 @@ STUB_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZsymm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasZsymm_v2, handle, &body.state);
@@ -4877,16 +3938,9 @@ STUB_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasChemm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasChemm_v2, handle, &body.state);
@@ -4904,16 +3958,9 @@ STUB_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZhemm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasZhemm_v2, handle, &body.state);
@@ -4930,16 +3977,9 @@ STUB_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasStrsm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb,
 	};
 
 	cublas_begin(&call, CALL_cublasStrsm_v2, handle, &body.state);
@@ -4955,16 +3995,9 @@ STUB_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDtrsm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb,
 	};
 
 	cublas_begin(&call, CALL_cublasDtrsm_v2, handle, &body.state);
@@ -4981,16 +4014,9 @@ STUB_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCtrsm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb,
 	};
 
 	cublas_begin(&call, CALL_cublasCtrsm_v2, handle, &body.state);
@@ -5007,16 +4033,9 @@ STUB_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZtrsm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb,
 	};
 
 	cublas_begin(&call, CALL_cublasZtrsm_v2, handle, &body.state);
@@ -5033,17 +4052,9 @@ STUB_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasStrmm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -5061,17 +4072,9 @@ STUB_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasDtrmm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -5089,17 +4092,9 @@ STUB_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasCtrmm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -5117,17 +4112,9 @@ STUB_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_
 {
 	struct cublas_call call;
 	struct wire_cublasZtrmm_v2 body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -5145,18 +4132,10 @@ STUB_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasHgemmBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.batchCount = batchCount,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasHgemmBatched, handle, &body.state);
@@ -5174,18 +4153,10 @@ STUB_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasSgemmBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.batchCount = batchCount,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasSgemmBatched, handle, &body.state);
@@ -5203,18 +4174,10 @@ STUB_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasDgemmBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.batchCount = batchCount,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasDgemmBatched, handle, &body.state);
@@ -5233,18 +4196,10 @@ STUB_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasCgemmBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.batchCount = batchCount,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasCgemmBatched, handle, &body.state);
@@ -5263,18 +4218,10 @@ STUB_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle, cublasOpe
 {
 	struct cublas_call call;
 	struct wire_cublasCgemm3mBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.batchCount = batchCount,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasCgemm3mBatched, handle, &body.state);
@@ -5293,18 +4240,10 @@ STUB_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasZgemmBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.batchCount = batchCount,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasZgemmBatched, handle, &body.state);
@@ -5323,20 +4262,10 @@ STUB_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasHgemmStridedBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.strideC = strideC,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
 		.batchCount = batchCount,
 	};
 
@@ -5356,20 +4285,10 @@ STUB_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasSgemmStridedBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.strideC = strideC,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
 		.batchCount = batchCount,
 	};
 
@@ -5389,20 +4308,10 @@ STUB_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasDgemmStridedBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.strideC = strideC,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
 		.batchCount = batchCount,
 	};
 
@@ -5422,20 +4331,10 @@ STUB_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasCgemmStridedBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.strideC = strideC,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
 		.batchCount = batchCount,
 	};
 
@@ -5455,20 +4354,10 @@ STUB_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasCgemm3mStridedBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.strideC = strideC,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
 		.batchCount = batchCount,
 	};
 
@@ -5489,20 +4378,10 @@ STUB_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasZgemmStridedBatched body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.strideC = strideC,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
 		.batchCount = batchCount,
 	};
 
@@ -5523,22 +4402,11 @@ STUB_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOper
 {
 	struct cublas_call call;
 	struct wire_cublasGemmBatchedEx body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.Btype = (uint32_t)Btype,
-		.ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
-		.batchCount = batchCount,
-		.computeType = (uint32_t)computeType,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .Atype = (uint32_t)Atype, .lda = lda,
+		.Barray = (uint64_t)(uintptr_t)Barray, .Btype = (uint32_t)Btype, .ldb = ldb,
+		.Carray = (uint64_t)(uintptr_t)Carray, .Ctype = (uint32_t)Ctype, .ldc = ldc,
+		.batchCount = batchCount, .computeType = (uint32_t)computeType,
 		.algo = (uint32_t)algo,
 	};
 
@@ -5560,25 +4428,12 @@ STUB_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 {
 	struct cublas_call call;
 	struct wire_cublasGemmStridedBatchedEx body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.Atype = (uint32_t)Atype,
-		.lda = lda,
-		.strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B,
-		.Btype = (uint32_t)Btype,
-		.ldb = ldb,
-		.strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype,
-		.ldc = ldc,
-		.strideC = strideC,
-		.batchCount = batchCount,
-		.computeType = (uint32_t)computeType,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
+		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
+		.strideA = strideA, .B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype,
+		.ldb = ldb, .strideB = strideB, .C = (uint64_t)(uintptr_t)C,
+		.Ctype = (uint32_t)Ctype, .ldc = ldc, .strideC = strideC,
+		.batchCount = batchCount, .computeType = (uint32_t)computeType,
 		.algo = (uint32_t)algo,
 	};
 
@@ -5654,16 +4509,9 @@ STUB_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t 
 {
 	struct cublas_call call;
 	struct wire_cublasSgeam body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasSgeam, handle, &body.state);
@@ -5680,16 +4528,9 @@ STUB_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t 
 {
 	struct cublas_call call;
 	struct wire_cublasDgeam body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasDgeam, handle, &body.state);
@@ -5707,16 +4548,9 @@ STUB_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t 
 {
 	struct cublas_call call;
 	struct wire_cublasCgeam body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasCgeam, handle, &body.state);
@@ -5734,16 +4568,9 @@ STUB_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t 
 {
 	struct cublas_call call;
 	struct wire_cublasZgeam body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
 	};
 
 	cublas_begin(&call, CALL_cublasZgeam, handle, &body.state);
@@ -5761,17 +4588,9 @@ STUB_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideM
 {
 	struct cublas_call call;
 	struct wire_cublasStrsmBatched body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.batchCount = batchCount,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasStrsmBatched, handle, &body.state);
@@ -5788,17 +4607,9 @@ STUB_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideM
 {
 	struct cublas_call call;
 	struct wire_cublasDtrsmBatched body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.batchCount = batchCount,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasDtrsmBatched, handle, &body.state);
@@ -5815,17 +4626,9 @@ STUB_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideM
 {
 	struct cublas_call call;
 	struct wire_cublasCtrsmBatched body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.batchCount = batchCount,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasCtrsmBatched, handle, &body.state);
@@ -5842,17 +4645,9 @@ STUB_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideM
 {
 	struct cublas_call call;
 	struct wire_cublasZtrsmBatched body = {
-		.side = (uint32_t)side,
-		.uplo = (uint32_t)uplo,
-		.trans = (uint32_t)trans,
-		.diag = (uint32_t)diag,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb,
-		.batchCount = batchCount,
+		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
+		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .batchCount = batchCount,
 	};
 
 	cublas_begin(&call, CALL_cublasZtrsmBatched, handle, &body.state);
@@ -5867,14 +4662,8 @@ STUB_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t m
 {
 	struct cublas_call call;
 	struct wire_cublasSdgmm body = {
-		.mode = (uint32_t)mode,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.C = (uint64_t)(uintptr_t)C,
+		.mode = (uint32_t)mode, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -5889,14 +4678,8 @@ STUB_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t m
 {
 	struct cublas_call call;
 	struct wire_cublasDdgmm body = {
-		.mode = (uint32_t)mode,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.C = (uint64_t)(uintptr_t)C,
+		.mode = (uint32_t)mode, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -5912,14 +4695,8 @@ STUB_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t m
 {
 	struct cublas_call call;
 	struct wire_cublasCdgmm body = {
-		.mode = (uint32_t)mode,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.C = (uint64_t)(uintptr_t)C,
+		.mode = (uint32_t)mode, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -5935,14 +4712,8 @@ STUB_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t m
 {
 	struct cublas_call call;
 	struct wire_cublasZdgmm body = {
-		.mode = (uint32_t)mode,
-		.m = m,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
-		.C = (uint64_t)(uintptr_t)C,
+		.mode = (uint32_t)mode, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.x = (uint64_t)(uintptr_t)x, .incx = incx, .C = (uint64_t)(uintptr_t)C,
 		.ldc = ldc,
 	};
 
@@ -5958,13 +4729,9 @@ STUB_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasSmatinvBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.Ainv = (uint64_t)(uintptr_t)Ainv,
-		.lda_inv = lda_inv,
-		.info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.Ainv = (uint64_t)(uintptr_t)Ainv, .lda_inv = lda_inv,
+		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
 	};
 
 	cublas_begin(&call, CALL_cublasSmatinvBatched, handle, &body.state);
@@ -5979,13 +4746,9 @@ STUB_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasDmatinvBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.Ainv = (uint64_t)(uintptr_t)Ainv,
-		.lda_inv = lda_inv,
-		.info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.Ainv = (uint64_t)(uintptr_t)Ainv, .lda_inv = lda_inv,
+		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
 	};
 
 	cublas_begin(&call, CALL_cublasDmatinvBatched, handle, &body.state);
@@ -6000,13 +4763,9 @@ STUB_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasCmatinvBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.Ainv = (uint64_t)(uintptr_t)Ainv,
-		.lda_inv = lda_inv,
-		.info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.Ainv = (uint64_t)(uintptr_t)Ainv, .lda_inv = lda_inv,
+		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
 	};
 
 	cublas_begin(&call, CALL_cublasCmatinvBatched, handle, &body.state);
@@ -6021,13 +4780,9 @@ STUB_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZmatinvBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.Ainv = (uint64_t)(uintptr_t)Ainv,
-		.lda_inv = lda_inv,
-		.info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
+		.Ainv = (uint64_t)(uintptr_t)Ainv, .lda_inv = lda_inv,
+		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
 	};
 
 	cublas_begin(&call, CALL_cublasZmatinvBatched, handle, &body.state);
@@ -6042,12 +4797,8 @@ STUB_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int
 {
 	struct cublas_call call;
 	struct wire_cublasSgeqrfBatched body = {
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.TauArray = (uint64_t)(uintptr_t)TauArray,
-		.batchSize = batchSize,
+		.m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.TauArray = (uint64_t)(uintptr_t)TauArray, .batchSize = batchSize,
 	};
 	struct wire_cublasSgeqrfBatched_reply reply;
 	cublasStatus_t status;
@@ -6067,12 +4818,8 @@ STUB_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int
 {
 	struct cublas_call call;
 	struct wire_cublasDgeqrfBatched body = {
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.TauArray = (uint64_t)(uintptr_t)TauArray,
-		.batchSize = batchSize,
+		.m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.TauArray = (uint64_t)(uintptr_t)TauArray, .batchSize = batchSize,
 	};
 	struct wire_cublasDgeqrfBatched_reply reply;
 	cublasStatus_t status;
@@ -6092,12 +4839,8 @@ STUB_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int
 {
 	struct cublas_call call;
 	struct wire_cublasCgeqrfBatched body = {
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.TauArray = (uint64_t)(uintptr_t)TauArray,
-		.batchSize = batchSize,
+		.m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.TauArray = (uint64_t)(uintptr_t)TauArray, .batchSize = batchSize,
 	};
 	struct wire_cublasCgeqrfBatched_reply reply;
 	cublasStatus_t status;
@@ -6117,12 +4860,8 @@ STUB_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int
 {
 	struct cublas_call call;
 	struct wire_cublasZgeqrfBatched body = {
-		.m = m,
-		.n = n,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.TauArray = (uint64_t)(uintptr_t)TauArray,
-		.batchSize = batchSize,
+		.m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.TauArray = (uint64_t)(uintptr_t)TauArray, .batchSize = batchSize,
 	};
 	struct wire_cublasZgeqrfBatched_reply reply;
 	cublasStatus_t status;
@@ -6142,16 +4881,10 @@ STUB_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasSgelsBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray,
-		.batchSize = batchSize,
+		.trans = (uint32_t)trans, .m = m, .n = n, .nrhs = nrhs,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc,
+		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray, .batchSize = batchSize,
 	};
 	struct wire_cublasSgelsBatched_reply reply;
 	cublasStatus_t status;
@@ -6171,16 +4904,10 @@ STUB_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasDgelsBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray,
-		.batchSize = batchSize,
+		.trans = (uint32_t)trans, .m = m, .n = n, .nrhs = nrhs,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc,
+		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray, .batchSize = batchSize,
 	};
 	struct wire_cublasDgelsBatched_reply reply;
 	cublasStatus_t status;
@@ -6200,16 +4927,10 @@ STUB_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasCgelsBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray,
-		.batchSize = batchSize,
+		.trans = (uint32_t)trans, .m = m, .n = n, .nrhs = nrhs,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc,
+		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray, .batchSize = batchSize,
 	};
 	struct wire_cublasCgelsBatched_reply reply;
 	cublasStatus_t status;
@@ -6230,16 +4951,10 @@ STUB_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOpera
 {
 	struct cublas_call call;
 	struct wire_cublasZgelsBatched body = {
-		.trans = (uint32_t)trans,
-		.m = m,
-		.n = n,
-		.nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.Carray = (uint64_t)(uintptr_t)Carray,
-		.ldc = ldc,
-		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray,
-		.batchSize = batchSize,
+		.trans = (uint32_t)trans, .m = m, .n = n, .nrhs = nrhs,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc,
+		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray, .batchSize = batchSize,
 	};
 	struct wire_cublasZgelsBatched_reply reply;
 	cublasStatus_t status;
@@ -6258,11 +4973,8 @@ STUB_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasStpttr body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasStpttr, handle, &body.state);
@@ -6276,11 +4988,8 @@ STUB_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasDtpttr body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasDtpttr, handle, &body.state);
@@ -6294,11 +5003,8 @@ STUB_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasCtpttr body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasCtpttr, handle, &body.state);
@@ -6312,11 +5018,8 @@ STUB_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasZtpttr body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.AP = (uint64_t)(uintptr_t)AP,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
+		.A = (uint64_t)(uintptr_t)A, .lda = lda,
 	};
 
 	cublas_begin(&call, CALL_cublasZtpttr, handle, &body.state);
@@ -6330,10 +5033,7 @@ STUB_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasStrttp body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
 		.AP = (uint64_t)(uintptr_t)AP,
 	};
 
@@ -6348,10 +5048,7 @@ STUB_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasDtrttp body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
 		.AP = (uint64_t)(uintptr_t)AP,
 	};
 
@@ -6366,10 +5063,7 @@ STUB_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasCtrttp body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
 		.AP = (uint64_t)(uintptr_t)AP,
 	};
 
@@ -6384,10 +5078,7 @@ STUB_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t 
 {
 	struct cublas_call call;
 	struct wire_cublasZtrttp body = {
-		.uplo = (uint32_t)uplo,
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
 		.AP = (uint64_t)(uintptr_t)AP,
 	};
 
@@ -6402,12 +5093,8 @@ STUB_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, flo
 {
 	struct cublas_call call;
 	struct wire_cublasSgetrfBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.P = (uint64_t)(uintptr_t)P,
-		.info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
+		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
 	};
 
 	cublas_begin(&call, CALL_cublasSgetrfBatched, handle, &body.state);
@@ -6421,12 +5108,8 @@ STUB_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, dou
 {
 	struct cublas_call call;
 	struct wire_cublasDgetrfBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.P = (uint64_t)(uintptr_t)P,
-		.info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
+		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
 	};
 
 	cublas_begin(&call, CALL_cublasDgetrfBatched, handle, &body.state);
@@ -6440,12 +5123,8 @@ STUB_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasCgetrfBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.P = (uint64_t)(uintptr_t)P,
-		.info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
+		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
 	};
 
 	cublas_begin(&call, CALL_cublasCgetrfBatched, handle, &body.state);
@@ -6459,12 +5138,8 @@ STUB_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZgetrfBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.P = (uint64_t)(uintptr_t)P,
-		.info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
+		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
 	};
 
 	cublas_begin(&call, CALL_cublasZgetrfBatched, handle, &body.state);
@@ -6479,13 +5154,8 @@ STUB_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasSgetriBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.P = (uint64_t)(uintptr_t)P,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.info = (uint64_t)(uintptr_t)info,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .info = (uint64_t)(uintptr_t)info,
 		.batchSize = batchSize,
 	};
 
@@ -6501,13 +5171,8 @@ STUB_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasDgetriBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.P = (uint64_t)(uintptr_t)P,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.info = (uint64_t)(uintptr_t)info,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .info = (uint64_t)(uintptr_t)info,
 		.batchSize = batchSize,
 	};
 
@@ -6523,13 +5188,8 @@ STUB_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasCgetriBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.P = (uint64_t)(uintptr_t)P,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.info = (uint64_t)(uintptr_t)info,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .info = (uint64_t)(uintptr_t)info,
 		.batchSize = batchSize,
 	};
 
@@ -6545,13 +5205,8 @@ STUB_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 {
 	struct cublas_call call;
 	struct wire_cublasZgetriBatched body = {
-		.n = n,
-		.A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
-		.P = (uint64_t)(uintptr_t)P,
-		.C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
-		.info = (uint64_t)(uintptr_t)info,
+		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
+		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .info = (uint64_t)(uintptr_t)info,
 		.batchSize = batchSize,
 	};
 
@@ -6567,15 +5222,10 @@ STUB_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOper
 {
 	struct cublas_call call;
 	struct wire_cublasSgetrsBatched body = {
-		.trans = (uint32_t)trans,
-		.n = n,
-		.nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.devIpiv = (uint64_t)(uintptr_t)devIpiv,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.batchSize = batchSize,
+		.trans = (uint32_t)trans, .n = n, .nrhs = nrhs,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.devIpiv = (uint64_t)(uintptr_t)devIpiv, .Barray = (uint64_t)(uintptr_t)Barray,
+		.ldb = ldb, .batchSize = batchSize,
 	};
 	struct wire_cublasSgetrsBatched_reply reply;
 	cublasStatus_t status;
@@ -6595,15 +5245,10 @@ STUB_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOper
 {
 	struct cublas_call call;
 	struct wire_cublasDgetrsBatched body = {
-		.trans = (uint32_t)trans,
-		.n = n,
-		.nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.devIpiv = (uint64_t)(uintptr_t)devIpiv,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.batchSize = batchSize,
+		.trans = (uint32_t)trans, .n = n, .nrhs = nrhs,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.devIpiv = (uint64_t)(uintptr_t)devIpiv, .Barray = (uint64_t)(uintptr_t)Barray,
+		.ldb = ldb, .batchSize = batchSize,
 	};
 	struct wire_cublasDgetrsBatched_reply reply;
 	cublasStatus_t status;
@@ -6623,15 +5268,10 @@ STUB_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOper
 {
 	struct cublas_call call;
 	struct wire_cublasCgetrsBatched body = {
-		.trans = (uint32_t)trans,
-		.n = n,
-		.nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.devIpiv = (uint64_t)(uintptr_t)devIpiv,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.batchSize = batchSize,
+		.trans = (uint32_t)trans, .n = n, .nrhs = nrhs,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.devIpiv = (uint64_t)(uintptr_t)devIpiv, .Barray = (uint64_t)(uintptr_t)Barray,
+		.ldb = ldb, .batchSize = batchSize,
 	};
 	struct wire_cublasCgetrsBatched_reply reply;
 	cublasStatus_t status;
@@ -6652,15 +5292,10 @@ STUB_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOper
 {
 	struct cublas_call call;
 	struct wire_cublasZgetrsBatched body = {
-		.trans = (uint32_t)trans,
-		.n = n,
-		.nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda,
-		.devIpiv = (uint64_t)(uintptr_t)devIpiv,
-		.Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb,
-		.batchSize = batchSize,
+		.trans = (uint32_t)trans, .n = n, .nrhs = nrhs,
+		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
+		.devIpiv = (uint64_t)(uintptr_t)devIpiv, .Barray = (uint64_t)(uintptr_t)Barray,
+		.ldb = ldb, .batchSize = batchSize,
 	};
 	struct wire_cublasZgetrsBatched_reply reply;
 	cublasStatus_t status;
@@ -6681,23 +5316,11 @@ STUB_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOper
 {
 	struct cublas_call call;
 	struct wire_cublasUint8gemmBias body = {
-		.transa = (uint32_t)transa,
-		.transb = (uint32_t)transb,
-		.transc = (uint32_t)transc,
-		.m = m,
-		.n = n,
-		.k = k,
-		.A = (uint64_t)(uintptr_t)A,
-		.A_bias = A_bias,
-		.lda = lda,
-		.B = (uint64_t)(uintptr_t)B,
-		.B_bias = B_bias,
-		.ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C,
-		.C_bias = C_bias,
-		.ldc = ldc,
-		.C_mult = C_mult,
-		.C_shift = C_shift,
+		.transa = (uint32_t)transa, .transb = (uint32_t)transb,
+		.transc = (uint32_t)transc, .m = m, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A,
+		.A_bias = A_bias, .lda = lda, .B = (uint64_t)(uintptr_t)B, .B_bias = B_bias,
+		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .C_bias = C_bias, .ldc = ldc,
+		.C_mult = C_mult, .C_shift = C_shift,
 	};
 
 	cublas_begin(&call, CALL_cublasUint8gemmBias, handle, &body.state);
