@@ -124,12 +124,13 @@ rootfs_gpu-agent() { # [IMAGE]
 rootfs_gpu-agent-cuda12() {
 	rootfs_gpu-agent gpu-agent-cuda12
 	cuda_libraries gpu-agent-cuda12 nvidia-cublas-cu12==12.9.1.4 nvidia-cudnn-cu12==9.10.2.21 \
-		nvidia-cuda-nvrtc-cu12==12.9.86
+		nvidia-cuda-nvrtc-cu12==12.9.86 nvidia-curand-cu12==10.3.10.19
 }
 rootfs_gpu-agent-cuda13() {
 	rootfs_gpu-agent gpu-agent-cuda13
 	cuda_libraries gpu-agent-cuda13 nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.28.0.42 \
-		nvidia-cuda-nvrtc==13.0.88 nvidia-nvjitlink==13.0.88 nvidia-cuda-runtime==13.0.96
+		nvidia-cuda-nvrtc==13.0.88 nvidia-nvjitlink==13.0.88 nvidia-cuda-runtime==13.0.96 \
+		nvidia-curand==10.4.0.35
 }
 
 cuda_libraries() { # IMAGE PACKAGE...: into /opt/vcuda/cuda/lib, with their licences
