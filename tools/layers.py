@@ -98,8 +98,6 @@ GENERATED = {
 }
 # (file, header): what a room may not and does, with the reason.
 EXCEPTIONS = {
-    ("gpu-agent/worker/warm.c", "gpu-agent/worker/libraries/cudnn/cudnn.h"):
-        "a warm worker opens each library by name",
     ("gpu-agent/worker/driver/context.c", "gpu-agent/worker/libraries/cudnn/cudnn.h"):
         "what cuDNN keeps for a context goes with it",
     ("shim/libraries/cublaslt/cublaslt.h", "shim/libraries/cublas/status.h"):

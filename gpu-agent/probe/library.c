@@ -12,7 +12,7 @@
 
 /* From the stanzas of protocol/api. */
 static const struct library_family families[AGENT_LIBRARIES] = {
-#define LIBRARY_ROW(id, ...) [LIBRARY_##id] = {__VA_ARGS__},
+#define LIBRARY_ROW(id, family, ...) [LIBRARY_##id] = {__VA_ARGS__},
 #include "gpu-agent/generated/libraries.inc"
 #undef LIBRARY_ROW
 };

@@ -185,7 +185,7 @@ static const struct setting settings[] = {
 	{"driver", SPECIAL, 0, 0, 0, set_driver, "nvidia, software or an absolute path"},
 	{"libraries.path", PATHS, AT(library_path), 0, AGENT_PATH, NULL,
 		"a list of absolute folders"},
-#define LIBRARY_ROW(id, key, stem, ...)                                                        \
+#define LIBRARY_ROW(id, family, key, stem, ...)                                                \
 	{"libraries." key, LIBRARY, AT(libraries[LIBRARY_##id]), 0, AGENT_PATH, NULL,          \
 		"a list of absolute folders, or files named " stem ".so.MAJOR"},
 #include "gpu-agent/generated/libraries.inc"

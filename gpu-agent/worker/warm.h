@@ -11,8 +11,10 @@
 
 void warm_libraries(struct worker *w);
 
-/* The parts, each of the major that a program asks for. */
-void cublas_warm(const struct worker *w, uint32_t major);
-void cublaslt_warm(const struct worker *w, uint32_t major);
+/* FAMILY_warm of each library, for the major that a program asks for; the first device's
+ * primary context is current. */
+#define LIBRARY_ROW(id, family, ...) void family##_warm(const struct worker *w, uint32_t major);
+#include "gpu-agent/generated/libraries.inc"
+#undef LIBRARY_ROW
 
 #endif

@@ -13,13 +13,13 @@ def agent_table(api):
     rows = []
     for family, one in api.libraries.items():
         form, function = one.version
-        rows.append(text.row("LIBRARY_ROW", identifier(family), f'"{one.key}"', f'"{one.stem}"',
+        rows.append(text.row("LIBRARY_ROW", identifier(family), family, f'"{one.key}"', f'"{one.stem}"',
                              f'"{one.software}"', str(one.majors[0]), str(one.majors[-1]),
                              f"VERSION_{form.upper()}", f'"{function}"'))
     return text.table(
-        "LIBRARY_ROW(ID, KEY, STEM, SOFTWARE, OLDEST, NEWEST, VERSION_FORM, VERSION_FUNCTION), a row a\n"
-        "library: its key in `libraries:`, its file's name, the file beside the software GPU, the majors\n"
-        "that are served, and what tells its version.", rows)
+        "LIBRARY_ROW(ID, FAMILY, KEY, STEM, SOFTWARE, OLDEST, NEWEST, VERSION_FORM, VERSION_FUNCTION), a\n"
+        "row a library: the first word of our own functions for it, its key in `libraries:`, its file's\n"
+        "name, the file beside the software GPU, the majors that are served, what tells its version.", rows)
 
 
 def build_table(api):

@@ -181,6 +181,11 @@ const struct plain_library {family}_plain = {{
 	.set_stream = set_stream,
 }};
 
+void {family}_warm(const struct worker *w, uint32_t major)
+{{
+	plain_warm(w, &{family}_plain, major);
+}}
+
 """
     return out
 
@@ -243,7 +248,7 @@ def serve_source(api, family):
     first = api.ops[family][0]
     out = text.head(
         f"Serve functions of {family}.api, over gpu-agent/worker/libraries/common/plain.h.", None,
-        ['"gpu-agent/probe/library.h"', '"gpu-agent/worker/libraries/common/plain.h"'] +
+        ['"gpu-agent/worker/libraries/common/plain.h"', '"gpu-agent/worker/warm.h"'] +
         text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
     every = crossing(api, family)
     out += glue(api, family)

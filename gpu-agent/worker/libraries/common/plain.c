@@ -10,6 +10,11 @@
 #include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/worker_state.h"
 
+void plain_warm(const struct worker *w, const struct plain_library *of, uint32_t major)
+{
+	library_once(w->config, of->library, major, of->open, of->bytes);
+}
+
 const void *plain_open(
 	struct worker *w, struct request *r, const struct plain_library *of, uint32_t major)
 {

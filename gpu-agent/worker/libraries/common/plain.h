@@ -35,6 +35,8 @@ struct plain_served {
 	uint64_t bytes;
 };
 
+/* Opens it in a worker that waits for its session. */
+void plain_warm(const struct worker *w, const struct plain_library *of, uint32_t major);
 /* The library's functions; NULL where there is none: *answer and r->refused say so. */
 const void *plain_open(
 	struct worker *w, struct request *r, const struct plain_library *of, uint32_t major);

@@ -11,6 +11,7 @@
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 
 CUresult cudnn_result(cudnnStatus_t status)
@@ -47,11 +48,11 @@ static const struct cudnn_library *cudnn_find(
 	return library;
 }
 
-void cudnn_prepare(const struct worker *w, uint32_t major, CUcontext context)
+void cudnn_warm(const struct worker *w, uint32_t major)
 {
 	uint32_t found;
 
-	cudnn_warm(cudnn_find(w, major, &found), context);
+	cudnn_warm_context(cudnn_find(w, major, &found), w->contexts[CONTEXT_PRIMARY(0)]);
 }
 
 CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r)

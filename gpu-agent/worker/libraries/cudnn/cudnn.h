@@ -61,10 +61,9 @@ CUresult cudnn_result(cudnnStatus_t status);
 /* A context is going: what was kept for it goes. It is current. */
 void cudnn_forget(uint16_t context);
 
-/* A worker that has no session yet: opens the library of that major and makes it ready for the
- * context, which is current (warm.c). */
-void cudnn_prepare(const struct worker *w, uint32_t major, CUcontext context);
-void cudnn_warm(const struct cudnn_library *library, CUcontext context);
+/* In a worker that has no session yet: makes the library ready for the context, which is
+ * current (warm.c). */
+void cudnn_warm_context(const struct cudnn_library *library, CUcontext context);
 /* One of those that were made then, or a new one; the library's status. */
 cudnnStatus_t cudnn_handle_new(
 	const struct cudnn_library *library, CUcontext context, cudnnHandle_t *handle);

@@ -144,7 +144,7 @@ static void warm_plan(struct warming *g)
 	warm_finalize(g, plan);
 }
 
-void cudnn_warm(const struct cudnn_library *library, CUcontext context)
+void cudnn_warm_context(const struct cudnn_library *library, CUcontext context)
 {
 	struct warming g = {.library = library};
 
