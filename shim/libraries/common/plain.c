@@ -20,6 +20,7 @@ EXPORT int vcuda_library_status(const struct library_front *front, CUresult stat
 	case CUDA_ERROR_NOT_INITIALIZED:
 	case CUDA_ERROR_NO_DEVICE:
 	case CUDA_ERROR_INVALID_CONTEXT:
+	case CUDA_ERROR_NOT_SUPPORTED: /* an agent that is too old for the library */
 	case CUDA_ERROR_SYSTEM_NOT_READY: return front->missing;
 	default: return front->lost;
 	}
