@@ -221,6 +221,11 @@ def libraries(description, cache):
         "cublaslt.h against cublasLt.h": lambda: cublas_constants(cache, "cublaslt.h", "cublasLt.h"),
         "cudnn.api and cudnn.h against cuDNN's headers": lambda: cudnn.differences(
             description, cache, os.path.join(generate.HERE, "libraries")),
+        "curand.api against curand.h and libcurand": lambda: rand(description, cache),
+        "curand.h against NVIDIA's": lambda: constants.differences(
+            [os.path.join(generate.HERE, "libraries", "curand.h")],
+            {"curand.h": [os.path.join(cache, "pip-12.9", "nvidia", "curand", "include",
+                                       "curand.h")]}),
         "shim/nvml against nvml.h": lambda: nvml.differences(cache, shim_nvml),
     }
 
@@ -338,7 +343,6 @@ def main():
                 ours[what] = [f"cannot be compared: no {error.filename} (make deps)"]
             else:
                 print(f"skip - {what}: no {error.filename} (make deps)")
-    ours["curand.api against curand.h and libcurand"] = rand(description, cache)
     for what, differences in {**as_is, **ours}.items():
         print(f"{'not ok' if differences else 'ok'} - {what}")
         for line in differences:
