@@ -126,7 +126,7 @@ def stub(api, entry):
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
     out += f"\tstruct {F}_call call;\n\n"
     out += text.wrap(f"\t{F}_begin(", ["&call", f"CALL_{entry.name}", f"OP_{entry.name}", handle,
-                                       f"CUDNN_{entry.verb.upper()}"], ");") + "\n"
+                                       f"{F.upper()}_{entry.verb.upper()}"], ");") + "\n"
     out += "\n".join(put_lines(api, entry)) + "\n"
     return out + f"\treturn {F}_send(&call);\n}}\n"
 
