@@ -93,7 +93,7 @@ CUresult serve_cublasLtMatmul(struct worker *w, struct request *r)
 	const void *beta = scalar(w, r, req->beta, beta_on_device(mode));
 	const struct cublaslt_library *l;
 	cublasLtMatmulAlgo_t algo;
-	struct cublaslt_made made;
+	struct cublaslt_kept made;
 	cublasLtHandle_t handle;
 	cublasStatus_t status;
 
@@ -159,7 +159,7 @@ CUresult serve_cublasLtMatrixTransform(struct worker *w, struct request *r)
 /* A product whose addresses are known by their alignment only. */
 static cublasStatus_t make_nowhere(const struct cublaslt_library *l,
 	const struct cublaslt_problem *problem, const uint8_t *alignments,
-	struct cublaslt_made *made)
+	struct cublaslt_kept *made)
 {
 	uint64_t pointers[CUBLASLT_POINTERS] = {0}, bit_count = 0;
 
@@ -190,7 +190,7 @@ CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *
 	cublasLtMatmulHeuristicResult_t results[CUBLASLT_RESULTS_MAX];
 	cublasLtMatmulPreference_t preference;
 	const struct cublaslt_library *l;
-	struct cublaslt_made made;
+	struct cublaslt_kept made;
 	cublasLtHandle_t handle;
 	cublasStatus_t status;
 	int count = 0;
@@ -225,7 +225,7 @@ CUresult serve_cublasLtMatmulAlgoCheck(struct worker *w, struct request *r)
 	struct wire_cublasLtMatmulAlgoCheck_reply *answer = (void *)r->answer;
 	const struct cublaslt_library *l;
 	cublasLtMatmulAlgo_t algo;
-	struct cublaslt_made made;
+	struct cublaslt_kept made;
 	cublasLtHandle_t handle;
 	cublasStatus_t status;
 

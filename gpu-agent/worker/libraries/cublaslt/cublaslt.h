@@ -11,7 +11,7 @@
 
 /* The library's descriptors for a product; they are the cache's, and good until the next call
  * of one of these functions. */
-struct cublaslt_made {
+struct cublaslt_kept {
 	cublasLtMatmulDesc_t desc;
 	cublasLtMatrixLayout_t layout[CUBLASLT_MATRICES];
 };
@@ -19,7 +19,7 @@ struct cublaslt_made {
 /* With those addresses set; `bit_count` is the emulation's.  What the library makes of it. */
 cublasStatus_t cublaslt_make(const struct cublaslt_library *l,
 	const struct cublaslt_problem *problem, const uint64_t pointers[CUBLASLT_POINTERS],
-	uint64_t bit_count, struct cublaslt_made *made);
+	uint64_t bit_count, struct cublaslt_kept *made);
 
 /* A layout of matrix `which`. */
 cublasStatus_t cublaslt_make_layout(const struct cublaslt_library *l,

@@ -231,7 +231,7 @@ static cublasStatus_t make_product(const struct cublaslt_library *l,
 
 cublasStatus_t cublaslt_make(const struct cublaslt_library *l,
 	const struct cublaslt_problem *problem, const uint64_t pointers[CUBLASLT_POINTERS],
-	uint64_t bit_count, struct cublaslt_made *made)
+	uint64_t bit_count, struct cublaslt_kept *made)
 {
 	const uint32_t needed = 1u << CUBLASLT_A | 1u << CUBLASLT_B | 1u << CUBLASLT_D;
 	cublasStatus_t status;
