@@ -5,8 +5,8 @@
  * works at once.
  *
  * XORWOW, MRG32k3a, Philox and Sobol give NVIDIA's numbers: bits and uniform ones bit for bit,
- * normal ones up to rounding.  The Mersenne twisters, the scrambled vectors, the orderings
- * SEEDED and DYNAMIC and Poisson numbers have the right distribution, and bits of their own.
+ * normal ones up to rounding.  The Mersenne twisters, the scrambled vectors, the ordering
+ * DYNAMIC and Poisson numbers have the right distribution, and bits of their own.
  */
 #ifndef VCUDA_SOFTGPU_RAND_RAND_H
 #define VCUDA_SOFTGPU_RAND_RAND_H

@@ -11,6 +11,7 @@
 
 #define BITS 160
 #define STEP 362437u
+#define SEED_STEP 3133713ull
 
 struct bits {
 	uint32_t word[5];
@@ -63,48 +64,63 @@ static void matrix_step(struct bit_matrix *m)
 	}
 }
 
-static void xorwow_skip(union rand_sequence *s, uint64_t steps)
+static void xorwow_times(const struct bit_matrix *m, union rand_sequence *s)
 {
-	static _Thread_local struct bit_matrix m;
 	struct bits v;
 
 	memcpy(v.word, s->xorwow.v, sizeof(v.word));
+	v = bits_times(m, &v);
+	memcpy(s->xorwow.v, v.word, sizeof(v.word));
+}
+
+static void xorwow_skip(union rand_sequence *s, uint32_t count, uint64_t steps)
+{
+	static _Thread_local struct bit_matrix m;
+
 	matrix_step(&m);
 	for (uint64_t left = steps; left; left >>= 1) {
-		if (left & 1)
-			v = bits_times(&m, &v);
+		for (uint32_t i = 0; left & 1 && i < count; i++)
+			xorwow_times(&m, &s[i]);
 		if (left > 1)
 			matrix_square(&m);
 	}
-	memcpy(s->xorwow.v, v.word, sizeof(v.word));
-	s->xorwow.d += STEP * (uint32_t)steps;
+	for (uint32_t i = 0; i < count; i++)
+		s[i].xorwow.d += STEP * (uint32_t)steps;
 }
 
-void rand_xorwow_begin(struct rand_engine *e)
+static union rand_sequence xorwow_seed(uint64_t seed)
 {
-	static _Thread_local struct bit_matrix far;
-	uint32_t low = (uint32_t)e->set.seed ^ 0xaad26b49u;
-	uint32_t high = (uint32_t)(e->set.seed >> 32) ^ 0xf7dcefddu;
-	uint32_t t0 = 1099087573u * low, t1 = 2591861531u * high;
-	union rand_sequence s = {
+	uint32_t t0 = 1099087573u * ((uint32_t)seed ^ 0xaad26b49u);
+	uint32_t t1 = 2591861531u * ((uint32_t)(seed >> 32) ^ 0xf7dcefddu);
+
+	return (union rand_sequence){
 		.xorwow = {.d = 6615241u + t1 + t0,
 			.v = {123456789u + t0, 362436069u ^ t0, 521288629u + t1, 88675123u ^ t1,
 				5783321u + t0}}};
+}
+
+/* Sequences that lie 2^67 numbers apart, or by the ordering SEEDED each of a seed of its own.
+ */
+void rand_xorwow_begin(struct rand_engine *e)
+{
+	static _Thread_local struct bit_matrix far;
+	bool seeded = e->set.ordering == RAND_SEEDED;
+	union rand_sequence s = xorwow_seed(e->set.seed);
 
 	matrix_step(&far);
-	for (int i = 0; i < 67; i++)
+	for (int i = 0; !seeded && i < 67; i++)
 		matrix_square(&far);
-	xorwow_skip(&s, e->set.offset / e->count);
+	if (!seeded)
+		xorwow_skip(&s, 1, e->set.offset / e->count);
 	for (uint32_t i = 0; i < e->count; i++) {
-		struct bits v;
-
-		e->sequences[i] = s;
-		if (i < e->cursor)
-			rand_xorwow(&e->sequences[i]);
-		memcpy(v.word, s.xorwow.v, sizeof(v.word));
-		v = bits_times(&far, &v);
-		memcpy(s.xorwow.v, v.word, sizeof(v.word));
+		e->sequences[i] = seeded ? xorwow_seed(e->set.seed + SEED_STEP * i) : s;
+		if (!seeded)
+			xorwow_times(&far, &s);
 	}
+	if (seeded)
+		xorwow_skip(e->sequences, e->count, e->set.offset / e->count);
+	for (uint32_t i = 0; i < e->cursor; i++)
+		rand_xorwow(&e->sequences[i]);
 }
 
 /* ---- MRG32k3a: two recurrences of order 3 ---- */
