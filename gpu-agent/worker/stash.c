@@ -119,11 +119,12 @@ bool stash_keep(struct worker *w)
 /* Serves the first frame. false: it cannot be served now. */
 static bool stash_serve_first(struct worker *w, struct stash *s)
 {
-	const unsigned char *at = s->bytes + s->at, *rest;
+	const unsigned char *at, *rest;
 	uint32_t payload;
 
 	if (!s->used)
 		return false;
+	at = s->bytes + s->at;
 	memcpy(&w->receiver.frame, at, sizeof(w->receiver.frame));
 	memcpy(w->receiver.body, at + sizeof(w->receiver.frame), w->receiver.frame.body);
 	payload = w->receiver.frame.length - w->receiver.frame.body;
