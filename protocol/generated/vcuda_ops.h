@@ -72,6 +72,7 @@ enum vcuda_op {
 	OP_vcudaLinkDestroy = 94,
 	OP_vcudaIpcExport = 95,
 	OP_vcudaIpcImport = 96,
+	OP_vcudaOccupancyClusters = 97,
 };
 
 #endif

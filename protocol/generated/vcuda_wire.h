@@ -736,4 +736,26 @@ struct wire_vcudaIpcImport {
 };
 _Static_assert(sizeof(struct wire_vcudaIpcImport) == 32, "");
 
+/* call 97 */
+struct wire_vcudaOccupancyClusters {
+	uint64_t function; /* KIND_CUfunction */
+	uint32_t gridX;
+	uint32_t gridY;
+	uint32_t gridZ;
+	uint32_t blockX;
+	uint32_t blockY;
+	uint32_t blockZ;
+	uint32_t sharedBytes;
+	uint32_t largest;
+	uint32_t attribute_bytes;
+	struct wire_run attributes; /* attribute_bytes x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaOccupancyClusters) == 56, "");
+struct wire_vcudaOccupancyClusters_reply {
+	int32_t answer;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaOccupancyClusters_reply) == 8, "");
+
 #endif

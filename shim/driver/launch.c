@@ -245,11 +245,10 @@ static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attr
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
-	void **extra, CUstream null_stream)
+/* What CONFIG asks for of F, but for the stream and the parameters. */
+static CUresult launch_config(struct launch *l, const CUlaunchConfig *config, CUfunction f)
 {
 	struct function *function;
-	struct launch l = {0};
 	CUresult status;
 
 	if (!config || (config->numAttrs && !config->attrs))
@@ -257,16 +256,70 @@ CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
 	status = function_find(f, &function);
 	if (status)
 		return status;
-	l.function = function;
-	l.grid[0] = config->gridDimX;
-	l.grid[1] = config->gridDimY;
-	l.grid[2] = config->gridDimZ;
-	l.block[0] = config->blockDimX;
-	l.block[1] = config->blockDimY;
-	l.block[2] = config->blockDimZ;
-	l.shared = config->sharedMemBytes;
+	l->function = function;
+	l->grid[0] = config->gridDimX;
+	l->grid[1] = config->gridDimY;
+	l->grid[2] = config->gridDimZ;
+	l->block[0] = config->blockDimX;
+	l->block[1] = config->blockDimY;
+	l->block[2] = config->blockDimZ;
+	l->shared = config->sharedMemBytes;
 	for (unsigned i = 0; !status && i < config->numAttrs; i++)
-		status = launch_attribute(&l, &config->attrs[i]);
+		status = launch_attribute(l, &config->attrs[i]);
+	return status;
+}
+
+/* Asked each time: programs do so once for a kernel. */
+static CUresult launch_clusters(
+	int *answer, CUfunction f, const CUlaunchConfig *config, bool largest)
+{
+	const struct wire_vcudaOccupancyClusters_reply *reply;
+	struct wire_vcudaOccupancyClusters *body;
+	struct shim_call call;
+	struct launch l = {0};
+	CUresult status;
+
+	if (!answer)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = launch_config(&l, config, f);
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_vcudaOccupancyClusters, sizeof(*body));
+	body->function = function_handle(l.function);
+	body->gridX = l.grid[0];
+	body->gridY = l.grid[1];
+	body->gridZ = l.grid[2];
+	body->blockX = l.block[0];
+	body->blockY = l.block[1];
+	body->blockZ = l.block[2];
+	body->sharedBytes = l.shared;
+	body->largest = largest;
+	body->attribute_bytes = (uint32_t)(l.attribute_count * sizeof(l.attributes[0]));
+	shim_put(&call, &body->attributes, l.attributes, body->attribute_bytes);
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*answer = reply->answer;
+	return shim_end(&call);
+}
+
+CUresult hand_cuOccupancyMaxActiveClusters(
+	int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+	return launch_clusters(numClusters, func, config, false);
+}
+
+CUresult hand_cuOccupancyMaxPotentialClusterSize(
+	int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+	return launch_clusters(clusterSize, func, config, true);
+}
+
+CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+	void **extra, CUstream null_stream)
+{
+	struct launch l = {0};
+	CUresult status = launch_config(&l, config, f);
+
 	if (!status)
 		status = stream_number(
 			config->hStream ? config->hStream : null_stream, &l.stream);

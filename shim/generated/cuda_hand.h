@@ -274,6 +274,10 @@ CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags);
+CUresult hand_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
+		const CUlaunchConfig *config);
+CUresult hand_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
+		const CUlaunchConfig *config);
 CUresult hand_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
 CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
 CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext);

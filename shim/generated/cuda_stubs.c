@@ -715,6 +715,11 @@ static CUresult send_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmem
 STUB(ready, cuOccupancyAvailableDynamicSMemPerBlock,
 	send_cuOccupancyAvailableDynamicSMemPerBlock, (size_t *dynamicSmemSize, CUfunction func,
 	int numBlocks, int blockSize), (dynamicSmemSize, func, numBlocks, blockSize));
+STUB(ready, cuOccupancyMaxPotentialClusterSize, hand_cuOccupancyMaxPotentialClusterSize,
+	(int *clusterSize, CUfunction func, const CUlaunchConfig *config), (clusterSize, func,
+	config));
+STUB(ready, cuOccupancyMaxActiveClusters, hand_cuOccupancyMaxActiveClusters, (int *numClusters,
+	CUfunction func, const CUlaunchConfig *config), (numClusters, func, config));
 
 /* call 271 */
 static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
@@ -1785,11 +1790,6 @@ REFUSED(cuGraphReleaseUserObject);
 
 #define WHY "conditional nodes: not served"
 REFUSED(cuGraphConditionalHandleCreate);
-#undef WHY
-
-#define WHY "cluster occupancy: not served yet"
-REFUSED(cuOccupancyMaxPotentialClusterSize);
-REFUSED(cuOccupancyMaxActiveClusters);
 #undef WHY
 
 #define WHY "graphics interop: not served"

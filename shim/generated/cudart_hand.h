@@ -133,6 +133,10 @@ cudaError_t hand_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSi
 		const void *func, int numBlocks, int blockSize);
 cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
+cudaError_t hand_cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const void *func,
+		const cudaLaunchConfig_t *launchConfig);
+cudaError_t hand_cudaOccupancyMaxActiveClusters(int *numClusters, const void *func,
+		const cudaLaunchConfig_t *launchConfig);
 cudaError_t hand_cudaMalloc(void **devPtr, size_t size);
 cudaError_t hand_cudaMallocHost(void **ptr, size_t size);
 cudaError_t hand_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);

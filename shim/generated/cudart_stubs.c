@@ -180,6 +180,12 @@ STUB(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
 	hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *numBlocks,
 	const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags),
 	(numBlocks, func, blockSize, dynamicSMemSize, flags))
+STUB(cudaOccupancyMaxPotentialClusterSize, hand_cudaOccupancyMaxPotentialClusterSize,
+	(int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig),
+	(clusterSize, func, launchConfig))
+STUB(cudaOccupancyMaxActiveClusters, hand_cudaOccupancyMaxActiveClusters, (int *numClusters,
+	const void *func, const cudaLaunchConfig_t *launchConfig), (numClusters, func,
+	launchConfig))
 STUB(cudaMalloc, hand_cudaMalloc, (void **devPtr, size_t size), (devPtr, size))
 STUB(cudaMallocHost, hand_cudaMallocHost, (void **ptr, size_t size), (ptr, size))
 STUB(cudaMallocPitch, hand_cudaMallocPitch, (void **devPtr, size_t *pitch, size_t width,
@@ -980,11 +986,6 @@ REFUSED(cudaLaunchHostFunc_v2_ptsz)
 REFUSED(cudaStreamBeginRecaptureToGraph)
 REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
 #endif
-#undef WHY
-
-#define WHY "cluster occupancy: not served yet"
-REFUSED(cudaOccupancyMaxPotentialClusterSize)
-REFUSED(cudaOccupancyMaxActiveClusters)
 #undef WHY
 
 #define WHY "managed memory: not served yet"

@@ -161,3 +161,29 @@ cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const voi
 	status = cuLaunchKernelEx(&driver, function, args, NULL);
 	return status ? launch_error(status, config->gridDim, config->blockDim) : cudaSuccess;
 }
+
+static cudaError_t clusters(int *answer, const void *func, const cudaLaunchConfig_t *config,
+	CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *))
+{
+	CUlaunchConfig driver;
+	CUfunction function;
+	cudaError_t error = launch_config(config, &driver);
+
+	if (!error)
+		error = runtime_enter();
+	if (!error)
+		error = register_function(func, &function);
+	return error ? error : runtime_status(ask(answer, function, &driver));
+}
+
+cudaError_t hand_cudaOccupancyMaxActiveClusters(
+	int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig)
+{
+	return clusters(numClusters, func, launchConfig, cuOccupancyMaxActiveClusters);
+}
+
+cudaError_t hand_cudaOccupancyMaxPotentialClusterSize(
+	int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig)
+{
+	return clusters(clusterSize, func, launchConfig, cuOccupancyMaxPotentialClusterSize);
+}

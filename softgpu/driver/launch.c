@@ -12,7 +12,6 @@
 #include "softgpu/driver/graph.h"
 
 #define ATTRIBUTES_MAX 64
-#define CLUSTER_MAX 8
 #define PARAMS_READ 256 /* of a graph's node, as pointers */
 
 struct launch {

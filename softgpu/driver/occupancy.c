@@ -121,3 +121,62 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(
 		each > function->info.static_shared ? each - function->info.static_shared : 0;
 	return CUDA_SUCCESS;
 }
+
+/* Blocks of a cluster of the launch. */
+static CUresult clusters(CUfunction func, const CUlaunchConfig *config,
+	struct CUfunc_st **function, unsigned *blocks)
+{
+	CUresult ret = use(func, function);
+	uint64_t size = 1;
+
+	if (ret)
+		return ret;
+	if (!config || !config->blockDimX || !config->blockDimY || !config->blockDimZ ||
+		(config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			size = (uint64_t)config->attrs[i].value.clusterDim.x *
+			       config->attrs[i].value.clusterDim.y *
+			       config->attrs[i].value.clusterDim.z;
+	*blocks = (unsigned)size;
+	return size && size <= CLUSTER_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+CUresult cuOccupancyMaxActiveClusters(
+	int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+	struct CUfunc_st *function;
+	unsigned blocks;
+	CUresult ret = clusters(func, config, &function, &blocks);
+	int processors = 0;
+
+	if (!ret && !numClusters)
+		ret = CUDA_ERROR_INVALID_VALUE;
+	if (!ret)
+		ret = cuDeviceGetAttribute(
+			&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+	if (ret)
+		return ret;
+	*numClusters =
+		processors *
+		(int)resident(function,
+			(size_t)config->blockDimX * config->blockDimY * config->blockDimZ,
+			config->sharedMemBytes) /
+		(int)blocks;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(
+	int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+	struct CUfunc_st *function;
+	unsigned blocks;
+	CUresult ret = clusters(func, config, &function, &blocks);
+
+	if (!ret && !clusterSize)
+		ret = CUDA_ERROR_INVALID_VALUE;
+	if (!ret)
+		*clusterSize = CLUSTER_MAX;
+	return ret;
+}

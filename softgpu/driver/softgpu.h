@@ -49,6 +49,7 @@
 #define WARP 32
 #define THREADS_PER_BLOCK 1024
 #define THREADS_PER_SM 2048
+#define CLUSTER_MAX 8 /* blocks, the portable most */
 #define BLOCKS_PER_SM 32
 #define REGISTERS_PER_SM 65536
 #define SHARED_PER_BLOCK (48 * KIB)

@@ -49,6 +49,36 @@ static void attributes()
 	CHECK(a.maxDynamicSharedSizeBytes >= 48 << 10);
 }
 
+/* On devices that have clusters; the software GPU has them, though it says that it is an 8.0. */
+static void clusters()
+{
+	cudaDeviceProp properties;
+	cudaLaunchAttribute size = {};
+	cudaLaunchConfig_t config = {};
+	int one = 0, two = 0, largest = 0;
+
+	CUDA(cudaGetDeviceProperties(&properties, 0));
+	if (!device_attribute(cudaDevAttrClusterLaunch) &&
+		!strstr(properties.name, "software GPU"))
+		return;
+	size.id = cudaLaunchAttributeClusterDimension;
+	size.val.clusterDim.x = size.val.clusterDim.y = size.val.clusterDim.z = 1;
+	config.gridDim = dim3(16);
+	config.blockDim = dim3(256);
+	config.attrs = &size;
+	config.numAttrs = 1;
+	CUDA(cudaOccupancyMaxActiveClusters(&one, plain, &config));
+	CHECK(one >= device_attribute(cudaDevAttrMultiProcessorCount) / 2);
+	size.val.clusterDim.x = 2;
+	CUDA(cudaOccupancyMaxActiveClusters(&two, plain, &config));
+	CHECK(two >= 1 && two <= one / 2);
+	CUDA(cudaOccupancyMaxPotentialClusterSize(&largest, plain, &config));
+	CHECK(largest >= 2 && largest <= 16);
+	size.val.clusterDim.x = 64;
+	CUDA_IS(cudaErrorInvalidClusterSize,
+		cudaOccupancyMaxActiveClusters(&two, plain, &config));
+}
+
 static void occupancy()
 {
 	int per_sm = device_attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
@@ -66,6 +96,7 @@ static void occupancy()
 	CHECK(grid >= 1 && block >= 32 && block <= 1024 && block % 32 == 0);
 	CUDA(cudaOccupancyMaxPotentialBlockSize(&grid, &block, bounded, 0, 0));
 	CHECK(block >= 32 && block <= 128);
+	clusters();
 	CUDA(cudaOccupancyAvailableDynamicSMemPerBlock(&available, plain, 1, 256));
 	CHECK(available >= 32 << 10);
 }

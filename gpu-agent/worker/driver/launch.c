@@ -7,15 +7,63 @@
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/wire/launch.h"
 
+/* The attributes of a frame, which a launch takes; how many, or -1: refused. */
+static int launch_attributes(struct request *r, const struct wire_run *run, uint32_t bytes,
+	CUlaunchAttribute list[LAUNCH_ATTRIBUTES_MAX])
+{
+	const void *attributes = worker_in(r, run, bytes);
+	uint32_t count = bytes / (uint32_t)sizeof(CUlaunchAttribute);
+
+	if (bytes % sizeof(CUlaunchAttribute) || count > LAUNCH_ATTRIBUTES_MAX)
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	if (worker_refused(r))
+		return -1;
+	memcpy(list, attributes, bytes);
+	for (uint32_t i = 0; i < count; i++)
+		if (!launch_attribute_travels(list[i].id))
+			worker_refuse(r, CUDA_ERROR_NOT_SUPPORTED);
+	return worker_refused(r) ? -1 : (int)count;
+}
+
+CUresult serve_vcudaOccupancyClusters(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaOccupancyClusters *req = (const void *)r->body;
+	struct wire_vcudaOccupancyClusters_reply *answer = (void *)r->answer;
+	CUfunction function = worker_handle(w, r, req->function, KIND_CUfunction);
+	CUlaunchAttribute list[LAUNCH_ATTRIBUTES_MAX];
+	int count = launch_attributes(r, &req->attributes, req->attribute_bytes, list);
+	CUlaunchConfig config = {.gridDimX = req->gridX,
+		.gridDimY = req->gridY,
+		.gridDimZ = req->gridZ,
+		.blockDimX = req->blockX,
+		.blockDimY = req->blockY,
+		.blockDimZ = req->blockZ,
+		.sharedMemBytes = req->sharedBytes,
+		.attrs = list};
+
+	if (worker_refused(r))
+		return r->refused;
+	config.numAttrs = (unsigned)count;
+	if (req->largest)
+		return w->cuda.cuOccupancyMaxPotentialClusterSize
+			       ? w->cuda.cuOccupancyMaxPotentialClusterSize(
+					 &answer->answer, function, &config)
+			       : worker_lacks(w, "cuOccupancyMaxPotentialClusterSize");
+	return w->cuda.cuOccupancyMaxActiveClusters
+		       ? w->cuda.cuOccupancyMaxActiveClusters(
+				 &answer->answer, function, &config)
+		       : worker_lacks(w, "cuOccupancyMaxActiveClusters");
+}
+
 CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaLaunch *req = (const void *)r->body;
 	CUfunction function = worker_handle(w, r, req->function, KIND_CUfunction);
 	CUstream stream = worker_stream(w, r, req->stream);
-	const void *attributes = worker_in(r, &req->attributes, req->attribute_bytes);
 	const void *params = worker_in(r, &req->params, req->param_bytes);
 	size_t param_bytes = req->param_bytes;
 	CUlaunchAttribute list[LAUNCH_ATTRIBUTES_MAX + 1];
+	int given = launch_attributes(r, &req->attributes, req->attribute_bytes, list);
 	CUlaunchConfig config;
 	unsigned count;
 	void *extra[] = {
@@ -27,9 +75,6 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 	};
 	void **args = param_bytes ? extra : NULL;
 
-	if (req->attribute_bytes % sizeof(CUlaunchAttribute) ||
-		req->attribute_bytes / sizeof(CUlaunchAttribute) > LAUNCH_ATTRIBUTES_MAX)
-		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
 		return r->refused;
 	w->stats.launches++;
@@ -38,11 +83,7 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 			req->blockX, req->blockY, req->blockZ, req->sharedBytes, stream, NULL,
 			args);
 
-	count = req->attribute_bytes / (unsigned)sizeof(CUlaunchAttribute);
-	memcpy(list, attributes, req->attribute_bytes);
-	for (unsigned i = 0; i < count; i++)
-		if (!launch_attribute_travels(list[i].id))
-			return CUDA_ERROR_NOT_SUPPORTED;
+	count = (unsigned)given;
 	if (req->flags & LAUNCH_COOPERATIVE) {
 		memset(&list[count], 0, sizeof(list[count]));
 		list[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
