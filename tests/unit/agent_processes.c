@@ -371,6 +371,7 @@ static void drain_waits_for_sessions(void **state)
 static void drain_has_an_end(void **state)
 {
 	struct client deaf;
+	char *log;
 
 	(void)state;
 	agent_start(&agent, "/toy/ready", (const char *[]){"--drain", "1", NULL});
@@ -380,7 +381,9 @@ static void drain_has_an_end(void **state)
 	agent_signal(&agent, SIGTERM);
 	agent_end(&agent, 0);
 	/* The session had its time, and was stopped then. */
-	assert_non_null(strstr(agent_log(&agent), "drain.stop"));
+	log = agent_log(&agent);
+	assert_non_null(strstr(log, "drain.stop"));
+	free(log);
 	assert_true(client_ended(&deaf));
 	client_close(&deaf);
 }
