@@ -16,7 +16,7 @@
 #include "gpu-agent/worker/worker_state.h"
 
 /* While a host function is outstanding, so many frames are issued at the most: the driver's
- * queue (1024 launches) must never be what the loop blocks on, since the word that ends the
+ * queue (1024 launches) must never be what the loop blocks on, since the frame that ends the
  * wait comes through the loop. */
 #define HOST_FUNC_FRAMES 256
 #define STASH_MAX (64u << 20)

@@ -79,7 +79,7 @@ def front(api, family):
     out += f'\t"{last[1]}";\n'
     out += "static int missing;\n"
     out += f"const struct library_front {family}_front = {{\n"
-    out += f"\t.name = soname,\n\t.kind = KIND_{kind},\n\t.told = &missing,\n"
+    out += f"\t.name = soname,\n\t.kind = KIND_{kind},\n\t.logged_once = &missing,\n"
     out += "".join(f"\t.{reason} = {number},\n" for reason, number in one.statuses.items())
     return out + "};\n"
 

@@ -22,7 +22,7 @@ static int missing;
 const struct library_front curand_front = {
 	.name = soname,
 	.kind = KIND_curandGenerator,
-	.told = &missing,
+	.logged_once = &missing,
 	.handle = 101,
 	.memory = 102,
 	.lost = 202,

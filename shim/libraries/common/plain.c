@@ -128,7 +128,7 @@ EXPORT int vcuda_library_ask(const struct library_front *front, uint16_t op, con
 		return vcuda_library_status(front, status);
 	memcpy(&first, reply, sizeof(first));
 	if (first.absent)
-		vcuda_front_missing(name, front->name, front->told);
+		vcuda_front_missing(name, front->name, front->logged_once);
 	return (int)first.status;
 }
 

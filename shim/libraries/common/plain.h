@@ -15,11 +15,11 @@
 struct library_front {
 	const char *name;
 	uint32_t kind;
-	int *told;   /* 0 until it was said that the agent has none */
-	int handle;  /* … the handle is none of ours */
-	int memory;  /* … there is no memory */
-	int lost;    /* … the session or an earlier call failed */
-	int missing; /* … there is no GPU, or the agent lacks the library */
+	int *logged_once; /* that the agent has none */
+	int handle;	  /* … the handle is none of ours */
+	int memory;	  /* … there is no memory */
+	int lost;	  /* … the session or an earlier call failed */
+	int missing;	  /* … there is no GPU, or the agent lacks the library */
 };
 
 struct library_handle {
