@@ -16,14 +16,8 @@
 #include <string.h>
 
 #include "protocol/generated/cublas_api.h"
+#include "tests/die.h"
 
-#define DIE(...)                                                                               \
-	do {                                                                                   \
-		fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                \
-		fprintf(stderr, __VA_ARGS__);                                                  \
-		fputc('\n', stderr);                                                           \
-		exit(1);                                                                       \
-	} while (0)
 #define CUDA(CALL)                                                                             \
 	do {                                                                                   \
 		cudaError_t cuda_ = (CALL);                                                    \

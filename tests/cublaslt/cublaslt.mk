@@ -6,7 +6,7 @@ CUBLASLT_TEST_NAMES := $(patsubst tests/cublaslt/%.c,%,$(wildcard tests/cublaslt
 CUBLASLT_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/cublaslt/$(abi)/,$(CUBLASLT_TEST_NAMES)))
 
 define cublaslt_test
-$$(BUILD)/cublaslt/$(1)/%: tests/cublaslt/%.c tests/cublaslt/check.h tests/cublas/check.h \
+$$(BUILD)/cublaslt/$(1)/%: tests/cublaslt/%.c tests/cublaslt/check.h tests/cublas/check.h tests/die.h \
 		protocol/libraries/cublaslt.h protocol/generated/cublaslt_api.h \
 		$$(OBJ)/link/libcublas.so.$(1) $$(OBJ)/link/libcublasLt.so.$(1)
 	$$(call say,CC,$$@)

@@ -5,7 +5,7 @@
 
 CUDNN_TEST_NAMES := $(patsubst tests/cudnn/%.c,%,$(wildcard tests/cudnn/*.c))
 CUDNN_TESTS := $(foreach abi,8 9,$(addprefix $(BUILD)/cudnn/$(abi)/,$(CUDNN_TEST_NAMES)))
-CUDNN_TEST_HEADERS := $(wildcard tests/cudnn/*.h) $(wildcard protocol/libraries/cudnn*.h) \
+CUDNN_TEST_HEADERS := $(wildcard tests/cudnn/*.h) tests/die.h $(wildcard protocol/libraries/cudnn*.h) \
 	protocol/generated/cudnn_api.h
 CUDNN_TEST_CC = $(CC) -std=gnu17 -O2 -g $(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
 	-isystem $(CUDA13)/include

@@ -13,13 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIE(...)                                                                               \
-	do {                                                                                   \
-		fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                \
-		fprintf(stderr, __VA_ARGS__);                                                  \
-		fputc('\n', stderr);                                                           \
-		exit(1);                                                                       \
-	} while (0)
+#include "tests/die.h"
+
 #define CUDA(CALL)                                                                             \
 	do {                                                                                   \
 		cudaError_t cuda_ = (CALL);                                                    \

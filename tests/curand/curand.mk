@@ -6,7 +6,7 @@ CURAND_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/curand/$(abi)/,$(CURAND
 CURAND_INCLUDE := $(CACHE)/pip-12.9/nvidia/curand/include
 
 define curand_test
-$$(BUILD)/curand/$(1)/%: tests/curand/%.c tests/curand/check.h $$(OBJ)/link/libcurand.so.10
+$$(BUILD)/curand/$(1)/%: tests/curand/%.c tests/curand/check.h tests/die.h $$(OBJ)/link/libcurand.so.10
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
