@@ -4,10 +4,11 @@
 # same GPU (an agent on NVIDIA's driver and a sidecar, over loopback), side by side.
 #
 #	tests/gpu/programs.sh [--dist DIR] [--log DIR] [-jN] [--only native|remote]
-#		[--perf VALUE] [--strict] [NAME ...]
+#		[--perf VALUE] [--strict] [--unix] [NAME ...]
 #
 # Everything comes from DIR (.dist, made by `make dist`).  A row passes if it passes both ways;
 # it is skipped if the program skips itself natively.  Exit status 0 if no row fails.
+# --unix: agent and sidecar talk over a Unix socket, not over loopback.
 
 set -u
 die() {
@@ -22,6 +23,7 @@ arms="native remote"
 options=(-j4)
 remote_options=()
 names=()
+unix=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--dist) dist=$(cd "${2-}" 2>/dev/null && pwd) || die "no folder '${2-}'" && shift ;;
@@ -31,6 +33,7 @@ while [ $# -gt 0 ]; do
 		shift ;;
 	--perf) remote_options+=(--perf "${2:?--perf wants a value}") && shift ;;
 	--strict) remote_options+=(--strict) ;;
+	--unix) unix=yes ;;
 	-j*) options=("$1") ;;
 	-*) die "unknown option '$1'" ;;
 	*) names+=("$1") ;;
@@ -78,13 +81,16 @@ for arm in $arms; do
 			>"$log/native.txt"
 		continue
 	fi
-	"$dist/bin/gpu-agent" --driver nvidia --insecure --address 127.0.0.1 --ports 0,0,0 \
+	"$dist/bin/gpu-agent" --driver nvidia --insecure \
+		--address "${unix:+unix://$scratch/agent.sock, }127.0.0.1" --ports 0,0,0 \
 		--warm 4 --ready-file "$scratch/ready.json" >"$log/agent.log" 2>&1 &
 	agent=$!
 	await $agent "$log/agent.log" 60 test -s "$scratch/ready.json"
 	port=$(sed -n 's/.*"recv" *: *\([0-9]*\).*/\1/p' "$scratch/ready.json")
 	[ -n "$port" ] || die "no receive port in $(cat "$scratch/ready.json")"
-	"$dist/bin/vcuda-client" run --agent "127.0.0.1:$port" --socket "$scratch/vcuda.sock" \
+	address=127.0.0.1:$port
+	[ -z "$unix" ] || address=unix://$scratch/agent.sock
+	"$dist/bin/vcuda-client" run --agent "$address" --socket "$scratch/vcuda.sock" \
 		>"$log/sidecar.log" 2>&1 &
 	sidecar=$!
 	await $sidecar "$log/sidecar.log" 30 test -S "$scratch/vcuda.sock"
