@@ -8,11 +8,12 @@ SHIM_UNIT_TESTS := shim_blocks shim_sha256 shim_handle shim_ring shim_fatbin shi
 SHIM_UNIT_SAN_shim_handle := thread
 SHIM_UNIT_SAN_shim_ring := thread
 SHIM_UNIT_LIBS_shim_sha256 := -lcrypto
+SHIM_UNIT_WITH_memory := $(addprefix shim/driver/memory/,heap.c slab.c freed.c)
 
 # Of the part's name, which is its file's in whatever room.
 define shim_unit
 $$(SHIM_UNIT)/shim_$(1): tests/unit/shim_$(1).c \
-		$$(wildcard shim/engine/$(1).c shim/driver/$(1).c shim/driver/*/$(1).c) \
+		$$(wildcard shim/engine/$(1).c shim/driver/$(1).c shim/driver/*/$(1).c) $(SHIM_UNIT_WITH_$(1)) \
 		shim/engine/blocks.c shim/driver/memory/free_extents.c shim/driver/memory/globals.c \
 		$$(wildcard shim/*/*.h shim/*/*/*.h) | $$(CACHE)/.complete
 	$$(call say,LINK,$$@)

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What device memory (memory.h) is made of: a window of granules for each device, blocks of
+ * granules in it, slabs from which small chunks are cut, and what was freed and waits for the
+ * worker.  The caller of everything here holds heap.lock.
+ */
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_HEAP_H
+#define VCUDA_SHIM_DRIVER_MEMORY_HEAP_H
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/wire/open.h"
+#include "shim/driver/memory/free_extents.h"
+#include "shim/engine/blocks.h"
+
+#define SLAB_UNIT 512u			    /* alignment that CUDA programs rely on is 256 */
+#define SLAB_BYTES (BLOCKS_MAX * SLAB_UNIT) /* 2 MiB: the granularity of NVIDIA's devices */
+/* Larger ones get granules of their own: half a slab, so at most half of one is lost. */
+#define SLAB_LARGEST (SLAB_BYTES / 2)
+/* Freed chunks wait for a ticket together: one post for so many. */
+#define FREED_BATCH 64
+
+enum block_kind { BLOCK_WHOLE, BLOCK_SLAB, BLOCK_RESERVED };
+
+struct slab {
+	struct blocks map;
+	uint64_t starts[BLOCKS_MAX / 64]; /* bit u: a live chunk starts at unit u */
+	uint32_t bytes[BLOCKS_MAX];	  /* by first unit: as asked for */
+	uint64_t id[BLOCKS_MAX];
+	uint32_t live; /* chunks not yet given back to the map */
+};
+
+struct block {
+	enum block_kind kind;
+	int device;
+	uint16_t context;
+	bool async;
+	uint64_t base;
+	uint64_t size; /* granules, in bytes */
+	uint64_t bytes;
+	uint64_t id;
+	struct slab *slab;
+	struct block *next; /* of the device's slabs */
+};
+
+/* Waits for its ticket: granules whose memory goes (slab NULL), or a chunk of a slab. */
+struct freed {
+	uint64_t ticket;
+	uint64_t address;
+	uint64_t size;
+	struct block *slab;
+	uint64_t backed; /* bytes that no longer count against the lease */
+	int device;
+};
+
+struct window {
+	uint64_t base;
+	uint64_t bytes;
+	uint64_t granularity;
+	uint64_t slab_size;
+	uint64_t lease;
+	uint64_t mapped; /* counted against the lease, until its unmapping is confirmed */
+	struct block **granule;
+	struct free_extents free; /* free granules */
+	struct block *slabs;
+	uint32_t reservations; /* blocks of that kind */
+	bool reserved;	       /* the app's own mappings are kept out */
+};
+
+extern struct heap {
+	pthread_mutex_t lock;
+	struct window windows[OPEN_DEVICES];
+	struct freed *freed_list; /* a queue: [freed_first, freed_next) */
+	size_t freed_first, freed_next, freed_room;
+	uint32_t freed_unticketed; /* chunks since the last ticket */
+	uint64_t last_ticket;
+	uint64_t last_id;
+} heap;
+
+/* The window that an address is in; NULL: none. */
+struct window *heap_window(CUdeviceptr address);
+/* The block around an address, and the window; NULL: none. */
+struct block *heap_block_at(CUdeviceptr address, struct window **window);
+/* SIZE bytes of granules at granule WANTED if that can be had (FREE_EXTENTS_NONE: anywhere),
+ * with memory of the worker's behind them, but for BLOCK_RESERVED.  NULL: *status says why. */
+struct block *heap_block_new(struct window *w, enum block_kind kind, uint64_t size,
+	uint64_t wanted, CUresult *status);
+/* Its granules go to the worker, which takes their memory away. */
+void heap_block_free(struct block *block);
+/* Says whose the granules are; NULL: nobody's. */
+void heap_granules_set(struct window *w, uint64_t base, uint64_t size, struct block *block);
+/* Makes room for SIZE more bytes under the lease.  What is free is given back first, which
+ * waits for host functions too: they may need a lock of this thread, so while one is
+ * outstanding only where there is no other memory. */
+CUresult heap_lease(struct window *w, uint64_t size);
+
+/* --- slab.c --- */
+CUresult slab_alloc(struct window *w, size_t bytes, CUdeviceptr *address);
+/* The first unit of the chunk around an address; BLOCKS_NONE: no live chunk there. */
+uint32_t slab_start(const struct block *block, uint64_t address);
+/* An empty slab goes back, but the device's last one stays for the next small allocation. */
+void slab_free(struct block *block);
+
+/* --- freed.c --- */
+/* Remembers what waits for its ticket.  False: no memory for that, so it is never used again.
+ */
+bool freed_push(const struct freed *freed);
+/* Posts a ticket, and the bytes that the worker unmaps with it (0: none). */
+CUresult freed_post(int device, uint64_t address, uint64_t bytes, uint64_t ticket);
+/* Makes free whatever the worker has confirmed. */
+void freed_reap(void);
+/* Posts the ticket of the chunks that wait for one. */
+void freed_ticket_chunks(void);
+/* Gives whole granules back to the worker, which takes their memory away. */
+void freed_unmap(struct window *w, uint64_t address, uint64_t size);
+/* Waits until the worker has unmapped everything that is free. */
+CUresult freed_drain(void);
+
+#endif
