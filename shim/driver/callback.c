@@ -72,7 +72,7 @@ static struct callback **callback_at(uint64_t ticket)
 }
 
 /* A node's stays where it is. */
-static struct callback *callback_take(uint64_t ticket)
+static struct callback *callback_pop(uint64_t ticket)
 {
 	struct callback **at, *found;
 
@@ -163,7 +163,7 @@ CUresult callback_node_launched(uint64_t ticket, const struct parts *parts, size
 	return CUDA_SUCCESS;
 }
 
-static struct node_launch *node_launch_take(struct callback *callback)
+static struct node_launch *node_launch_pop(struct callback *callback)
 {
 	struct node_launch *launch;
 
@@ -220,13 +220,13 @@ static void callback_node_ran(uint64_t ticket)
 
 static void callback_run(uint64_t ticket)
 {
-	struct callback *callback = callback_take(ticket);
+	struct callback *callback = callback_pop(ticket);
 	struct node_launch *launch = NULL;
 	struct shim_call call;
 	struct wire_vcudaHostFuncDone *body;
 
 	if (callback) {
-		launch = callback->node ? node_launch_take(callback) : NULL;
+		launch = callback->node ? node_launch_pop(callback) : NULL;
 		if (launch)
 			node_launch_copy(launch, PART_OUT);
 		thread_self.in_callback = true;
@@ -374,7 +374,7 @@ static CUresult callback_add(struct callback *callback, CUstream stream)
 	status = shim_post(&call);
 	if (status) {
 		atomic_fetch_sub(&callbacks.outstanding, 1);
-		free(callback_take(ticket));
+		free(callback_pop(ticket));
 	}
 	return status;
 }

@@ -30,7 +30,7 @@
 static struct {
 	pthread_mutex_t lock;
 	_Atomic uint64_t last_id;
-	bool numbers_taken[CONTEXT_MAX];
+	bool numbers_used[CONTEXT_MAX];
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(context, contexts.lock, LOCK_CONTEXT);
 
@@ -174,11 +174,11 @@ CUresult hand_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int 
 
 /* ---- contexts of the app's own ---- */
 
-static uint16_t number_take(void)
+static uint16_t number_alloc(void)
 {
 	for (uint16_t n = CONTEXT_CREATED; n < CONTEXT_MAX; n++)
-		if (!contexts.numbers_taken[n]) {
-			contexts.numbers_taken[n] = true;
+		if (!contexts.numbers_used[n]) {
+			contexts.numbers_used[n] = true;
 			return n;
 		}
 	return 0;
@@ -199,7 +199,7 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	if (!context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&contexts.lock);
-	context->number = number_take();
+	context->number = number_alloc();
 	pthread_mutex_unlock(&contexts.lock);
 	context->device = dev;
 	context->flags = flags;
@@ -222,7 +222,7 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	}
 	if (status) {
 		pthread_mutex_lock(&contexts.lock);
-		contexts.numbers_taken[context->number] = false;
+		contexts.numbers_used[context->number] = false;
 		pthread_mutex_unlock(&contexts.lock);
 		shim_unmint(context->handle);
 		free(context->legacy);
@@ -272,7 +272,7 @@ CUresult hand_cuCtxDestroy_v2(CUcontext ctx)
 	body->number = context->number;
 	status = shim_post(&call);
 	pthread_mutex_lock(&contexts.lock);
-	contexts.numbers_taken[context->number] = false;
+	contexts.numbers_used[context->number] = false;
 	pthread_mutex_unlock(&contexts.lock);
 	return status;
 }

@@ -93,11 +93,11 @@ static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 	uint64_t seq = 0;
 
 	rows_join(r);
-	if (host_unsettled(r->host)) {
-		CUresult settled = sync_wait(SYNC_STREAM, stream, NULL);
+	if (host_busy(r->host)) {
+		CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
 
-		if (settled)
-			return settled;
+		if (status)
+			return status;
 	}
 	while (piece_next(r, &piece, row, column)) {
 		const unsigned char *from = r->host + piece.row * r->host_pitch + piece.column;

@@ -90,7 +90,7 @@ CUresult event_share(CUevent hEvent)
 
 /* What a shared event stands for has to be done before it is recorded (ipc.c). A stream that
  * captures only notes what is before it: nothing is done then. */
-static CUresult event_settle(CUstream hStream)
+static CUresult event_drain(CUstream hStream)
 {
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
@@ -110,7 +110,7 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (atomic_load(&event->shared)) {
-		status = event_settle(hStream);
+		status = event_drain(hStream);
 		if (status)
 			return status;
 	}

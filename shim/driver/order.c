@@ -101,7 +101,7 @@ CUresult order_join_slow(struct context *context, struct stream *stream)
 	return status;
 }
 
-CUresult order_settle(struct context *context, uint64_t stream)
+CUresult order_drain(struct context *context, uint64_t stream)
 {
 	uint64_t at;
 	bool left;

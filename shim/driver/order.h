@@ -24,7 +24,7 @@ static inline CUresult order_join(struct context *context, struct stream *stream
 	return order_join_slow(context, stream);
 }
 /* The stream is about to capture: nothing of this is left to do on it, or on the legacy one. */
-CUresult order_settle(struct context *context, uint64_t stream);
+CUresult order_drain(struct context *context, uint64_t stream);
 /* The stream is about to be destroyed. */
 void order_stream_gone(struct context *context, uint64_t stream);
 

@@ -353,7 +353,7 @@ void shim_post_end(void)
 
 /* ---- slots ---- */
 
-static int slot_take(void)
+static int slot_get(void)
 {
 	for (unsigned word = 0; word < CHANNEL_SLOTS / 64; word++) {
 		uint64_t taken = atomic_load(&slots.taken[word]);
@@ -369,7 +369,7 @@ static int slot_take(void)
 	return -1;
 }
 
-static void slot_give(struct channel_slot *slot)
+static void slot_put(struct channel_slot *slot)
 {
 	unsigned number = (unsigned)(slot - session.slots);
 
@@ -382,7 +382,7 @@ static void slot_give(struct channel_slot *slot)
 
 static int slot_wait(CUresult *status)
 {
-	int number = slot_take();
+	int number = slot_get();
 
 	if (number >= 0)
 		return number;
@@ -391,7 +391,7 @@ static int slot_wait(CUresult *status)
 	for (;;) {
 		uint32_t given = atomic_load(&slots.given);
 
-		number = slot_take();
+		number = slot_get();
 		if (number >= 0)
 			break;
 		wait_sleep(&slots.given, given, ENGINE_LOOK_NS);
@@ -413,7 +413,7 @@ static CUresult send_in_slot(struct shim_call *call, int number)
 	atomic_store_explicit(&slot->answered, 0, memory_order_release);
 	call->status = frame_send(call, FRAME_CALL, (uint16_t)number);
 	if (call->status)
-		slot_give(slot);
+		slot_put(slot);
 	else
 		call->slot = slot;
 	return call->status;
@@ -435,7 +435,7 @@ bool shim_try_send(struct shim_call *call)
 
 	if (call->status)
 		return true;
-	number = slot_take();
+	number = slot_get();
 	if (number < 0)
 		return false;
 	send_in_slot(call, number);
@@ -513,7 +513,7 @@ CUresult shim_end(struct shim_call *call)
 	if (call->slot) {
 		if (!call->status)
 			call->status = status_wire(call->slot->deferred);
-		slot_give(call->slot);
+		slot_put(call->slot);
 		call->slot = NULL;
 	}
 	call->reply = NULL;

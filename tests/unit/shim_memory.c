@@ -186,12 +186,12 @@ static void test_random(void **state)
 			assert_true(memory_find(held[slot].at + held[slot].bytes - 1, &range));
 			assert_int_equal(range.base, held[slot].at);
 			assert_int_equal(range.bytes, held[slot].bytes);
-			assert_int_equal(memory_give(held[slot].at), CUDA_SUCCESS);
-			assert_int_equal(memory_give(held[slot].at), CUDA_ERROR_INVALID_VALUE);
+			assert_int_equal(memory_free(held[slot].at), CUDA_SUCCESS);
+			assert_int_equal(memory_free(held[slot].at), CUDA_ERROR_INVALID_VALUE);
 			held[slot].at = 0;
 			continue;
 		}
-		status = memory_take(0, bytes, false, &held[slot].at);
+		status = memory_alloc(0, bytes, false, &held[slot].at);
 		if (status) {
 			assert_int_equal(status, CUDA_ERROR_OUT_OF_MEMORY);
 			held[slot].at = 0;
@@ -208,7 +208,7 @@ static void test_random(void **state)
 	}
 	for (int j = 0; j < 200; j++)
 		if (held[j].at)
-			memory_give(held[j].at);
+			memory_free(held[j].at);
 }
 
 /* A chunk that was freed comes again only after its ticket. */
@@ -220,17 +220,17 @@ static void test_quarantine(void **state)
 	(void)state;
 	confirm_all();
 	for (n = 0; n < 2000; n++) {
-		assert_int_equal(memory_take(0, 4096, false, &seen[n]), CUDA_SUCCESS);
-		assert_int_equal(memory_give(seen[n]), CUDA_SUCCESS);
+		assert_int_equal(memory_alloc(0, 4096, false, &seen[n]), CUDA_SUCCESS);
+		assert_int_equal(memory_free(seen[n]), CUDA_SUCCESS);
 		for (int i = 0; i < n; i++)
 			assert_int_not_equal(seen[i], seen[n]);
 	}
 	confirm_all();
-	assert_int_equal(memory_take(0, 4096, false, &again), CUDA_SUCCESS);
+	assert_int_equal(memory_alloc(0, 4096, false, &again), CUDA_SUCCESS);
 	for (n = 0; n < 2000 && seen[n] != again; n++)
 		;
 	assert_true(n < 2000);
-	memory_give(again);
+	memory_free(again);
 }
 
 /* In steady state, with a worker that keeps up, nothing is mapped or asked for. */
@@ -242,14 +242,14 @@ static void test_steady_state(void **state)
 	(void)state;
 	confirm_at_once = true;
 	for (int i = 0; i < 1000; i++) {
-		memory_take(0, 100000, false, &at);
-		memory_give(at);
+		memory_alloc(0, 100000, false, &at);
+		memory_free(at);
 	}
 	asked_before = asked;
 	posts_before = posts;
 	for (int i = 0; i < 100000; i++) {
-		assert_int_equal(memory_take(0, 100000, false, &at), CUDA_SUCCESS);
-		assert_int_equal(memory_give(at), CUDA_SUCCESS);
+		assert_int_equal(memory_alloc(0, 100000, false, &at), CUDA_SUCCESS);
+		assert_int_equal(memory_free(at), CUDA_SUCCESS);
 		if (waiting_next > 90000)
 			waiting_first = waiting_next = 0;
 	}
@@ -266,15 +266,15 @@ static void test_out_of_memory_is_told_at_the_call(void **state)
 	(void)state;
 	confirm_all();
 	asked = 0;
-	assert_int_equal(memory_take(0, LEASE + 1, false, &at), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(memory_alloc(0, LEASE + 1, false, &at), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_true(asked > 0);
-	assert_int_equal(memory_take(0, UINT64_MAX - 5, false, &at), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(memory_take(0, 0, false, &at), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(memory_alloc(0, UINT64_MAX - 5, false, &at), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(memory_alloc(0, 0, false, &at), CUDA_ERROR_INVALID_VALUE);
 	/* What was freed counts until the worker has said so, and is waited for. */
-	assert_int_equal(memory_take(0, LEASE / 4 * 3, false, &big), CUDA_SUCCESS);
-	assert_int_equal(memory_give(big), CUDA_SUCCESS);
-	assert_int_equal(memory_take(0, LEASE / 4 * 3, false, &big), CUDA_SUCCESS);
-	assert_int_equal(memory_give(big), CUDA_SUCCESS);
+	assert_int_equal(memory_alloc(0, LEASE / 4 * 3, false, &big), CUDA_SUCCESS);
+	assert_int_equal(memory_free(big), CUDA_SUCCESS);
+	assert_int_equal(memory_alloc(0, LEASE / 4 * 3, false, &big), CUDA_SUCCESS);
+	assert_int_equal(memory_free(big), CUDA_SUCCESS);
 	assert_true(most_mapped <= LEASE);
 }
 
@@ -285,11 +285,11 @@ static void test_addresses_that_are_nobodys(void **state)
 	int device;
 
 	(void)state;
-	assert_int_equal(memory_take(0, 1000, false, &at), CUDA_SUCCESS);
-	assert_int_equal(memory_give(at + 1), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(memory_give(at + 512), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(memory_give(0), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(memory_give(UINT64_MAX), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(memory_alloc(0, 1000, false, &at), CUDA_SUCCESS);
+	assert_int_equal(memory_free(at + 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(memory_free(at + 512), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(memory_free(0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(memory_free(UINT64_MAX), CUDA_ERROR_INVALID_VALUE);
 	assert_true(memory_find(at + 999, &range));
 	assert_false(memory_find(at + 1000, &range));
 	assert_false(memory_inside(at, 1001));
@@ -300,7 +300,7 @@ static void test_addresses_that_are_nobodys(void **state)
 	assert_true(memory_inside(0x6063, 1));
 	assert_false(memory_inside(0x6064, 1));
 	assert_true(memory_find(0x7010, &range) && range.global && range.base == 0x7000);
-	memory_give(at);
+	memory_free(at);
 }
 
 /* It may need a lock of the thread that asks for memory: so it is waited for only where there
@@ -312,21 +312,21 @@ static void test_a_host_function_is_not_waited_for(void **state)
 
 	(void)state;
 	confirm_all();
-	assert_int_equal(memory_take(0, LEASE / 2, false, &at), CUDA_SUCCESS);
-	memory_give(at);
+	assert_int_equal(memory_alloc(0, LEASE / 2, false, &at), CUDA_SUCCESS);
+	memory_free(at);
 	outstanding = grants = true;
 	waited = 0;
-	assert_int_equal(memory_settle(0, &kept), CUDA_SUCCESS);
+	assert_int_equal(memory_drain(0, &kept), CUDA_SUCCESS);
 	assert_int_equal(kept, LEASE / 2);
-	assert_int_equal(memory_take(0, LEASE - 4 * GRANULE, false, &at), CUDA_SUCCESS);
+	assert_int_equal(memory_alloc(0, LEASE - 4 * GRANULE, false, &at), CUDA_SUCCESS);
 	assert_int_equal(waited, 0);
-	memory_give(at);
+	memory_free(at);
 	grants = false;
-	assert_int_equal(memory_take(0, LEASE + GRANULE, false, &at), CUDA_SUCCESS);
+	assert_int_equal(memory_alloc(0, LEASE + GRANULE, false, &at), CUDA_SUCCESS);
 	assert_int_equal(waited, 1);
-	memory_give(at);
+	memory_free(at);
 	outstanding = false;
-	assert_int_equal(memory_settle(0, &kept), CUDA_SUCCESS);
+	assert_int_equal(memory_drain(0, &kept), CUDA_SUCCESS);
 	assert_int_equal(kept, 0);
 }
 

@@ -337,7 +337,7 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 	if (!status && !number)
 		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (!status)
-		status = order_settle(context, number);
+		status = order_drain(context, number);
 	if (status)
 		return status;
 	stream = shim_object_of(number, KIND_CUstream);

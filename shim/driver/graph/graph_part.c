@@ -66,7 +66,7 @@ void part_drop(struct part *part)
 		return;
 	/* What still runs keeps its memory until it is done (memory.h). */
 	if (part->memory)
-		memory_give(part->memory);
+		memory_free(part->memory);
 	if (part->kind == PART_HOST)
 		callback_node_drop(part->number);
 	free(part);
@@ -183,7 +183,7 @@ CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy, struct
 		__builtin_mul_overflow(part->bytes, copy->depth, &part->bytes) || !part->bytes)
 		status = CUDA_ERROR_INVALID_VALUE;
 	else
-		status = memory_take(context->device, kind == PART_WITHIN ? 2 : part->bytes,
+		status = memory_alloc(context->device, kind == PART_WITHIN ? 2 : part->bytes,
 			false, &part->memory);
 	if (status) {
 		free(part);

@@ -27,7 +27,7 @@ CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	status = capture_unsafe();
 	if (status)
 		return status;
-	return memory_take(context->device, bytesize, false, dptr);
+	return memory_alloc(context->device, bytesize, false, dptr);
 }
 
 CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
@@ -60,7 +60,7 @@ CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 	if (status)
 		return status;
 	pool_forget(dptr);
-	return memory_give(dptr);
+	return memory_free(dptr);
 }
 
 /* What was freed counts as free at once, as after a cudaFree that waits. */
@@ -76,7 +76,7 @@ CUresult hand_cuMemGetInfo_v2(size_t *free, size_t *total)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	status = memory_settle(context->device, &kept);
+	status = memory_drain(context->device, &kept);
 	if (status)
 		return status;
 	shim_begin(&call, OP_cuMemGetInfo_v2, sizeof(struct wire_cuMemGetInfo_v2));

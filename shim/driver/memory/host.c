@@ -182,7 +182,7 @@ static void piece_remove(struct piece *piece)
 		(--pinned.piece_count - at) * sizeof(*pinned.pieces));
 }
 
-static CUresult host_take(size_t bytes, unsigned flags, void **out)
+static CUresult host_alloc(size_t bytes, unsigned flags, void **out)
 {
 	struct piece piece = {.bytes = bytes, .flags = flags};
 	uint32_t units = (uint32_t)((bytes + HOST_UNIT - 1) / HOST_UNIT);
@@ -275,11 +275,11 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 	pthread_mutex_unlock(&pinned.lock);
 }
 
-bool host_unsettled(const void *host)
+bool host_busy(const void *host)
 {
 	struct context *context = context_current();
 	struct piece *piece;
-	bool unsettled = false;
+	bool busy = false;
 
 	if (!atomic_load_explicit(&pinned.piece_count, memory_order_relaxed))
 		return false;
@@ -292,10 +292,10 @@ bool host_unsettled(const void *host)
 			((stream && atomic_load(&stream->synced) >= piece->out_seq) ||
 				(context && atomic_load(&context->synced) >= piece->out_seq)))
 			piece->out_seq = 0;
-		unsettled = piece->out_seq || callback_outstanding();
+		busy = piece->out_seq || callback_outstanding();
 	}
 	pthread_mutex_unlock(&pinned.lock);
-	return unsettled;
+	return busy;
 }
 
 /* ---- the interface ---- */
@@ -314,14 +314,14 @@ CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	if (bytesize > SIZE_MAX / 2)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&pinned.lock);
-	status = host_take(bytesize, Flags, pp);
+	status = host_alloc(bytesize, Flags, pp);
 	pthread_mutex_unlock(&pinned.lock);
 	return status;
 }
 
 /* Frames that name the segment must be acknowledged, and what lands in it must have landed,
  * before it goes: one synchronisation of every context says both. */
-static CUresult host_settle(void)
+static CUresult host_drain(void)
 {
 	struct context *context = context_current();
 	uint64_t seq;
@@ -344,7 +344,7 @@ CUresult hand_cuMemFreeHost(void *p)
 		atomic_exchange(&piece->segment->used, false);
 	pthread_mutex_unlock(&pinned.lock);
 	if (drain)
-		host_settle();
+		host_drain();
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
 	if (piece && piece->segment && piece->base == p) {

@@ -26,7 +26,7 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq);
 /* May the device, or a host function, still write to [host, host + bytes)? Then a copy that
  * reads it must wait for its own stream first: bytes are taken when the copy is posted, not
  * when the stream comes to it. */
-bool host_unsettled(const void *host);
+bool host_busy(const void *host);
 
 /* The allocation or registration around an address. */
 bool host_find(const void *host, struct host_range *range);

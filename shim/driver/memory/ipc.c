@@ -166,7 +166,7 @@ CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 		status = CUDA_SUCCESS;
 		if (!--o->count) {
 			*at = o->next;
-			status = memory_give(o->base);
+			status = memory_free(o->base);
 			free(o);
 		}
 		break;

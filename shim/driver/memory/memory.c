@@ -16,7 +16,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/statistics.h"
 
-CUresult memory_settle(int device, uint64_t *kept)
+CUresult memory_drain(int device, uint64_t *kept)
 {
 	CUresult status = CUDA_SUCCESS;
 
@@ -33,7 +33,7 @@ CUresult memory_settle(int device, uint64_t *kept)
 	return status;
 }
 
-CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address)
+CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address)
 {
 	struct window *w = &heap.windows[device];
 	struct block *block;
@@ -109,7 +109,7 @@ CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdevic
 	return status;
 }
 
-CUresult memory_give(CUdeviceptr address)
+CUresult memory_free(CUdeviceptr address)
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 	struct window *w;
@@ -312,7 +312,7 @@ CUresult memory_unreserve(CUdeviceptr address, size_t bytes)
 	return status;
 }
 
-CUresult memory_promise(int device, size_t bytes)
+CUresult memory_lease(int device, size_t bytes)
 {
 	struct window *w = &heap.windows[device];
 	CUresult status;
@@ -326,7 +326,7 @@ CUresult memory_promise(int device, size_t bytes)
 	return status;
 }
 
-void memory_unpromise(int device, size_t bytes)
+void memory_unlease(int device, size_t bytes)
 {
 	pthread_mutex_lock(&heap.lock);
 	heap.windows[device].mapped -= bytes;

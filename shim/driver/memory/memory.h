@@ -30,9 +30,9 @@ struct memory_range {
 /* After vcudaOpen: takes the windows over. */
 bool memory_open(void);
 
-CUresult memory_take(int device, size_t bytes, bool async, CUdeviceptr *address);
+CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address);
 /* INVALID_VALUE: not the start of a live allocation. */
-CUresult memory_give(CUdeviceptr address);
+CUresult memory_free(CUdeviceptr address);
 /* The live allocation around an address. */
 bool memory_find(CUdeviceptr address, struct memory_range *range);
 /* Is [address, address + bytes) device memory that is live, as far as the shim can know? */
@@ -44,21 +44,21 @@ void memory_global(int device, CUdeviceptr address, size_t bytes);
 /* Waits until the worker has unmapped everything that was freed, but not while a host function
  * is outstanding, which may need a lock of this thread; *KEPT: bytes of the device that it has
  * not unmapped yet. */
-CUresult memory_settle(int device, uint64_t *kept);
-/* The context is gone (reset): everything that was taken on the device, but for KEPT promised
- * bytes. */
+CUresult memory_drain(int device, uint64_t *kept);
+/* The context is gone (reset): everything that was taken on the device, but for KEPT bytes.
+ */
 void memory_reset(int device, uint64_t kept);
 
 /* --- for memory that processes share (ipc.c) --- */
 /* Another process's memory of BYTES (granules) that the agent knows by NAME, at an address of
- * our own; it goes by memory_give. */
+ * our own; it goes by memory_free. */
 CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdeviceptr *address);
 
 /* --- for the VMM interface (vmm.c) --- */
 CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdeviceptr *address);
 CUresult memory_unreserve(CUdeviceptr address, size_t bytes);
-/* Counts BYTES against the lease (OUT_OF_MEMORY) until they are unpromised. */
-CUresult memory_promise(int device, size_t bytes);
-void memory_unpromise(int device, size_t bytes);
+/* Counts BYTES against the lease (OUT_OF_MEMORY) until memory_unlease. */
+CUresult memory_lease(int device, size_t bytes);
+void memory_unlease(int device, size_t bytes);
 
 #endif

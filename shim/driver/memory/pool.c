@@ -122,7 +122,7 @@ static void kept_drop(struct piece **at)
 	*at = piece->next;
 	piece->pool->reserved -= piece->bytes;
 	pools.kept_bytes -= piece->bytes;
-	memory_give(piece->address);
+	memory_free(piece->address);
 	free(piece);
 }
 
@@ -208,7 +208,7 @@ void pool_reset(int device)
 }
 
 /* With the lock held: the best kept piece for the request, taken off the list; NULL: none. */
-static struct piece *kept_take(const struct pool *pool, size_t bytes, uint64_t stream)
+static struct piece *kept_get(const struct pool *pool, size_t bytes, uint64_t stream)
 {
 	struct piece **best = NULL, *piece;
 
@@ -232,10 +232,10 @@ static struct piece *piece_new(struct pool *pool, size_t bytes, CUresult *status
 	*status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!piece)
 		return NULL;
-	*status = memory_take(pool->device, bytes, true, &piece->address);
+	*status = memory_alloc(pool->device, bytes, true, &piece->address);
 	if (*status == CUDA_ERROR_OUT_OF_MEMORY && pool->reserved > pool->used) {
 		pool_trim(pool, pool->used);
-		*status = memory_take(pool->device, bytes, true, &piece->address);
+		*status = memory_alloc(pool->device, bytes, true, &piece->address);
 	}
 	if (*status) {
 		free(piece);
@@ -263,7 +263,7 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 	if (status)
 		return status;
 	pthread_mutex_lock(&pools.lock);
-	piece = kept_take(pool, bytes, stream);
+	piece = kept_get(pool, bytes, stream);
 	if (!piece)
 		piece = piece_new(pool, bytes, &status);
 	if (piece) {
@@ -318,7 +318,7 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	}
 	pthread_mutex_unlock(&pools.lock);
 	/* Memory of cuMemAlloc may be freed on a stream too. */
-	return piece ? CUDA_SUCCESS : memory_give(dptr);
+	return piece ? CUDA_SUCCESS : memory_free(dptr);
 }
 
 /* ---- pools themselves ---- */

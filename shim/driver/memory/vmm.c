@@ -121,7 +121,7 @@ static void memory_done(struct vmm_memory *m)
 	shim_post(&call);
 	/* What is made next comes to the worker after this. */
 	vmm.bytes[m->device] -= m->size;
-	memory_unpromise(m->device, m->size);
+	memory_unlease(m->device, m->size);
 	shim_unmint(m->handle);
 	free(m);
 }
@@ -211,14 +211,14 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	m->device = prop->location.id;
 	m->references = 1;
 	m->prop = *prop;
-	status = memory_promise(m->device, size);
+	status = memory_lease(m->device, size);
 	if (status) {
 		free(m);
 		return status;
 	}
 	m->handle = shim_mint(KIND_CUmemGenericAllocationHandle, m);
 	if (!m->handle) {
-		memory_unpromise(m->device, size);
+		memory_unlease(m->device, size);
 		free(m);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -94,7 +94,7 @@ static const void *image_find(const void *image, uint32_t *kind, size_t *n)
 	return *n ? image : NULL;
 }
 
-CUresult image_take(const void *image, int device, struct image *out)
+CUresult image_extract(const void *image, int device, struct image *out)
 {
 	uint32_t kind;
 	size_t n;

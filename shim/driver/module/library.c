@@ -123,7 +123,7 @@ static CUresult library_module(struct library *library, struct module **out)
 	*out = loaded ? shim_object_of(loaded->module, KIND_CUmodule) : NULL;
 	if (!*out) {
 		loaded = calloc(1, sizeof(*loaded));
-		status = loaded ? image_take(library->given, context->device, &image)
+		status = loaded ? image_extract(library->given, context->device, &image)
 				: CUDA_ERROR_OUT_OF_MEMORY;
 		if (!status) {
 			status = module_load(&image, &jit, library, out);

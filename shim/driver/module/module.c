@@ -406,7 +406,7 @@ CUresult hand_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned i
 		return CUDA_ERROR_INVALID_CONTEXT;
 	status = jit_read(&jit, numOptions, options, optionValues);
 	if (!status)
-		status = image_take(image, context->device, &taken);
+		status = image_extract(image, context->device, &taken);
 	if (status)
 		return status;
 	status = module_load(&taken, &jit, NULL, &loaded);

@@ -38,7 +38,7 @@ struct image {
 };
 
 /* Finds out what IMAGE is and takes what DEVICE would run of it. */
-CUresult image_take(const void *image, int device, struct image *out);
+CUresult image_extract(const void *image, int device, struct image *out);
 /* A copy of the whole of IMAGE, malloc'ed: which part a device runs is not known yet. */
 CUresult image_whole(const void *image, unsigned char **copy);
 /* A file's bytes, malloc'ed, with zeros behind them; SIZE may be NULL. */
