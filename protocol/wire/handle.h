@@ -31,6 +31,7 @@ enum handle_kind {
 	KIND_cudnnHandle = 20,
 	KIND_cudnnPlan = 21,
 	KIND_curandGenerator = 22,
+	KIND_CUuserObject = 23, /* the shim's alone */
 	KIND_LAST
 };
 

@@ -40,6 +40,7 @@ enum lock_rank {
 	LOCK_HOST,	 /* driver/memory/host.c: pinned memory */
 	LOCK_OUTPUT,	 /* driver/output.c: what kernels print */
 	LOCK_CALLBACK,	 /* driver/callback.c: host functions */
+	LOCK_DUE,	 /* driver/graph/user_object.c: destructors that are due */
 	LOCK_ORDER,	 /* driver/order.c: which streams wait for which */
 	LOCK_COMPLETION, /* engine/completion.c: counters that are given out */
 	LOCK_BOUNCE,	 /* engine/bounce.c: where answers' payloads land */

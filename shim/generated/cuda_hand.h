@@ -262,6 +262,13 @@ CUresult hand_cuGraphDestroy(CUgraph hGraph);
 CUresult hand_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo);
 CUresult hand_cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags);
+CUresult hand_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
+		unsigned int initialRefcount, unsigned int flags);
+CUresult hand_cuUserObjectRetain(CUuserObject object, unsigned int count);
+CUresult hand_cuUserObjectRelease(CUuserObject object, unsigned int count);
+CUresult hand_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+		unsigned int flags);
+CUresult hand_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count);
 CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams);

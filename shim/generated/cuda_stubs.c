@@ -619,6 +619,18 @@ STUB(ready, cuGraphExecUpdate_v2, hand_cuGraphExecUpdate_v2, (CUgraphExec hGraph
 	resultInfo));
 STUB(ready, cuGraphDebugDotPrint, hand_cuGraphDebugDotPrint, (CUgraph hGraph, const char *path,
 	unsigned int flags), (hGraph, path, flags));
+STUB(ready, cuUserObjectCreate, hand_cuUserObjectCreate, (CUuserObject *object_out, void *ptr,
+	CUhostFn destroy, unsigned int initialRefcount, unsigned int flags), (object_out, ptr,
+	destroy, initialRefcount, flags));
+STUB(ready, cuUserObjectRetain, hand_cuUserObjectRetain, (CUuserObject object,
+	unsigned int count), (object, count));
+STUB(ready, cuUserObjectRelease, hand_cuUserObjectRelease, (CUuserObject object,
+	unsigned int count), (object, count));
+STUB(ready, cuGraphRetainUserObject, hand_cuGraphRetainUserObject, (CUgraph graph,
+	CUuserObject object, unsigned int count, unsigned int flags), (graph, object, count,
+	flags));
+STUB(ready, cuGraphReleaseUserObject, hand_cuGraphReleaseUserObject, (CUgraph graph,
+	CUuserObject object, unsigned int count), (graph, object, count));
 STUB(ready, cuGraphAddNode_v2, hand_cuGraphAddNode_v2, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUgraphNodeParams *nodeParams), (phGraphNode, hGraph,
@@ -1778,14 +1790,6 @@ REFUSED(cuStreamEndCaptureToCig_ptsz);
 REFUSED(cuGraphKernelNodeCopyAttributes);
 REFUSED(cuGraphKernelNodeGetAttribute);
 REFUSED(cuGraphKernelNodeSetAttribute);
-#undef WHY
-
-#define WHY "user objects: not served yet"
-REFUSED(cuUserObjectCreate);
-REFUSED(cuUserObjectRetain);
-REFUSED(cuUserObjectRelease);
-REFUSED(cuGraphRetainUserObject);
-REFUSED(cuGraphReleaseUserObject);
 #undef WHY
 
 #define WHY "conditional nodes: not served"

@@ -856,6 +856,38 @@ cudaError_t hand_cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, uns
 {
 	return RUNTIME_DRIVER(cuGraphDebugDotPrint((CUgraph)graph, path, flags));
 }
+
+_Static_assert(sizeof(cudaUserObject_t) == sizeof(CUuserObject), "");
+cudaError_t hand_cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr,
+		cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags)
+{
+	return RUNTIME_DRIVER(cuUserObjectCreate((CUuserObject *)object_out, ptr,
+		(CUhostFn)destroy, initialRefcount, flags));
+}
+
+cudaError_t hand_cudaUserObjectRetain(cudaUserObject_t object, unsigned int count)
+{
+	return RUNTIME_DRIVER(cuUserObjectRetain((CUuserObject)object, count));
+}
+
+cudaError_t hand_cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
+{
+	return RUNTIME_DRIVER(cuUserObjectRelease((CUuserObject)object, count));
+}
+
+cudaError_t hand_cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
+		unsigned int count, unsigned int flags)
+{
+	return RUNTIME_DRIVER(cuGraphRetainUserObject((CUgraph)graph, (CUuserObject)object,
+		count, flags));
+}
+
+cudaError_t hand_cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
+		unsigned int count)
+{
+	return RUNTIME_DRIVER(cuGraphReleaseUserObject((CUgraph)graph, (CUuserObject)object,
+		count));
+}
 #if VCUDA_ABI == 12
 
 cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,

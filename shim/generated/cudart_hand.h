@@ -369,6 +369,14 @@ cudaError_t hand_cudaGraphExecDestroy(cudaGraphExec_t graphExec);
 cudaError_t hand_cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t hand_cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path,
 		unsigned int flags);
+cudaError_t hand_cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr,
+		cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags);
+cudaError_t hand_cudaUserObjectRetain(cudaUserObject_t object, unsigned int count);
+cudaError_t hand_cudaUserObjectRelease(cudaUserObject_t object, unsigned int count);
+cudaError_t hand_cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
+		unsigned int count, unsigned int flags);
+cudaError_t hand_cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
+		unsigned int count);
 #if CUDART_VERSION / 1000 == 12
 cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,

@@ -468,6 +468,18 @@ STUB(cudaGraphExecDestroy, hand_cudaGraphExecDestroy, (cudaGraphExec_t graphExec
 STUB(cudaGraphDestroy, hand_cudaGraphDestroy, (cudaGraph_t graph), (graph))
 STUB(cudaGraphDebugDotPrint, hand_cudaGraphDebugDotPrint, (cudaGraph_t graph, const char *path,
 	unsigned int flags), (graph, path, flags))
+STUB(cudaUserObjectCreate, hand_cudaUserObjectCreate, (cudaUserObject_t *object_out, void *ptr,
+	cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags), (object_out,
+	ptr, destroy, initialRefcount, flags))
+STUB(cudaUserObjectRetain, hand_cudaUserObjectRetain, (cudaUserObject_t object,
+	unsigned int count), (object, count))
+STUB(cudaUserObjectRelease, hand_cudaUserObjectRelease, (cudaUserObject_t object,
+	unsigned int count), (object, count))
+STUB(cudaGraphRetainUserObject, hand_cudaGraphRetainUserObject, (cudaGraph_t graph,
+	cudaUserObject_t object, unsigned int count, unsigned int flags), (graph, object, count,
+	flags))
+STUB(cudaGraphReleaseUserObject, hand_cudaGraphReleaseUserObject, (cudaGraph_t graph,
+	cudaUserObject_t object, unsigned int count), (graph, object, count))
 #if VCUDA_ABI == 12
 STUB(cudaGraphAddNode, hand_cudaGraphAddNode, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, size_t numDependencies,
@@ -1099,14 +1111,6 @@ REFUSED(cudaGraphAddMemAllocNode)
 REFUSED(cudaGraphMemAllocNodeGetParams)
 REFUSED(cudaGraphAddMemFreeNode)
 REFUSED(cudaGraphMemFreeNodeGetParams)
-#undef WHY
-
-#define WHY "user objects: not served yet"
-REFUSED(cudaUserObjectCreate)
-REFUSED(cudaUserObjectRetain)
-REFUSED(cudaUserObjectRelease)
-REFUSED(cudaGraphRetainUserObject)
-REFUSED(cudaGraphReleaseUserObject)
 #undef WHY
 
 #define WHY "conditional nodes: not served"

@@ -385,40 +385,17 @@ CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 	return status;
 }
 
-CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec)
-{
-	struct graph_exec *exec = graph_exec_find(hGraphExec);
-	struct wire_vcudaEventDestroy *body;
-	struct shim_call call;
-	uint64_t handle;
-
-	if (!exec)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (exec->event) {
-		body = shim_begin(&call, OP_vcudaEventDestroy, sizeof(*body));
-		body->event = exec->event;
-		shim_post(&call);
-		handle_release(exec->event);
-	}
-	handle = exec->handle;
-	exec_free(exec);
-	(void)graph_gone(handle);
-	return CUDA_SUCCESS;
-}
-
 /* ---- launches ---- */
 
-/* The stand-ins are shared by all launches: one on another stream waits for the one before. */
-static CUresult exec_order(struct graph_exec *exec, uint64_t stream)
+/* The executable graph's event is recorded behind its last launch. */
+static CUresult exec_mark(struct graph_exec *exec)
 {
 	struct wire_vcudaEventCreate *create;
 	struct wire_cuEventRecord *record;
-	struct wire_cuStreamWaitEvent *wait;
 	struct shim_call call;
 	CUresult status = CUDA_SUCCESS;
 
-	if (!exec->parts.count || !exec->launched || exec->stream == stream ||
-		!stream_find(exec->stream))
+	if (exec->marked)
 		return CUDA_SUCCESS;
 	if (!exec->event) {
 		exec->event = shim_mint(KIND_CUevent, NULL);
@@ -435,13 +412,39 @@ static CUresult exec_order(struct graph_exec *exec, uint64_t stream)
 		record->hStream = exec->stream;
 		status = shim_post(&call);
 	}
-	if (!status) {
-		wait = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*wait));
-		wait->hStream = stream;
-		wait->hEvent = exec->event;
-		status = shim_post(&call);
-	}
+	exec->marked = !status;
 	return status;
+}
+
+static CUresult exec_wait(const struct graph_exec *exec, uint64_t stream)
+{
+	struct wire_cuStreamWaitEvent *wait;
+	struct shim_call call;
+
+	wait = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*wait));
+	wait->hStream = stream;
+	wait->hEvent = exec->event;
+	return shim_post(&call);
+}
+
+/* The stand-ins are shared by all launches: one on another stream waits for the one before. */
+static CUresult exec_order(struct graph_exec *exec, uint64_t stream)
+{
+	CUresult status;
+
+	if (!exec->parts.count || !exec->launched || exec->stream == stream ||
+		(!exec->marked && !stream_find(exec->stream)))
+		return CUDA_SUCCESS;
+	status = exec_mark(exec);
+	return status ? status : exec_wait(exec, stream);
+}
+
+static bool exec_has_users(const struct graph_exec *exec)
+{
+	for (size_t i = 0; i < exec->parts.count; i++)
+		if (exec->parts.places[i].part->user)
+			return true;
+	return false;
 }
 
 static CUresult exec_post(const struct graph_exec *exec, uint64_t stream, uint64_t *seq)
@@ -488,7 +491,74 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 		status = parts_fetch(&exec->parts, hStream, seq);
 	exec->stream = stream;
 	exec->launched = true;
+	exec->marked = false;
+	/* By then the stream may be gone, or capture. */
+	if (!status && exec_has_users(exec))
+		status = exec_mark(exec);
 	return status;
+}
+
+/* ---- user objects outlive the launches ---- */
+
+static void CUDA_CB users_drop(void *argument)
+{
+	struct parts *users = argument;
+
+	parts_free(users);
+	free(users);
+}
+
+/* On a stream of its own, behind the last launch. */
+static CUresult users_drop_behind(const struct graph_exec *exec, struct parts *users)
+{
+	CUstream stream;
+	CUresult status = hand_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+
+	if (status)
+		return status;
+	status = exec_wait(exec, (uint64_t)(uintptr_t)stream);
+	if (!status)
+		status = hand_cuLaunchHostFunc(stream, users_drop, users);
+	hand_cuStreamDestroy_v2(stream);
+	return status;
+}
+
+/* The user objects of PARTS are let go once no launch of EXEC runs any more. */
+static void exec_drop_users(const struct graph_exec *exec, struct parts *parts)
+{
+	struct parts *users = calloc(1, sizeof(*users));
+
+	for (size_t i = 0; users && i < parts->count; i++) {
+		struct part *part = parts->places[i].part;
+
+		if (!part->user || !parts_add(users, part, 0, 0))
+			continue;
+		part_take(part);
+	}
+	if (users && (!users->count || !exec->marked || users_drop_behind(exec, users)))
+		users_drop(users);
+}
+
+CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+	struct wire_vcudaEventDestroy *body;
+	struct shim_call call;
+	uint64_t handle;
+
+	if (!exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	exec_drop_users(exec, &exec->parts);
+	if (exec->event) {
+		body = shim_begin(&call, OP_vcudaEventDestroy, sizeof(*body));
+		body->event = exec->event;
+		shim_post(&call);
+		handle_release(exec->event);
+	}
+	handle = exec->handle;
+	exec_free(exec);
+	(void)graph_gone(handle);
+	return CUDA_SUCCESS;
 }
 
 /* ---- updates ---- */
@@ -506,6 +576,7 @@ static void exec_take_parts(struct graph_exec *exec, const struct graph *graph)
 		parts.places[i].graph = exec->parts.places[i].graph;
 		parts.places[i].node = exec->parts.places[i].node;
 	}
+	exec_drop_users(exec, &exec->parts);
 	parts_free(&exec->parts);
 	exec->parts = parts;
 }

@@ -22,6 +22,7 @@
 #include "protocol/wire/graph.h"
 
 struct stream;
+struct user_object;
 
 enum part_kind {
 	PART_IN,     /* from the app's memory, before a launch */
@@ -29,6 +30,7 @@ enum part_kind {
 	PART_WITHIN, /* from one place of it to another */
 	PART_HOST,   /* a host function: callback.c */
 	PART_RECORD, /* an event that a launch records */
+	PART_USER,   /* references to a user object: user_object.c */
 };
 
 /* A copy with one side in the app's memory, or both. */
@@ -46,8 +48,9 @@ struct part {
 	struct part_copy copy; /* IN, OUT, WITHIN */
 	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed; WITHIN: what the node copies */
 	size_t bytes;
-	uint64_t number; /* HOST: ticket; RECORD: event */
+	uint64_t number; /* HOST: ticket; RECORD: event; USER: how many references */
 	bool behind;	 /* WITHIN: made behind a launch, since it reads what that brings */
+	struct user_object *user;
 };
 
 /* Where a part belongs: a node; GRAPH_NO_NODE: captured, its number is not known. */
@@ -101,6 +104,7 @@ struct graph_exec {
 	struct parts parts;
 	uint64_t stream; /* launched there last */
 	bool launched;
+	bool marked; /* the event below is recorded behind the last launch */
 	struct graph_off *off;
 	size_t off_count;
 	uint64_t event; /* orders launches on different streams */
@@ -146,9 +150,12 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 void part_inside(const struct part *part, struct graph_copy *inside);
 bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t node);
 bool parts_copy(struct parts *to, const struct parts *from);
+/* The others keep their order. */
+void parts_remove(struct parts *parts, size_t at);
 void parts_free(struct parts *parts);
 /* A part with one reference, which parts_add or part_drop takes; NULL: no memory. */
 struct part *part_new(enum part_kind kind);
+void part_take(struct part *part); /* one reference more */
 void part_drop(struct part *part);
 /* The stand-in for a copy with the app, and the copy of the node itself. */
 CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy, struct part **part);

@@ -383,9 +383,7 @@ CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)
 
 		if (place->graph != graph->handle || place->node != number)
 			continue;
-		part_drop(place->part);
-		*place = graph->parts.places[--graph->parts.count];
-		i--;
+		parts_remove(&graph->parts, i--);
 	}
 	graph->types[number] = GRAPH_NO_NODE;
 	graph->pruned = true;

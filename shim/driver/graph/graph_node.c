@@ -380,10 +380,12 @@ CUresult node_set(
 		status = set_post(node, exec, p);
 	}
 	if (!status && place) {
-		part_drop(place->part);
-		place->part = p->part;
-		if (!p->part)
-			*place = parts->places[--parts->count];
+		if (p->part) {
+			part_drop(place->part);
+			place->part = p->part;
+		} else {
+			parts_remove(parts, (size_t)(place - parts->places));
+		}
 		p->part = NULL;
 	} else if (!status && p->part) {
 		if (parts_add(parts, p->part, node->graph->handle, node->number))

@@ -3,12 +3,14 @@
  * The parts of a graph that concern the app's side: see graph.h.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/callback.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/graph.h"
+#include "shim/driver/graph/user_object.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/stream.h"
 
@@ -60,6 +62,11 @@ struct part *part_new(enum part_kind kind)
 	return part;
 }
 
+void part_take(struct part *part)
+{
+	atomic_fetch_add(&part->refs, 1);
+}
+
 void part_drop(struct part *part)
 {
 	if (!part || atomic_fetch_sub(&part->refs, 1) != 1)
@@ -69,6 +76,8 @@ void part_drop(struct part *part)
 		memory_free(part->memory);
 	if (part->kind == PART_HOST)
 		callback_node_drop(part->number);
+	if (part->user)
+		user_object_let(part->user, (unsigned)part->number);
 	free(part);
 }
 
@@ -130,9 +139,17 @@ bool parts_copy(struct parts *to, const struct parts *from)
 
 		if (!parts_add(to, place->part, place->graph, place->node))
 			return false;
-		atomic_fetch_add(&place->part->refs, 1);
+		part_take(place->part);
 	}
 	return true;
+}
+
+void parts_remove(struct parts *parts, size_t at)
+{
+	part_drop(parts->places[at].part);
+	parts->count--;
+	memmove(&parts->places[at], &parts->places[at + 1],
+		(parts->count - at) * sizeof(*parts->places));
 }
 
 void parts_free(struct parts *parts)
