@@ -113,8 +113,9 @@ struct graph_exec {
 /* graph.c */
 struct graph *graph_new(void); /* named; the worker does not know it yet */
 void graph_free(struct graph *graph);
+/* The worker's graph or executable graph of that name goes. */
+CUresult graph_gone(uint64_t handle);
 struct graph *graph_find(CUgraph graph);
-struct graph_exec *graph_exec_find(CUgraphExec exec);
 void graph_node_free(struct graph_node *node);
 struct graph_node *graph_node_find(CUgraphNode node);
 /* The app's name for a node; NULL: no memory, or no such number. */
@@ -122,6 +123,9 @@ CUgraphNode graph_node_name(struct graph *graph, uint32_t number);
 /* N nodes as numbers of GRAPH, malloc'ed (NULL where there are none). */
 CUresult graph_numbers(
 	const struct graph *graph, const CUgraphNode *nodes, size_t n, uint32_t **numbers);
+
+/* graph_exec.c */
+struct graph_exec *graph_exec_find(CUgraphExec exec);
 
 /* graph_list.c */
 /* The type of a node; GRAPH_NO_NODE: it is gone. */

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Executable graphs.  A launch is a post; what it needs of the app's memory goes before it,
+ * what it brings is asked for behind it, all in one stream.
+ */
+#include <stdlib.h>
+
+#include "shim/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/graph/graph.h"
+#include "shim/driver/stream.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/engine/status.h"
+
+#define GRAPH_FLAGS                                                                            \
+	(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |                           \
+		   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |                                        \
+		   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |                                 \
+		   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+
+struct graph_exec *graph_exec_find(CUgraphExec exec)
+{
+	return shim_object_of((uint64_t)(uintptr_t)exec, KIND_CUgraphExec);
+}
+
+static void exec_free(struct graph_exec *exec)
+{
+	handle_release(exec->handle);
+	parts_free(&exec->parts);
+	free(exec->off);
+	free(exec);
+}
+
+static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
+{
+	struct graph_exec *exec = calloc(1, sizeof(*exec));
+
+	if (!exec)
+		return NULL;
+	exec->graph = graph->handle;
+	exec->flags = flags;
+	exec->handle = shim_mint(KIND_CUgraphExec, exec);
+	if (exec->handle && parts_copy(&exec->parts, &graph->parts))
+		return exec;
+	exec_free(exec);
+	return NULL;
+}
+
+CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams, CUstream null_stream)
+{
+	const struct wire_vcudaGraphInstantiate_reply *reply;
+	struct graph *graph = graph_find(hGraph);
+	struct wire_vcudaGraphInstantiate *body;
+	struct graph_exec *exec;
+	struct shim_call call;
+	CUresult status, failed = CUDA_SUCCESS;
+	bool made = false;
+
+	if (!phGraphExec || !instantiateParams || !graph || graph->capturing ||
+		instantiateParams->flags & ~GRAPH_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	instantiateParams->hErrNode_out = NULL;
+	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	exec = exec_new(graph, instantiateParams->flags);
+	if (!exec)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	body = shim_begin(&call, OP_vcudaGraphInstantiate, sizeof(*body));
+	body->graph = graph->handle;
+	body->exec = exec->handle;
+	body->flags = instantiateParams->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		instantiateParams->result_out = (CUgraphInstantiateResult)reply->result;
+		if (reply->node != GRAPH_NO_NODE)
+			instantiateParams->hErrNode_out = graph_node_name(graph, reply->node);
+		failed = status_wire(reply->status);
+		made = !failed;
+	}
+	status = shim_end(&call);
+	if (!status)
+		status = failed;
+	if (status) {
+		uint64_t handle = exec->handle;
+
+		exec_free(exec);
+		if (made)
+			graph_gone(handle);
+		return status;
+	}
+	*phGraphExec = (CUgraphExec)(uintptr_t)exec->handle;
+	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		status = cuGraphUpload(*phGraphExec, instantiateParams->hUploadStream
+							     ? instantiateParams->hUploadStream
+							     : null_stream);
+	return status;
+}
+
+CUresult hand_cuGraphInstantiateWithFlags(
+	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+{
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags};
+
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		return CUDA_ERROR_INVALID_VALUE; /* it has no stream to say */
+	return hand_cuGraphInstantiateWithParams(
+		phGraphExec, hGraph, &params, CU_STREAM_LEGACY);
+}
+
+CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
+	CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+{
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
+	CUresult status = hand_cuGraphInstantiateWithParams(
+		phGraphExec, hGraph, &params, CU_STREAM_LEGACY);
+
+	if (phErrorNode)
+		*phErrorNode = params.hErrNode_out;
+	if (logBuffer && bufferSize)
+		*logBuffer = 0;
+	return status;
+}
+
+/* ---- launches ---- */
+
+/* The executable graph's event is recorded behind its last launch. */
+static CUresult exec_mark(struct graph_exec *exec)
+{
+	struct wire_vcudaEventCreate *create;
+	struct wire_cuEventRecord *record;
+	struct shim_call call;
+	CUresult status = CUDA_SUCCESS;
+
+	if (exec->marked)
+		return CUDA_SUCCESS;
+	if (!exec->event) {
+		exec->event = shim_mint(KIND_CUevent, NULL);
+		if (!exec->event)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		create = shim_begin(&call, OP_vcudaEventCreate, sizeof(*create));
+		create->event = exec->event;
+		create->flags = CU_EVENT_DISABLE_TIMING;
+		status = shim_post(&call);
+	}
+	if (!status) {
+		record = shim_begin(&call, OP_cuEventRecord, sizeof(*record));
+		record->hEvent = exec->event;
+		record->hStream = exec->stream;
+		status = shim_post(&call);
+	}
+	exec->marked = !status;
+	return status;
+}
+
+static CUresult exec_wait(const struct graph_exec *exec, uint64_t stream)
+{
+	struct wire_cuStreamWaitEvent *wait;
+	struct shim_call call;
+
+	wait = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*wait));
+	wait->hStream = stream;
+	wait->hEvent = exec->event;
+	return shim_post(&call);
+}
+
+/* The stand-ins are shared by all launches: one on another stream waits for the one before. */
+static CUresult exec_order(struct graph_exec *exec, uint64_t stream)
+{
+	CUresult status;
+
+	if (!exec->parts.count || !exec->launched || exec->stream == stream ||
+		(!exec->marked && !stream_find(exec->stream)))
+		return CUDA_SUCCESS;
+	status = exec_mark(exec);
+	return status ? status : exec_wait(exec, stream);
+}
+
+static bool exec_has_users(const struct graph_exec *exec)
+{
+	for (size_t i = 0; i < exec->parts.count; i++)
+		if (exec->parts.places[i].part->user)
+			return true;
+	return false;
+}
+
+static CUresult exec_post(const struct graph_exec *exec, uint64_t stream, uint64_t *seq)
+{
+	struct wire_cuGraphLaunch *body;
+	struct shim_call call;
+	CUresult status;
+
+	body = shim_begin(&call, OP_cuGraphLaunch, sizeof(*body));
+	body->hGraph = exec->handle;
+	body->hStream = stream;
+	status = shim_post(&call);
+	*seq = call.seq;
+	return status;
+}
+
+CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
+{
+	struct graph_exec *exec = graph_exec_find(hGraph);
+	struct graph *into;
+	uint64_t stream, seq;
+	CUresult status;
+
+	if (!exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = stream_number(hStream, &stream);
+	if (status)
+		return status;
+	into = capture_graph(stream);
+	if (into) {
+		/* It becomes a child graph there, and its parts are that graph's too. */
+		if (!parts_copy(&into->parts, &exec->parts))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		return exec_post(exec, stream, &seq);
+	}
+	if (!exec->parts.count)
+		return exec_post(exec, stream, &seq);
+	status = exec_order(exec, stream);
+	if (!status)
+		status = parts_fill(&exec->parts, hStream);
+	if (!status)
+		status = exec_post(exec, stream, &seq);
+	if (!status)
+		status = parts_fetch(&exec->parts, hStream, seq);
+	exec->stream = stream;
+	exec->launched = true;
+	exec->marked = false;
+	/* By then the stream may be gone, or capture. */
+	if (!status && exec_has_users(exec))
+		status = exec_mark(exec);
+	return status;
+}
+
+/* ---- user objects outlive the launches ---- */
+
+static void CUDA_CB users_drop(void *argument)
+{
+	struct parts *users = argument;
+
+	parts_free(users);
+	free(users);
+}
+
+/* On a stream of its own, behind the last launch. */
+static CUresult users_drop_behind(const struct graph_exec *exec, struct parts *users)
+{
+	CUstream stream;
+	CUresult status = hand_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+
+	if (status)
+		return status;
+	status = exec_wait(exec, (uint64_t)(uintptr_t)stream);
+	if (!status)
+		status = hand_cuLaunchHostFunc(stream, users_drop, users);
+	hand_cuStreamDestroy_v2(stream);
+	return status;
+}
+
+/* The user objects of PARTS are let go once no launch of EXEC runs any more. */
+static void exec_drop_users(const struct graph_exec *exec, struct parts *parts)
+{
+	struct parts *users = calloc(1, sizeof(*users));
+
+	for (size_t i = 0; users && i < parts->count; i++) {
+		struct part *part = parts->places[i].part;
+
+		if (!part->user || !parts_add(users, part, 0, 0))
+			continue;
+		part_take(part);
+	}
+	if (users && (!users->count || !exec->marked || users_drop_behind(exec, users)))
+		users_drop(users);
+}
+
+CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+	struct wire_vcudaEventDestroy *body;
+	struct shim_call call;
+	uint64_t handle;
+
+	if (!exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	exec_drop_users(exec, &exec->parts);
+	if (exec->event) {
+		body = shim_begin(&call, OP_vcudaEventDestroy, sizeof(*body));
+		body->event = exec->event;
+		shim_post(&call);
+		handle_release(exec->event);
+	}
+	handle = exec->handle;
+	exec_free(exec);
+	(void)graph_gone(handle);
+	return CUDA_SUCCESS;
+}
+
+/* ---- updates ---- */
+
+static void exec_take_parts(struct graph_exec *exec, const struct graph *graph)
+{
+	struct parts parts = {0};
+
+	if (!parts_copy(&parts, &graph->parts)) {
+		parts_free(&parts);
+		return;
+	}
+	/* The nodes by which they can be set stay those of the first graph. */
+	for (size_t i = 0; parts.count == exec->parts.count && i < parts.count; i++) {
+		parts.places[i].graph = exec->parts.places[i].graph;
+		parts.places[i].node = exec->parts.places[i].node;
+	}
+	exec_drop_users(exec, &exec->parts);
+	parts_free(&exec->parts);
+	exec->parts = parts;
+}
+
+CUresult hand_cuGraphExecUpdate_v2(
+	CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+{
+	const struct wire_vcudaGraphUpdate_reply *reply;
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+	struct graph *graph = graph_find(hGraph);
+	CUresult status, failed = CUDA_SUCCESS;
+	struct wire_vcudaGraphUpdate *body;
+	struct shim_call call;
+
+	if (!exec || !graph || graph->capturing || !resultInfo)
+		return CUDA_ERROR_INVALID_VALUE;
+	*resultInfo = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	body = shim_begin(&call, OP_vcudaGraphUpdate, sizeof(*body));
+	body->exec = exec->handle;
+	body->graph = graph->handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		failed = status_wire(reply->status);
+		resultInfo->result = (CUgraphExecUpdateResult)reply->result;
+		resultInfo->errorNode = graph_node_name(graph, reply->node);
+		resultInfo->errorFromNode = graph_node_name(graph, reply->from);
+		if (!failed)
+			exec_take_parts(exec, graph);
+	}
+	status = shim_end(&call);
+	return status ? status : failed;
+}
+
+CUresult hand_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
+	CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
+{
+	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	CUresult status;
+
+	if (!hErrorNode_out || !updateResult_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = hand_cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
+	*hErrorNode_out = info.errorNode;
+	*updateResult_out = info.result;
+	return status;
+}
+
+CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+
+	if (!exec || !flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = exec->flags;
+	return CUDA_SUCCESS;
+}
