@@ -12,7 +12,7 @@ MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf", "fills", "varying")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
            "keeps", "on_host", "sets_stream",
-           "as", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
+           "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
            "overtakes", "aside", "stages")
 
 
@@ -343,6 +343,8 @@ def check(api):
             names[e.name, abi] = e
         if (e.verb == "refused") != bool(e.reason):
             raise ApiError(f"{where}: a refused entry, and no other, has a reason")
+        if e.has("answers") and e.verb != "local":
+            raise ApiError(f"{where}: answers() is for local entries")
         if e.verb in ("local", "refused") and e.op:
             raise ApiError(f"{where}: {e.verb} entries do not cross and have no opcode")
         if is_content(e) and e.verb not in ("local", "refused") and not e.op:

@@ -129,7 +129,7 @@ def driver_form(api, entry):
 def generated(entry):
     """Whether the shim's half of a function that is served is made from its description."""
     written = entry.verb == "local" or "shim" in entry.options.get("hand", "").split(",")
-    return entry.has("as") or entry.has("same") or not written
+    return entry.has("as") or entry.has("same") or entry.has("answers") or not written
 
 
 def counts(api, families):

@@ -31,7 +31,7 @@ def hand_header(api):
         "default one: cudaStreamLegacy or cudaStreamPerThread.",
         "VCUDA_SHIM_GENERATED_CUDART_HAND_H", ["<cuda_runtime_api.h>"])
     for e in api.of("cudart"):
-        if e.verb == "refused":
+        if e.verb == "refused" or e.has("answers"):
             continue
         condition = guard(e)
         out += f"\n#if {condition}" if condition else ""
@@ -53,6 +53,8 @@ def arguments(entry, twin):
 
 
 def stub(entry, name, twin):
+    if entry.has("answers"):
+        return text.row("ANSWERS", name, entry.options["answers"]) + "\n"
     rest = [name, f"hand_{entry.name}", text.grouped(text.parameters(entry)),
             text.grouped(arguments(entry, twin))]
     if entry.has("straight") or entry.result != "cudaError_t":

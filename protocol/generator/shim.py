@@ -6,7 +6,7 @@ from .api import abis
 
 def handled(entry):
     """Whether hand-written code answers it."""
-    return not entry.has("same") and (entry.verb == "local" or entry.hand("shim"))
+    return not entry.has("same") and not entry.has("answers") and (entry.verb == "local" or entry.hand("shim"))
 
 
 def null_stream(entry):
@@ -165,12 +165,17 @@ def target(api, entry):
 def stub(api, entry):
     """The exported functions of one entry that is served, and what they send."""
     out = ""
+    if entry.has("answers"):
+        return "".join(text.row("ANSWERS", moment(entry), name, entry.options["answers"]) + ";\n"
+                       for _, name, _ in exported([entry]))
     if not handled(entry) and not entry.has("same"):
         out += f"\n/* {entry.verb} {entry.op} */\n"
         out += text.prototype("static CUresult", f"send_{entry.name}", text.parameters(entry),
                               "\n{\n")
         out += crossing_body(api, entry) + "}\n"
     for _, name, twin in exported([entry]):
+        if not entry.declared():
+            out += text.prototype("CUresult", name, text.parameters(entry)) + "\n"
         out += text.row("STUB", moment(entry), name, target(api, entry),
                         text.grouped(text.parameters(entry)),
                         text.grouped(arguments(entry, twin))) + ";\n"

@@ -5,6 +5,7 @@
  */
 #include "shim/driver/forms.h"
 #include "shim/driver/context.h"
+#include "shim/driver/coredump.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ static CUresult context_reset(struct context *primary)
 		return status;
 	memory_reset(primary->device, vmm_reset(primary->device));
 	pool_reset(primary->device);
+	coredump_drop(primary);
 	module_reset(primary);
 	stream_reset(primary);
 	cache_drop(primary->number);
@@ -264,6 +266,7 @@ CUresult hand_cuCtxDestroy_v2(CUcontext ctx)
 	if (context->primary || !handle_release(context->handle))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	atomic_store(&context->retained, 0);
+	coredump_drop(context);
 	module_reset(context);
 	stream_reset(context);
 	cache_drop(context->number);
@@ -435,6 +438,17 @@ CUresult hand_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPrior
 	if (greatestPriority)
 		*greatestPriority = devices.at[context->device].open.stream_priority_greatest;
 	return CUDA_SUCCESS;
+}
+
+/* What is measured is the agent's: a range of the program has nothing to begin or end there. */
+CUresult hand_cuProfilerStart(void)
+{
+	return context_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult hand_cuProfilerStop(void)
+{
+	return context_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* The worker maps a window for its own device only, so a kernel cannot reach a peer's memory.

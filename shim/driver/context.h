@@ -15,6 +15,7 @@
 #include "protocol/wire/handle.h"
 #include "protocol/wire/open.h"
 
+struct coredump;
 struct stream;
 
 struct context {
@@ -32,7 +33,8 @@ struct context {
 	_Atomic uint64_t loose;
 	uint64_t loose_stream;
 	uint64_t order_event;
-	uint64_t ahead; /* stream_ahead()'s; 0: none yet */
+	uint64_t ahead;		   /* stream_ahead()'s; 0: none yet */
+	struct coredump *coredump; /* coredump.c; NULL: what the process says */
 };
 
 struct device {

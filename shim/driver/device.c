@@ -2,6 +2,7 @@
  *
  * Devices: everything that can be asked came with vcudaOpen, so nothing here asks.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,6 +215,20 @@ CUresult hand_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 		return CUDA_ERROR_INVALID_DEVICE;
 	*bytes = device->open.total_memory;
 	return CUDA_SUCCESS;
+}
+
+/* What does not fit is told as the most that does. */
+CUresult hand_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
+{
+	size_t all;
+	CUresult status;
+
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = hand_cuDeviceTotalMem_v2(&all, dev);
+	if (!status)
+		*bytes = all > UINT_MAX ? UINT_MAX : (unsigned)all;
+	return status;
 }
 
 CUresult hand_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)

@@ -17,6 +17,10 @@ struct function;
  * fault. Takes its own lock; makes calls. */
 void output_fetch(void);
 
+/* A line for the driver's error log (cuLogs…): NAME was refused. Takes its own lock, and calls
+ * the app's listeners without it. */
+void logs_add(const char *name, const char *reason);
+
 /* What crosses for a stream of the app's, before work on it. INVALID_CONTEXT, INVALID_HANDLE,
  * or what a capture says. */
 CUresult stream_number(CUstream stream, uint64_t *number);

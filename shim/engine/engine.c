@@ -86,6 +86,7 @@ CUresult shim_refused(unsigned call, const char *name, const char *reason)
 
 	if (call < CALL_LAST && !atomic_exchange(&logged_once[call], true))
 		session_debug("%s: %s", name, reason);
+	logs_add(name, reason);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -46,6 +46,8 @@ enum lock_rank {
 	LOCK_BOUNCE,	 /* engine/bounce.c: where answers' payloads land */
 	LOCK_CACHE,	 /* engine/cache.c: answers that are remembered */
 	LOCK_HANDLES,	 /* engine/handle.c */
+	LOCK_SETTINGS,	 /* driver/coredump.c */
+	LOCK_LOGS,	 /* driver/logs.c */
 	LOCK_SOCKET,	 /* engine/session.h: one request of the sidecar at a time */
 	LOCK_RING,	 /* engine/ring.c: one thread posts; no pthread mutex */
 	LOCK_RANKS,

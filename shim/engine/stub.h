@@ -30,6 +30,19 @@
 	}                                                                                      \
 	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
 
+/* NAME, which answers STATUS whatever it is given, as NVIDIA's does where nothing can be given
+ * that it would take. No parameter is looked at, so none is declared; for C it is answer_NAME,
+ * since cuda.h may declare NAME with them. */
+#define ANSWERS(when, name, status)                                                            \
+	STUB_EXPORT CUresult answer_##name(void) __asm__(#name);                               \
+	CUresult answer_##name(void)                                                           \
+	{                                                                                      \
+		CUresult entered = STUB_##when(name);                                          \
+                                                                                               \
+		return entered ? entered : (status);                                           \
+	}                                                                                      \
+	extern STUB_LOCAL CUresult local_##name(void) __attribute__((alias(#name)))
+
 /* NAME, which is not served: WHY says why. No parameter is looked at, so none is declared; for
  * C it is refused_NAME, since cuda.h may declare NAME with them. */
 #define REFUSED(name)                                                                          \

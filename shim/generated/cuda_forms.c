@@ -38,6 +38,26 @@ CUresult hand_cuStreamCreate(CUstream *phStream, unsigned int Flags)
 	return hand_cuStreamCreateWithPriority(phStream, Flags, 0);
 }
 
+CUresult hand_cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
+{
+	return hand_cuParamSetv(hfunc, offset, &value, sizeof(value));
+}
+
+CUresult hand_cuParamSetf(CUfunction hfunc, int offset, float value)
+{
+	return hand_cuParamSetv(hfunc, offset, &value, sizeof(value));
+}
+
+CUresult hand_cuLaunch(CUfunction f)
+{
+	return hand_cuLaunchGridAsync(f, 1, 1, CU_STREAM_LEGACY);
+}
+
+CUresult hand_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
+{
+	return hand_cuLaunchGridAsync(f, grid_width, grid_height, CU_STREAM_LEGACY);
+}
+
 CUresult hand_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	return graph_event_get(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_out);
@@ -274,6 +294,11 @@ CUresult hand_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigne
 CUresult hand_cuEventRecord(CUevent hEvent, CUstream hStream)
 {
 	return event_record(hEvent, hStream, 0, OP_cuEventRecord);
+}
+
+CUresult hand_cuStreamBeginCapture(CUstream hStream)
+{
+	return capture_begin(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL, NULL, 0);
 }
 
 CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)

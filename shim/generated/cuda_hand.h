@@ -93,6 +93,7 @@ CUresult hand_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel);
 CUresult hand_cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel);
 CUresult hand_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		const char *name);
+CUresult hand_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol);
 CUresult hand_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel,
 		CUdevice dev);
 CUresult hand_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
@@ -101,6 +102,7 @@ CUresult hand_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdev
 CUresult hand_cuKernelGetName(const char **name, CUkernel hfunc);
 CUresult hand_cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset,
 		size_t *paramSize);
+CUresult hand_cuKernelGetParamCount(CUkernel kernel, size_t *paramCount);
 CUresult hand_cuMemGetInfo_v2(size_t *free, size_t *total);
 CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize);
 CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
@@ -112,6 +114,10 @@ CUresult hand_cuMemFreeHost(void *p);
 CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags);
 CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags);
 CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p);
+CUresult hand_cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc,
+		void *userData, CUasyncCallbackHandle *callback);
+CUresult hand_cuDeviceUnregisterAsyncNotification(CUdevice device,
+		CUasyncCallbackHandle callback);
 CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 CUresult hand_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev);
 CUresult hand_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event);
@@ -173,8 +179,21 @@ CUresult hand_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc);
 CUresult hand_cuFuncGetName(const char **name, CUfunction hfunc);
 CUresult hand_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset,
 		size_t *paramSize);
+CUresult hand_cuFuncGetParamCount(CUfunction func, size_t *paramCount);
 CUresult hand_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function);
 CUresult hand_cuFuncLoad(CUfunction function);
+CUresult hand_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z);
+CUresult hand_cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes);
+CUresult hand_cuParamSetSize(CUfunction hfunc, unsigned int numbytes);
+CUresult hand_cuParamSeti(CUfunction hfunc, int offset, unsigned int value);
+CUresult hand_cuParamSetf(CUfunction hfunc, int offset, float value);
+CUresult hand_cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes);
+CUresult hand_cuLaunch(CUfunction f);
+CUresult hand_cuLaunchGrid(CUfunction f, int grid_width, int grid_height);
+CUresult hand_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
+		CUstream hStream);
+CUresult hand_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
+		unsigned int numDevices, unsigned int flags);
 CUresult hand_cuGraphCreate(CUgraph *phGraph, unsigned int flags);
 CUresult hand_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
@@ -295,7 +314,22 @@ CUresult hand_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		CUdevice dstDevice);
 CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
+CUresult hand_cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
+CUresult hand_cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value,
+		size_t *size);
+CUresult hand_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
+CUresult hand_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
+		size_t *size);
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId);
+CUresult hand_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
+		CUlogsCallbackHandle *callback_out);
+CUresult hand_cuLogsUnregisterCallback(CUlogsCallbackHandle callback);
+CUresult hand_cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags);
+CUresult hand_cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
+		unsigned int flags);
+CUresult hand_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
+		unsigned int flags);
+CUresult hand_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev);
 CUresult hand_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);
 CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
 		unsigned int flags, CUdevice dev);
@@ -375,6 +409,7 @@ CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
 		CUstream hStream, void **kernelParams);
+CUresult hand_cuStreamBeginCapture(CUstream hStream);
 CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode);
 CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
@@ -433,5 +468,7 @@ CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode
 		unsigned int flags);
 CUresult hand_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 		cuuint64_t flags);
+CUresult hand_cuProfilerStart(void);
+CUresult hand_cuProfilerStop(void);
 
 #endif

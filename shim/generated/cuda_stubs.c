@@ -321,6 +321,8 @@ STUB(ready, cuKernelGetLibrary, hand_cuKernelGetLibrary, (CUlibrary *pLib, CUker
 	(pLib, kernel));
 STUB(ready, cuLibraryGetGlobal, hand_cuLibraryGetGlobal, (CUdeviceptr *dptr, size_t *bytes,
 	CUlibrary library, const char *name), (dptr, bytes, library, name));
+STUB(ready, cuLibraryGetUnifiedFunction, hand_cuLibraryGetUnifiedFunction, (void **fptr,
+	CUlibrary library, const char *symbol), (fptr, library, symbol));
 STUB(ready, cuKernelGetAttribute, hand_cuKernelGetAttribute, (int *pi,
 	CUfunction_attribute attrib, CUkernel kernel, CUdevice dev), (pi, attrib, kernel, dev));
 STUB(ready, cuKernelSetAttribute, hand_cuKernelSetAttribute, (CUfunction_attribute attrib,
@@ -332,6 +334,9 @@ STUB(ready, cuKernelGetName, hand_cuKernelGetName, (const char **name, CUkernel 
 STUB(ready, cuKernelGetParamInfo, hand_cuKernelGetParamInfo, (CUkernel kernel,
 	size_t paramIndex, size_t *paramOffset, size_t *paramSize), (kernel, paramIndex,
 	paramOffset, paramSize));
+CUresult cuKernelGetParamCount(CUkernel kernel, size_t *paramCount);
+STUB(ready, cuKernelGetParamCount, hand_cuKernelGetParamCount, (CUkernel kernel,
+	size_t *paramCount), (kernel, paramCount));
 STUB(ready, cuMemGetInfo_v2, hand_cuMemGetInfo_v2, (size_t *free, size_t *total), (free,
 	total));
 STUB(ready, cuMemAlloc_v2, hand_cuMemAlloc_v2, (CUdeviceptr *dptr, size_t bytesize), (dptr,
@@ -351,6 +356,11 @@ STUB(ready, cuMemHostGetDevicePointer_v2, hand_cuMemHostGetDevicePointer_v2,
 	(CUdeviceptr *pdptr, void *p, unsigned int Flags), (pdptr, p, Flags));
 STUB(ready, cuMemHostGetFlags, hand_cuMemHostGetFlags, (unsigned int *pFlags, void *p), (pFlags,
 	p));
+STUB(ready, cuDeviceRegisterAsyncNotification, hand_cuDeviceRegisterAsyncNotification,
+	(CUdevice device, CUasyncCallback callbackFunc, void *userData,
+	CUasyncCallbackHandle *callback), (device, callbackFunc, userData, callback));
+STUB(ready, cuDeviceUnregisterAsyncNotification, hand_cuDeviceUnregisterAsyncNotification,
+	(CUdevice device, CUasyncCallbackHandle callback), (device, callback));
 STUB(lasting, cuDeviceGetByPCIBusId, hand_cuDeviceGetByPCIBusId, (CUdevice *dev,
 	const char *pciBusId), (dev, pciBusId));
 STUB(lasting, cuDeviceGetPCIBusId, hand_cuDeviceGetPCIBusId, (char *pciBusId, int len,
@@ -476,9 +486,32 @@ STUB(ready, cuFuncGetName, hand_cuFuncGetName, (const char **name, CUfunction hf
 	hfunc));
 STUB(ready, cuFuncGetParamInfo, hand_cuFuncGetParamInfo, (CUfunction func, size_t paramIndex,
 	size_t *paramOffset, size_t *paramSize), (func, paramIndex, paramOffset, paramSize));
+CUresult cuFuncGetParamCount(CUfunction func, size_t *paramCount);
+STUB(ready, cuFuncGetParamCount, hand_cuFuncGetParamCount, (CUfunction func,
+	size_t *paramCount), (func, paramCount));
 STUB(ready, cuFuncIsLoaded, hand_cuFuncIsLoaded, (CUfunctionLoadingState *state,
 	CUfunction function), (state, function));
 STUB(ready, cuFuncLoad, hand_cuFuncLoad, (CUfunction function), (function));
+STUB(ready, cuFuncSetBlockShape, hand_cuFuncSetBlockShape, (CUfunction hfunc, int x, int y,
+	int z), (hfunc, x, y, z));
+STUB(ready, cuFuncSetSharedSize, hand_cuFuncSetSharedSize, (CUfunction hfunc,
+	unsigned int bytes), (hfunc, bytes));
+STUB(ready, cuParamSetSize, hand_cuParamSetSize, (CUfunction hfunc, unsigned int numbytes),
+	(hfunc, numbytes));
+STUB(ready, cuParamSeti, hand_cuParamSeti, (CUfunction hfunc, int offset, unsigned int value),
+	(hfunc, offset, value));
+STUB(ready, cuParamSetf, hand_cuParamSetf, (CUfunction hfunc, int offset, float value), (hfunc,
+	offset, value));
+STUB(ready, cuParamSetv, hand_cuParamSetv, (CUfunction hfunc, int offset, void *ptr,
+	unsigned int numbytes), (hfunc, offset, ptr, numbytes));
+STUB(ready, cuLaunch, hand_cuLaunch, (CUfunction f), (f));
+STUB(ready, cuLaunchGrid, hand_cuLaunchGrid, (CUfunction f, int grid_width, int grid_height),
+	(f, grid_width, grid_height));
+STUB(ready, cuLaunchGridAsync, hand_cuLaunchGridAsync, (CUfunction f, int grid_width,
+	int grid_height, CUstream hStream), (f, grid_width, grid_height, hStream));
+STUB(ready, cuLaunchCooperativeKernelMultiDevice, hand_cuLaunchCooperativeKernelMultiDevice,
+	(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags),
+	(launchParamsList, numDevices, flags));
 
 /* learned 267 */
 static CUresult send_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
@@ -921,13 +954,59 @@ STUB(ready, cuDeviceGetP2PAtomicCapabilities, hand_cuDeviceGetP2PAtomicCapabilit
 STUB(early, cuGetProcAddress_v2, hand_cuGetProcAddress_v2, (const char *symbol, void **pfn,
 	int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus),
 	(symbol, pfn, cudaVersion, flags, symbolStatus));
+STUB(ready, cuCoredumpGetAttribute, hand_cuCoredumpGetAttribute, (CUcoredumpSettings attrib,
+	void *value, size_t *size), (attrib, value, size));
+STUB(early, cuCoredumpGetAttributeGlobal, hand_cuCoredumpGetAttributeGlobal,
+	(CUcoredumpSettings attrib, void *value, size_t *size), (attrib, value, size));
+STUB(ready, cuCoredumpSetAttribute, hand_cuCoredumpSetAttribute, (CUcoredumpSettings attrib,
+	void *value, size_t *size), (attrib, value, size));
+STUB(early, cuCoredumpSetAttributeGlobal, hand_cuCoredumpSetAttributeGlobal,
+	(CUcoredumpSettings attrib, void *value, size_t *size), (attrib, value, size));
 STUB(early, cuGetExportTable, hand_cuGetExportTable, (const void **ppExportTable,
 	const CUuuid *pExportTableId), (ppExportTable, pExportTableId));
+STUB(early, cuLogsRegisterCallback, hand_cuLogsRegisterCallback, (CUlogsCallback callbackFunc,
+	void *userData, CUlogsCallbackHandle *callback_out), (callbackFunc, userData,
+	callback_out));
+STUB(early, cuLogsUnregisterCallback, hand_cuLogsUnregisterCallback,
+	(CUlogsCallbackHandle callback), (callback));
+STUB(early, cuLogsCurrent, hand_cuLogsCurrent, (CUlogIterator *iterator_out,
+	unsigned int flags), (iterator_out, flags));
+STUB(early, cuLogsDumpToFile, hand_cuLogsDumpToFile, (CUlogIterator *iterator,
+	const char *pathToFile, unsigned int flags), (iterator, pathToFile, flags));
+STUB(early, cuLogsDumpToMemory, hand_cuLogsDumpToMemory, (CUlogIterator *iterator, char *buffer,
+	size_t *size, unsigned int flags), (iterator, buffer, size, flags));
+STUB(lasting, cuDeviceTotalMem, hand_cuDeviceTotalMem, (unsigned int *bytes, CUdevice dev),
+	(bytes, dev));
 STUB(ready, cuCtxCreate_v2, hand_cuCtxCreate_v2, (CUcontext *pctx, unsigned int flags,
 	CUdevice dev), (pctx, flags, dev));
 STUB(ready, cuCtxCreate_v3, hand_cuCtxCreate_v3, (CUcontext *pctx,
 	CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev),
 	(pctx, paramsArray, numParams, flags, dev));
+ANSWERS(ready, cuModuleGetGlobal, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemGetInfo, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemAlloc, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemAllocPitch, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemFree, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemGetAddressRange, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemAllocHost, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemHostGetDevicePointer, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyHtoD, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyDtoH, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyDtoD, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpy2D, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpy2DUnaligned, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpy3D, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyHtoDAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyDtoHAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyDtoDAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpy2DAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpy3DAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemsetD8, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemsetD16, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemsetD32, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemsetD2D8, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemsetD2D16, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemsetD2D32, CUDA_ERROR_INVALID_CONTEXT);
 STUB(ready, cuMemcpyHtoD_v2, hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice, const void *srcHost,
 	size_t ByteCount), (dstDevice, srcHost, ByteCount, CU_STREAM_LEGACY));
 STUB(ready, cuMemcpyHtoD_v2_ptds, hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice,
@@ -1266,6 +1345,9 @@ STUB(ready, cuLaunchCooperativeKernel_ptsz, hand_cuLaunchCooperativeKernel, (CUf
 	unsigned int sharedMemBytes, CUstream hStream, void **kernelParams), (f, gridDimX,
 	gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
 	hStream ? hStream : CU_STREAM_PER_THREAD, kernelParams));
+STUB(ready, cuStreamBeginCapture, hand_cuStreamBeginCapture, (CUstream hStream), (hStream));
+STUB(ready, cuStreamBeginCapture_ptsz, hand_cuStreamBeginCapture, (CUstream hStream),
+	(hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuStreamBeginCapture_v2, hand_cuStreamBeginCapture_v2, (CUstream hStream,
 	CUstreamCaptureMode mode), (hStream, mode));
 STUB(ready, cuStreamBeginCapture_v2_ptsz, hand_cuStreamBeginCapture_v2, (CUstream hStream,
@@ -1478,6 +1560,10 @@ STUB(ready, cuStreamUpdateCaptureDependencies_v2_ptsz,
 	numDependencies, flags));
 STUB(early, cuGetProcAddress, hand_cuGetProcAddress, (const char *symbol, void **pfn,
 	int cudaVersion, cuuint64_t flags), (symbol, pfn, cudaVersion, flags));
+CUresult cuProfilerStart(void);
+STUB(lasting, cuProfilerStart, hand_cuProfilerStart, (void), ());
+CUresult cuProfilerStop(void);
+STUB(lasting, cuProfilerStop, hand_cuProfilerStop, (void), ());
 STUB(ready, cuMemHostRegister, hand_cuMemHostRegister_v2, (void *p, size_t bytesize,
 	unsigned int Flags), (p, bytesize, Flags));
 STUB(ready, cuLinkCreate, hand_cuLinkCreate_v2, (unsigned int numOptions, CUjit_option *options,
@@ -1617,23 +1703,6 @@ REFUSED(cuMemDiscardAndPrefetchBatchAsync);
 REFUSED(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 #undef WHY
 
-#define WHY "unified functions: not served yet"
-REFUSED(cuLibraryGetUnifiedFunction);
-#undef WHY
-
-#define WHY "new in CUDA 13.5: not served yet"
-REFUSED(cuKernelGetParamCount);
-REFUSED(cuFuncGetParamCount);
-REFUSED(cuTensorMapSetAllocationClass);
-REFUSED(cuLaunchHostFunc_v2);
-REFUSED(cuLaunchHostFunc_v2_ptsz);
-#undef WHY
-
-#define WHY "notifications: not served yet"
-REFUSED(cuDeviceRegisterAsyncNotification);
-REFUSED(cuDeviceUnregisterAsyncNotification);
-#undef WHY
-
 #define WHY "arrays: not served yet"
 REFUSED(cuArrayCreate_v2);
 REFUSED(cuArrayGetDescriptor_v2);
@@ -1739,22 +1808,6 @@ REFUSED(cuWaitExternalSemaphoresAsync);
 REFUSED(cuWaitExternalSemaphoresAsync_ptsz);
 #undef WHY
 
-#define WHY "launches of CUDA 3 and older: not served"
-REFUSED(cuFuncSetBlockShape);
-REFUSED(cuFuncSetSharedSize);
-REFUSED(cuParamSetSize);
-REFUSED(cuParamSeti);
-REFUSED(cuParamSetf);
-REFUSED(cuParamSetv);
-REFUSED(cuLaunch);
-REFUSED(cuLaunchGrid);
-REFUSED(cuLaunchGridAsync);
-#undef WHY
-
-#define WHY "launches on several devices at once: not served"
-REFUSED(cuLaunchCooperativeKernelMultiDevice);
-#undef WHY
-
 #define WHY "nodes that wait for and write values: not served yet"
 REFUSED(cuGraphAddBatchMemOpNode);
 REFUSED(cuGraphBatchMemOpNodeGetParams);
@@ -1796,6 +1849,12 @@ REFUSED(cuGraphKernelNodeSetAttribute);
 REFUSED(cuGraphConditionalHandleCreate);
 #undef WHY
 
+#define WHY "new in CUDA 13.5: not served yet"
+REFUSED(cuTensorMapSetAllocationClass);
+REFUSED(cuLaunchHostFunc_v2);
+REFUSED(cuLaunchHostFunc_v2_ptsz);
+#undef WHY
+
 #define WHY "graphics interop: not served"
 REFUSED(cuGraphicsUnregisterResource);
 REFUSED(cuGraphicsSubResourceGetMappedArray);
@@ -1811,10 +1870,6 @@ REFUSED(cuGraphicsUnmapResources_ptsz);
 #undef WHY
 
 #define WHY "core dumps: not served"
-REFUSED(cuCoredumpGetAttribute);
-REFUSED(cuCoredumpGetAttributeGlobal);
-REFUSED(cuCoredumpSetAttribute);
-REFUSED(cuCoredumpSetAttributeGlobal);
 REFUSED(cuCoredumpRegisterStartCallback);
 REFUSED(cuCoredumpRegisterCompleteCallback);
 REFUSED(cuCoredumpDeregisterStartCallback);
@@ -1840,43 +1895,6 @@ REFUSED(cuStreamGetDevResource);
 REFUSED(cuStreamGetDevResource_ptsz);
 #undef WHY
 
-#define WHY "driver logs: not served yet"
-REFUSED(cuLogsRegisterCallback);
-REFUSED(cuLogsUnregisterCallback);
-REFUSED(cuLogsCurrent);
-REFUSED(cuLogsDumpToFile);
-REFUSED(cuLogsDumpToMemory);
-#undef WHY
-
-#define WHY "32-bit device addresses (CUDA 3.1 and older): not served"
-REFUSED(cuDeviceTotalMem);
-REFUSED(cuModuleGetGlobal);
-REFUSED(cuMemGetInfo);
-REFUSED(cuMemAlloc);
-REFUSED(cuMemAllocPitch);
-REFUSED(cuMemFree);
-REFUSED(cuMemGetAddressRange);
-REFUSED(cuMemAllocHost);
-REFUSED(cuMemHostGetDevicePointer);
-REFUSED(cuMemcpyHtoD);
-REFUSED(cuMemcpyDtoH);
-REFUSED(cuMemcpyDtoD);
-REFUSED(cuMemcpy2D);
-REFUSED(cuMemcpy2DUnaligned);
-REFUSED(cuMemcpy3D);
-REFUSED(cuMemcpyHtoDAsync);
-REFUSED(cuMemcpyDtoHAsync);
-REFUSED(cuMemcpyDtoDAsync);
-REFUSED(cuMemcpy2DAsync);
-REFUSED(cuMemcpy3DAsync);
-REFUSED(cuMemsetD8);
-REFUSED(cuMemsetD16);
-REFUSED(cuMemsetD32);
-REFUSED(cuMemsetD2D8);
-REFUSED(cuMemsetD2D16);
-REFUSED(cuMemsetD2D32);
-#undef WHY
-
 #define WHY "batch copies: not served yet"
 REFUSED(cuMemcpyBatchAsync);
 REFUSED(cuMemcpyBatchAsync_ptsz);
@@ -1894,11 +1912,6 @@ REFUSED(cuMemBatchDecompressAsync);
 REFUSED(cuMemBatchDecompressAsync_ptsz);
 #undef WHY
 
-#define WHY "replaced by cuStreamBeginCapture_v2 in CUDA 10.1: not served"
-REFUSED(cuStreamBeginCapture);
-REFUSED(cuStreamBeginCapture_ptsz);
-#undef WHY
-
 #define WHY "checkpoints: not served yet"
 REFUSED(cuCheckpointProcessGetRestoreThreadId);
 REFUSED(cuCheckpointProcessGetState);
@@ -1909,8 +1922,6 @@ REFUSED(cuCheckpointOperationComplete);
 REFUSED(cuCheckpointProcessUnlock);
 #undef WHY
 
-#define WHY "profiling: not served yet"
+#define WHY "NVIDIA's driver refuses it too, since CUDA 12.0"
 REFUSED(cuProfilerInitialize);
-REFUSED(cuProfilerStart);
-REFUSED(cuProfilerStop);
 #undef WHY

@@ -28,6 +28,17 @@
 		return runtime_result(function arguments);                                     \
 	}
 
+/* NAME, which answers ERROR whatever it is given (shim/engine/stub.h). */
+#define ANSWERS(name, error)                                                                   \
+	STUB_EXPORT cudaError_t answer_##name(void) __asm__(#name);                            \
+	cudaError_t answer_##name(void)                                                        \
+	{                                                                                      \
+		cudaError_t entered = runtime_enter();                                         \
+                                                                                               \
+		runtime_count(CALL_##name);                                                    \
+		return runtime_result(entered ? entered : (error));                            \
+	}
+
 /* NAME, which is not served: WHY says why. No parameter is looked at, so none is declared; for
  * C it is refused_NAME, since a header may declare NAME with them. */
 #define REFUSED(name)                                                                          \

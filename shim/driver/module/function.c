@@ -136,6 +136,22 @@ CUresult hand_cuFuncGetParamInfo(
 	return status ? status : function_param(function, paramIndex, paramOffset, paramSize);
 }
 
+CUresult function_param_count(const struct function *function, size_t *count)
+{
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = function->info.param_count;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuFuncGetParamCount(CUfunction func, size_t *paramCount)
+{
+	struct function *function;
+	CUresult status = function_find(func, &function);
+
+	return status ? status : function_param_count(function, paramCount);
+}
+
 CUresult hand_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
 	struct function *found;

@@ -13,4 +13,6 @@ CUresult function_cache_config(struct function *function, CUfunc_cache config);
 CUresult function_param(
 	const struct function *function, size_t index, size_t *offset, size_t *size);
 
+CUresult function_param_count(const struct function *function, size_t *count);
+
 #endif

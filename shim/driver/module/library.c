@@ -326,6 +326,14 @@ CUresult hand_cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	return status;
 }
 
+/* As on every machine whose GPUs lack UNIFIED_FUNCTION_POINTERS. */
+CUresult hand_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
+{
+	if (!fptr || !symbol)
+		return CUDA_ERROR_INVALID_VALUE;
+	return library_of(library) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult hand_cuLibraryGetGlobal(
 	CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
@@ -425,6 +433,14 @@ CUresult hand_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdev
 	CUresult status = kernel_on(kernel, dev, &function);
 
 	return status ? status : function_cache_config(function, config);
+}
+
+CUresult hand_cuKernelGetParamCount(CUkernel kernel, size_t *paramCount)
+{
+	struct function *function;
+	CUresult status = library_function((uint64_t)(uintptr_t)kernel, &function);
+
+	return status ? status : function_param_count(function, paramCount);
 }
 
 CUresult hand_cuKernelGetParamInfo(

@@ -2,6 +2,7 @@
  *
  * Modules and functions: see module.h.
  */
+#include "shim/driver/launch_old.h"
 #include "shim/driver/module/module.h"
 
 #include <stdio.h>
@@ -153,6 +154,7 @@ static void module_free(struct module *module)
 
 			module->functions[i] = function->next;
 			handle_retire(function->handle);
+			launch_old_free(function->old);
 			free(function->layout);
 			free(function->name);
 			free(function);
